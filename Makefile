@@ -1,0 +1,96 @@
+# The commands of development. `make` lists them.
+#
+#   PYTHON=python3.13   the interpreter of the environment .venv (3.11 or newer)
+#   ARGS="..."          further arguments for pytest, the demo, the benchmark or nox
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+RUN := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+# Interpreters of pyenv, for nox: in front of pyenv's shims, which exist also where nothing stands
+# behind them.
+empty :=
+space := $(empty) $(empty)
+PYENV := $(wildcard $(HOME)/.pyenv/versions/3.1[123]*/bin)
+MATRIX_PATH := $(subst $(space),:,$(PYENV) $(PATH))
+
+.DEFAULT_GOAL := help
+.PHONY: help environment test test-quick lint format demo benchmark matrix wheel clean
+
+help:
+	@echo "make test         the whole suite, on SQLite and on PostgreSQL"
+	@echo "make test-quick   the same without what is slow"
+	@echo "make lint         ruff and mypy"
+	@echo "make format       let ruff format the code"
+	@echo 'make demo         see it work; ARGS=--exit ends by itself, ARGS="--exit --postgres"'
+	@echo "make benchmark    measure it against the raw database"
+	@echo "make matrix       the suite on every supported Python and Django"
+	@echo "make wheel        build the wheel and look whether all is in it"
+	@echo "make clean        remove what these commands have made"
+
+environment: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  found=$$($(PYTHON) --version 2>/dev/null) || found=missing; \
+	  echo "taskqueue needs Python 3.11 or newer, and $(PYTHON) is $$found." \
+	    "Name another one: make $(MAKECMDGOALS) PYTHON=python3.13" >&2; \
+	  exit 1; }
+	@echo "Preparing $(VENV) with $$($(PYTHON) --version) ..."
+	@$(RUN) -m pip --version >/dev/null 2>&1 || rm -rf $(VENV)
+	@test -x $(RUN) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+# Both databases are run side by side, for tests of workers mostly wait; the exit code is for both.
+define run_tests
+	@status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	TASKQUEUE_TEST_DATABASE=postgresql $(RUN) -m pytest -W error $(1) $(ARGS) >"$$log" 2>&1 & \
+	other=$$!; \
+	echo "===== sqlite (postgresql runs beside it, and is shown after it) ====="; \
+	TASKQUEUE_TEST_DATABASE=sqlite $(RUN) -m pytest -W error $(1) $(ARGS) || status=1; \
+	wait $$other || status=1; \
+	echo "===== postgresql ====="; \
+	cat "$$log"; \
+	exit $$status
+endef
+
+test: $(READY)
+	$(call run_tests)
+
+test-quick: $(READY)
+	$(call run_tests,-m "not slow")
+
+lint: $(READY)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy --strict -p taskqueue
+
+format: $(READY)
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+demo: $(READY)
+	@$(RUN) manage.py demo $(ARGS)
+
+benchmark: $(READY)
+	@$(RUN) -m benchmarks $(ARGS)
+
+matrix: $(READY)
+	@PATH="$(MATRIX_PATH)" $(RUN) -m nox $(ARGS)
+
+wheel: $(READY)
+	rm -rf dist
+	$(RUN) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(RUN) .ci/check_wheel.py dist
+
+clean:
+	@# Where root may not keep PostgreSQL's data here, links lead to where they are.
+	@for link in .demo/*; do \
+	  case "$$(readlink "$$link")" in */taskqueue-data-*) rm -rf "$$(readlink "$$link")";; esac; \
+	done
+	rm -rf $(VENV) .nox .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo build dist
+	rm -f db.sqlite3 db.sqlite3-wal db.sqlite3-shm
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
