@@ -1,0 +1,56 @@
+"""A task queue in the Django project's own database.
+
+The names here are the public ones; none of them loads a model before it is used.
+"""
+
+from taskqueue.context import Context, current
+from taskqueue.definitions import Definition, task
+from taskqueue.exceptions import (
+    ArgumentsDoNotBind,
+    AttemptLost,
+    Cancel,
+    DeadlineExceeded,
+    DuplicateTask,
+    GiveUp,
+    InvalidArguments,
+    InvalidTask,
+    RetryLater,
+    Snooze,
+    Stopped,
+    TaskDoesNotExist,
+    TaskQueueError,
+    TaskTimeout,
+    TransitionRefused,
+    UnknownTask,
+)
+from taskqueue.retries import Exponential, Fibonacci, Fixed, Linear
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ArgumentsDoNotBind",
+    "AttemptLost",
+    "Cancel",
+    "Context",
+    "DeadlineExceeded",
+    "Definition",
+    "DuplicateTask",
+    "Exponential",
+    "Fibonacci",
+    "Fixed",
+    "GiveUp",
+    "InvalidArguments",
+    "InvalidTask",
+    "Linear",
+    "RetryLater",
+    "Snooze",
+    "Stopped",
+    "TaskDoesNotExist",
+    "TaskQueueError",
+    "TaskTimeout",
+    "TransitionRefused",
+    "UnknownTask",
+    "__version__",
+    "current",
+    "task",
+]

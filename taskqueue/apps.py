@@ -1,0 +1,19 @@
+"""The Django app."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.core import checks
+
+
+class TaskQueueConfig(AppConfig):
+    """A task queue in the project's own database."""
+
+    name = "taskqueue"
+    verbose_name = "Task queue"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from taskqueue.checks import check_settings
+
+        checks.register(check_settings)

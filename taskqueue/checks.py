@@ -1,0 +1,53 @@
+"""System checks: mistakes that are better found before the first task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.checks import CheckMessage, Error, Warning
+from django.db import connections
+
+from taskqueue import conf
+
+VENDORS = ("postgresql", "sqlite")
+
+
+def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """`TASKQUEUE` holds only known keys with possible values, and time zones are on."""
+    settings, mistakes = conf.parse(getattr(django_settings, "TASKQUEUE", {}))
+    messages: list[CheckMessage] = [
+        Error(str(mistake), hint=mistake.hint or None, id="taskqueue.E001") for mistake in mistakes
+    ]
+    if not django_settings.USE_TZ:
+        messages.append(
+            Error(
+                "taskqueue needs aware datetimes.",
+                hint="Set USE_TZ = True.",
+                id="taskqueue.E002",
+            )
+        )
+    return messages + _check_database(settings.DATABASE)
+
+
+def _check_database(alias: str) -> list[CheckMessage]:
+    connection = connections[alias]
+    if connection.vendor not in VENDORS:
+        return [
+            Error(
+                f"taskqueue does not run on {connection.display_name}.",
+                hint="Point TASKQUEUE['DATABASE'] at a PostgreSQL or SQLite database.",
+                id="taskqueue.E003",
+            )
+        ]
+    options = connection.settings_dict.get("OPTIONS", {})
+    if connection.vendor == "sqlite" and options.get("transaction_mode") != "IMMEDIATE":
+        return [
+            Warning(
+                "On SQLite, a transaction that reads before it writes can fail with "
+                "'database is locked' while a worker writes.",
+                hint=f"Set DATABASES[{alias!r}]['OPTIONS']['transaction_mode'] = 'IMMEDIATE'.",
+                id="taskqueue.W001",
+            )
+        ]
+    return []

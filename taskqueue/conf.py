@@ -1,0 +1,190 @@
+"""The one settings dict `TASKQUEUE`: defaults, validation, access."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from difflib import get_close_matches
+from functools import lru_cache
+from os import cpu_count
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+
+from taskqueue.retries import seconds_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings, checked. Durations are timedeltas, sizes bytes."""
+
+    DATABASE: str = "default"
+    CONCURRENCY: int = field(default_factory=lambda: cpu_count() or 1)
+    POOL: str = "process"
+    POLL_INTERVAL: timedelta | None = None
+    LEASE_DURATION: timedelta = timedelta(seconds=30)
+    PING_INTERVAL: timedelta = timedelta(seconds=5)
+    TAKEOVER_INTERVAL: timedelta = timedelta(seconds=2)
+    SHUTDOWN_TIMEOUT: timedelta = timedelta(seconds=30)
+    STOP_GRACE: timedelta = timedelta(seconds=5)
+    KILL_GRACE: timedelta = timedelta(seconds=5)
+    RETENTION: Mapping[str, timedelta | None] = field(default_factory=dict)
+    MAX_ATTEMPTS: int = 1
+    MAX_CRASHES: int = 3
+    CRASH_DELAY: timedelta = timedelta(seconds=10)
+    PARK_DELAY: timedelta = timedelta(seconds=10)
+    PARK_LIMIT: timedelta = timedelta(days=1)
+    MAX_ARGUMENTS: int = 64 * 1024
+    MAX_RESULT: int = 1024 * 1024
+    MAX_LOG: int = 256 * 1024
+    MAX_TRACEBACK: int = 32 * 1024
+    CLAIM_AHEAD: int | str = "auto"
+
+
+DEFAULT_RETENTION: dict[str, timedelta | None] = {
+    "succeeded": timedelta(days=7),
+    "failed": timedelta(days=30),
+    "cancelled": timedelta(days=7),
+}
+NAMES = frozenset(Settings.__dataclass_fields__)
+_DURATIONS = {
+    # name: smallest value in seconds
+    "POLL_INTERVAL": 0.01,
+    "LEASE_DURATION": 1.0,
+    "PING_INTERVAL": 0.05,
+    "TAKEOVER_INTERVAL": 0.1,
+    "SHUTDOWN_TIMEOUT": 0.0,
+    "STOP_GRACE": 0.0,
+    "KILL_GRACE": 0.0,
+    "CRASH_DELAY": 0.0,
+    "PARK_DELAY": 0.1,
+    "PARK_LIMIT": 1.0,
+}
+_COUNTS = {
+    # name: smallest value
+    "CONCURRENCY": 1,
+    "MAX_ATTEMPTS": 1,
+    "MAX_CRASHES": 1,
+    "MAX_ARGUMENTS": 2,
+    "MAX_RESULT": 2,
+    "MAX_LOG": 0,
+    "MAX_TRACEBACK": 256,
+}
+_LARGEST_COUNT = 2**31 - 1
+_LONGEST = 100 * 366 * 24 * 3600
+
+
+class Mistake(ValueError):
+    """One mistake in `TASKQUEUE`, with a hint that names the remedy."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
+    """The settings that `raw` stands for, with the defaults in place of what is wrong in it."""
+    if not isinstance(raw, Mapping):
+        return _defaults(), [Mistake(f"TASKQUEUE must be a dict, not {type(raw).__name__}.")]
+    values: dict[str, Any] = {"RETENTION": DEFAULT_RETENTION}
+    mistakes: list[Mistake] = []
+    for name, value in raw.items():
+        try:
+            values[name] = _parse_one(name, value)
+        except Mistake as mistake:
+            values.pop(name, None)
+            mistakes.append(mistake)
+    values.setdefault("RETENTION", DEFAULT_RETENTION)
+    known = {name: value for name, value in values.items() if name in NAMES}
+    settings = Settings(**known)
+    if settings.PING_INTERVAL * 3 > settings.LEASE_DURATION:
+        mistakes.append(
+            Mistake(
+                "TASKQUEUE['PING_INTERVAL'] must be at most a third of "
+                "TASKQUEUE['LEASE_DURATION'], or one late ping loses the lease.",
+                "Lengthen LEASE_DURATION or shorten PING_INTERVAL.",
+            )
+        )
+    return settings, mistakes
+
+
+def _defaults() -> Settings:
+    return Settings(RETENTION=DEFAULT_RETENTION)
+
+
+def _parse_one(name: Any, value: Any) -> Any:
+    if name not in NAMES:
+        near = get_close_matches(str(name).upper(), NAMES, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"The keys are {', '.join(sorted(NAMES))}."
+        raise Mistake(f"TASKQUEUE has no key {name!r}.", hint)
+    if name in _DURATIONS:
+        return None if name == "POLL_INTERVAL" and value is None else _duration(name, value)
+    if name in _COUNTS:
+        if type(value) is not int or not _COUNTS[name] <= value <= _LARGEST_COUNT:
+            raise Mistake(
+                f"TASKQUEUE[{name!r}] must be a whole number of {_COUNTS[name]} or more, "
+                f"not {value!r}."
+            )
+        return value
+    if name == "RETENTION":
+        return _retention(value)
+    if name == "POOL" and value not in ("process", "thread"):
+        raise Mistake(f"TASKQUEUE['POOL'] must be 'process' or 'thread', not {value!r}.")
+    if name == "DATABASE" and value not in list(django_settings.DATABASES):
+        near = get_close_matches(str(value), django_settings.DATABASES, n=1)
+        raise Mistake(
+            f"TASKQUEUE['DATABASE'] names {value!r}, which is not in DATABASES.",
+            f"Did you mean {near[0]!r}?" if near else "",
+        )
+    if name == "CLAIM_AHEAD" and not (
+        value == "auto" or (type(value) is int and 0 <= value <= 10_000)
+    ):
+        raise Mistake(
+            "TASKQUEUE['CLAIM_AHEAD'] must be 'auto' or a whole number between 0 and 10000, "
+            f"not {value!r}."
+        )
+    return value
+
+
+def _duration(name: str, value: Any) -> timedelta:
+    smallest = _DURATIONS.get(name, 0.0)
+    try:
+        seconds = seconds_of(value)
+    except TypeError:
+        seconds = -1.0
+    if not smallest <= seconds <= _LONGEST:
+        raise Mistake(
+            f"TASKQUEUE[{name!r}] must be {smallest:g} or more seconds (or a timedelta), "
+            f"not {value!r}."
+        )
+    return timedelta(seconds=seconds)
+
+
+def _retention(value: Any) -> dict[str, timedelta | None]:
+    if not isinstance(value, Mapping):
+        raise Mistake(f"TASKQUEUE['RETENTION'] must be a dict, not {value!r}.")
+    retention = dict(DEFAULT_RETENTION)
+    for status, kept in value.items():
+        if status not in DEFAULT_RETENTION:
+            raise Mistake(
+                f"TASKQUEUE['RETENTION'] has no key {status!r}.",
+                f"The keys are {', '.join(DEFAULT_RETENTION)}.",
+            )
+        retention[status] = None if kept is None else _duration("RETENTION", kept)
+    return retention
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """The project's settings; what is wrong in them is reported by the checks."""
+    return parse(getattr(django_settings, "TASKQUEUE", {}))[0]
+
+
+def _forget(*, setting: str, **kwargs: object) -> None:
+    if setting in ("TASKQUEUE", "DATABASES"):
+        get_settings.cache_clear()
+
+
+setting_changed.connect(_forget)

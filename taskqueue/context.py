@@ -1,0 +1,86 @@
+"""What a body can learn of its own attempt, and say of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from taskqueue.exceptions import Stopped, TaskQueueError
+
+if TYPE_CHECKING:
+    from taskqueue.results import TaskResult
+
+_current: ContextVar[Context | None] = ContextVar("taskqueue_current", default=None)
+
+
+class Context:
+    """One attempt, as its body sees it."""
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        lease_id: int,
+        attempt: int,
+        worker_name: str,
+        metadata: dict[str, Any],
+        report_progress: Callable[[int, float, str], None],
+        report_line: Callable[[int, int, str, str], None],
+    ) -> None:
+        self.task_id = task_id
+        """The id of the task, as text."""
+        self.attempt = attempt
+        """Which start of the task this is, from 1."""
+        self.worker_name = worker_name
+        self.metadata = metadata
+        self._lease_id = lease_id
+        self._report_progress = report_progress
+        self._report_line = report_line
+        self._stop_reason: str | None = None
+        self._task_result: TaskResult[Any] | None = None
+
+    @property
+    def task_result(self) -> TaskResult[Any]:
+        """The task as the database knows it, read once."""
+        if self._task_result is None:
+            from taskqueue.results import get_result
+
+            self._task_result = get_result(self.task_id)
+        return self._task_result
+
+    def progress(self, done: float, total: float = 100, message: str = "") -> None:
+        """Say that `done` of `total` is done; shown as 0 to 100 percent. Never blocks.
+
+        Raises ValueError for a total that is not positive.
+        """
+        if not total > 0:
+            raise ValueError(f"The total must be more than 0, not {total!r}.")
+        percent = min(100.0, max(0.0, 100.0 * done / total))
+        self._report_progress(self._lease_id, percent, str(message))
+
+    def log(self, message: object, level: int = logging.INFO) -> None:
+        """Keep a line with this attempt. Never blocks."""
+        self._report_line(self._lease_id, int(level), "", str(message))
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether somebody asked this attempt to stop, or its time is over."""
+        return self._stop_reason is not None
+
+    def check(self) -> None:
+        """Raise `Stopped` if this attempt was asked to stop."""
+        if self._stop_reason is not None:
+            raise Stopped(self._stop_reason)
+
+    def _request_stop(self, reason: str) -> None:
+        self._stop_reason = reason
+
+
+def current() -> Context:
+    """The context of the body that runs here. Raises `TaskQueueError` outside of one."""
+    context = _current.get()
+    if context is None:
+        raise TaskQueueError("current() is for the bodies of tasks that a worker runs.")
+    return context

@@ -1,0 +1,100 @@
+"""What taskqueue raises, and what a body may raise to say what should happen next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+Duration = int | float | timedelta
+"""Seconds, or a timedelta."""
+
+
+class TaskQueueError(Exception):
+    """Base of all errors of taskqueue."""
+
+
+class InvalidTask(TaskQueueError, ValueError):
+    """A definition, or an option of one, that cannot work."""
+
+
+class UnknownTask(TaskQueueError, LookupError):
+    """No definition is registered under that name."""
+
+
+class InvalidArguments(TaskQueueError, ValueError):
+    """Arguments or a result that cannot be stored as JSON and come back the same."""
+
+
+class UnsupportedType(InvalidArguments, TypeError):
+    """A value of a type that JSON does not have."""
+
+
+class ArgumentsDoNotBind(TaskQueueError, TypeError):
+    """Arguments that do not fit the signature of the body."""
+
+
+class DuplicateTask(TaskQueueError):
+    """Another task holds the unique key; `result` is that task's."""
+
+    def __init__(self, message: str, result: object = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class TaskDoesNotExist(TaskQueueError, LookupError):
+    """No such task: never enqueued, rolled back, or pruned after its retention."""
+
+
+class TransitionRefused(TaskQueueError):
+    """The task is not in a status from which this may happen."""
+
+
+class TaskTimeout(TaskQueueError, TimeoutError):
+    """The body ran for longer than its `timeout`."""
+
+
+class DeadlineExceeded(TaskQueueError, TimeoutError):
+    """The task did not end by its `deadline`."""
+
+
+class AttemptLost(TaskQueueError):
+    """The process that ran the attempt died, or its worker stopped renewing the lease."""
+
+
+class LeaseEnded(TaskQueueError):
+    """The attempt no longer holds its task; nothing that it writes counts."""
+
+
+class Stopped(BaseException):
+    """The task was asked to stop. Raised by `context.check()`, and in bodies that do not look.
+
+    Not an `Exception`, so that `except Exception:` in a body does not swallow it.
+    """
+
+
+class Directive(Exception):
+    """Base of what a body raises to direct what becomes of its task."""
+
+
+class _Delayed(Directive):
+    def __init__(self, delay: Duration, message: str = "") -> None:
+        seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
+        if not 0 <= seconds < 10**10:
+            raise ValueError(f"The delay must be 0 or more seconds, not {delay!r}.")
+        super().__init__(message or f"again in {seconds:g} s")
+        self.delay = timedelta(seconds=seconds)
+
+
+class RetryLater(_Delayed):
+    """Count a failure, and try again after `delay`, whatever `max_attempts` says."""
+
+
+class Snooze(_Delayed):
+    """Count nothing, and run again after `delay`."""
+
+
+class GiveUp(Directive):
+    """Fail for good: no attempt would help."""
+
+
+class Cancel(Directive):
+    """End the task as cancelled."""

@@ -1,0 +1,177 @@
+"""Values that JSON keeps as they are: arguments, results, metadata.
+
+A value is normalised as Django does (tuples become lists, UTF-8 bytes text), and refused where
+JSON, or a database that stores it, would change it in any other way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taskqueue.exceptions import InvalidArguments, UnsupportedType
+
+DEEPEST = 32
+"""How deep lists and objects may stand in each other."""
+LARGEST_INTEGER = 2**63
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_INEXACT_FLOAT = 1e15
+"""From here on a whole float's shortest text has an exponent, which jsonb turns into an integer."""
+
+dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+class _PlainFloats(json.JSONEncoder):
+    """Writes whole floats without an exponent, so that jsonb gives back a float."""
+
+    def encode(self, o: Any) -> str:
+        if isinstance(o, float):
+            return _plain_float(o)
+        if isinstance(o, dict):
+            return "{" + ",".join(f"{dumps(k)}:{self.encode(v)}" for k, v in o.items()) + "}"
+        if isinstance(o, list):
+            return "[" + ",".join(map(self.encode, o)) + "]"
+        return dumps(o)
+
+
+def _plain_float(number: float) -> str:
+    text = repr(number)
+    if "e" not in text or not number.is_integer():
+        return text
+    return f"{number:.1f}"
+
+
+def encode(value: Any, *, limit: int, what: str) -> str:
+    """The JSON text of a value, at most `limit` bytes long.
+
+    Raises `InvalidArguments`, or its kin `UnsupportedType`, naming the place of what is wrong;
+    `what` names the value in the message.
+    """
+    if type(value) is list and all(map(_is_plain, value)):
+        text = dumps(value)
+    else:
+        finder = _Normaliser(what)
+        normal = finder.normalise(value, 0)
+        text = _PlainFloats().encode(normal) if finder.has_large_float else dumps(normal)
+    if len(text) > limit:
+        raise InvalidArguments(
+            f"{what} take {len(text):,} bytes as JSON; the limit is {limit:,}. "
+            "Store large data elsewhere and pass a reference to it."
+        )
+    return text
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON keeps the value as it is, seen at a glance: most arguments are such."""
+    kind = type(value)
+    if kind is int:
+        return bool(-LARGEST_INTEGER <= value < LARGEST_INTEGER)
+    if kind is str:
+        return bool(value.isascii() and "\x00" not in value)
+    return value is None or kind is bool
+
+
+class _Normaliser:
+    """Walks a value once, and remembers the way to where it is."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.path: list[object] = []
+        self.has_large_float = False
+
+    def normalise(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is str:
+            return self._text(value)
+        if kind is int:
+            return self._integer(value)
+        if value is None or kind is bool:
+            return value
+        if kind is float:
+            return self._float(value)
+        return self._other(value, depth)
+
+    def _other(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._text(str.__str__(value))
+        if isinstance(value, int):
+            return self._integer(int(value))
+        if isinstance(value, float):
+            return self._float(float(value))
+        if isinstance(value, bytes):
+            try:
+                return self._text(value.decode())
+            except UnicodeDecodeError:
+                raise self._refused("bytes that are not UTF-8 text") from None
+        if depth >= DEEPEST and isinstance(value, Mapping | Sequence):
+            raise self._refused(f"nested deeper than {DEEPEST} levels")
+        if isinstance(value, Mapping):
+            return {self._key(k): self._inside(k, v, depth) for k, v in value.items()}
+        if isinstance(value, Sequence) and not isinstance(value, bytearray | memoryview | range):
+            return [self._inside(place, item, depth) for place, item in enumerate(value)]
+        raise UnsupportedType(
+            f"Unsupported type: {type(value)} at {self._place()}. JSON has text, numbers, true, "
+            "false, null, lists and objects; pass the value as one of these."
+        )
+
+    def _inside(self, place: object, value: Any, depth: int) -> Any:
+        self.path.append(place)
+        normal = self.normalise(value, depth + 1)
+        self.path.pop()
+        return normal
+
+    def _key(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise UnsupportedType(
+                f"Unsupported type: {type(key)} as a key ({key!r}) at {self._place()}. "
+                "Keys of JSON objects are text."
+            )
+        return self._text(str.__str__(key))
+
+    def _text(self, text: str) -> str:
+        if text.isascii():
+            if "\x00" in text:
+                raise self._refused("a NUL character, which PostgreSQL cannot store")
+        elif "\x00" in text or _SURROGATE.search(text):
+            raise self._refused("a NUL character or a lone surrogate, which cannot be stored")
+        return text
+
+    def _integer(self, number: int) -> int:
+        if not -LARGEST_INTEGER <= number < LARGEST_INTEGER:
+            raise self._refused("an integer beyond 64 bits; pass it as text")
+        return number
+
+    def _float(self, number: float) -> float:
+        if number - number != 0:  # NaN and the infinities
+            raise self._refused(f"{number!r}, which JSON does not have")
+        if abs(number) >= _INEXACT_FLOAT:
+            self.has_large_float = True
+        return number
+
+    def _refused(self, reason: str) -> InvalidArguments:
+        return InvalidArguments(f"{self._place()} cannot be stored: {reason}.")
+
+    def _place(self) -> str:
+        return self.what + "".join(f"[{place!r}]" for place in self.path)
+
+
+def check_text(text: str, *, limit: int, what: str) -> str:
+    """The text, if it can be stored in a column of that many characters. Raises ValueError."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be text, not {type(text).__name__}.")
+    if len(text) > limit:
+        raise ValueError(f"{what} may have {limit} characters; this one has {len(text)}.")
+    if "\x00" in text or _SURROGATE.search(text):
+        raise ValueError(f"{what} holds a NUL character or a lone surrogate.")
+    return text
+
+
+def storable(text: str, *, limit: int, marker: str = "… [cut]") -> str:
+    """The text, made fit for any database and for the limit; never raises."""
+    if len(text) > limit:
+        text = text[: max(0, limit - len(marker))] + marker
+    if not text.isascii():
+        text = _SURROGATE.sub("\ufffd", text)
+    return text.replace("\x00", "\ufffd")

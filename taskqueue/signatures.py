@@ -1,0 +1,57 @@
+"""Whether arguments fit a body, found without calling it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from taskqueue.exceptions import ArgumentsDoNotBind
+
+
+class Signature:
+    """The parameters of a body, without its context."""
+
+    def __init__(self, body: Callable[..., Any], *, takes_context: bool) -> None:
+        signature = inspect.signature(body)
+        parameters = list(signature.parameters.values())
+        if takes_context:
+            parameters = parameters[1:]
+        self._signature = signature.replace(
+            parameters=parameters, return_annotation=inspect.Signature.empty
+        )
+        self.names = tuple(parameter.name for parameter in parameters)
+        simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        required = sum(p.default is p.empty for p in parameters)
+        # Binding costs ten times what a comparison of lengths does, and most calls are plain.
+        self._positional = range(required, len(parameters) + 1) if simple else range(0)
+
+    def check(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Raise `ArgumentsDoNotBind` if a call with these arguments would be a TypeError."""
+        if not kwargs and len(args) in self._positional:
+            return
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentsDoNotBind(
+                f"{name}{self._signature} cannot be called so: {error}."
+            ) from None
+
+    def positional_names(self, count: int) -> list[str | None]:
+        """The parameters that so many positional arguments fill; None for one too many."""
+        parameters = self._signature.parameters.values()
+        names: list[str | None] = [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        return [*names, *[rest] * (count - len(names))][:count]
+
+    def keyword_name(self, key: str) -> str | None:
+        """The parameter that a keyword argument fills; None if there is none."""
+        parameters = self._signature.parameters.values()
+        by_keyword = {
+            p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        }
+        if key in by_keyword:
+            return key
+        return next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)

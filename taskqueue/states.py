@@ -1,0 +1,76 @@
+"""The statuses of tasks and leases, and the table of the transitions that may happen."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands; `succeeded`, `failed` and `cancelled` are final."""
+
+    BLOCKED = "blocked"
+    """Waits for other tasks of its workflow."""
+    SCHEDULED = "scheduled"
+    """Waits for its `run_after`."""
+    READY = "ready"
+    """May be claimed by any worker of its queue."""
+    RUNNING = "running"
+    """A worker holds a lease on it."""
+    RETRYING = "retrying"
+    """Failed or was lost, and waits for its next attempt."""
+    SUCCEEDED = "succeeded"
+    """Its body returned."""
+    FAILED = "failed"
+    """No attempt remains, or none would help."""
+    CANCELLED = "cancelled"
+    """Somebody stopped it, or it expired before it started."""
+
+
+class LeaseStatus(StrEnum):
+    """What became of one attempt; only a `running` lease may write."""
+
+    RUNNING = "running"
+    """A worker holds the task."""
+    SUCCEEDED = "succeeded"
+    """The body returned."""
+    FAILED = "failed"
+    """The body raised, ran out of time, or could not be called."""
+    LOST = "lost"
+    """The child died, the lease ran out, or the worker fenced itself."""
+    STOPPED = "stopped"
+    """Somebody asked it to stop, or the body raised `Cancel`."""
+    RETURNED = "returned"
+    """Handed back without a verdict: snoozed, parked, or shut down."""
+
+
+WAITING = frozenset({TaskStatus.SCHEDULED, TaskStatus.RETRYING})
+"""Statuses that a promotion turns into `ready` when `run_after` has come."""
+
+PENDING = frozenset({TaskStatus.BLOCKED, *WAITING, TaskStatus.READY})
+"""Statuses in which nobody works on the task, and it is not finished."""
+
+FINISHED = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED})
+"""Final statuses: only a manual retry leaves them."""
+
+TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
+    TaskStatus.BLOCKED: frozenset(
+        {TaskStatus.SCHEDULED, TaskStatus.READY, TaskStatus.FAILED, TaskStatus.CANCELLED}
+    ),
+    TaskStatus.SCHEDULED: frozenset({TaskStatus.READY, TaskStatus.FAILED, TaskStatus.CANCELLED}),
+    TaskStatus.RETRYING: frozenset({TaskStatus.READY, TaskStatus.FAILED, TaskStatus.CANCELLED}),
+    TaskStatus.READY: frozenset(
+        {TaskStatus.RUNNING, TaskStatus.SCHEDULED, TaskStatus.FAILED, TaskStatus.CANCELLED}
+    ),
+    TaskStatus.RUNNING: frozenset(
+        {TaskStatus.READY, TaskStatus.SCHEDULED, TaskStatus.RETRYING, *FINISHED}
+    ),
+    TaskStatus.SUCCEEDED: frozenset({TaskStatus.READY}),
+    TaskStatus.FAILED: frozenset({TaskStatus.READY}),
+    TaskStatus.CANCELLED: frozenset({TaskStatus.READY}),
+}
+"""From each status, the ones that may follow. From a final one, only a manual retry leads out."""
+
+
+def may_follow(before: TaskStatus, after: TaskStatus) -> bool:
+    """Whether a task may go from one status to the other in a single step."""
+    return after in TRANSITIONS[before]

@@ -1,0 +1,63 @@
+"""UUIDs that sort by the time they were made (RFC 9562, version 7)."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from uuid import UUID
+
+_lock = threading.Lock()
+_last = 0
+
+
+def uuid7() -> UUID:
+    """A version 7 UUID; within one process, each is greater than the one before.
+
+    48 bits of milliseconds, 12 of a finer fraction and 62 random ones: RFC 9562, section 6.2,
+    method 3. Identifiers break ties only, so a wrong clock costs nothing.
+    """
+    return UUID(int=_number())
+
+
+def uuid7_hex() -> str:
+    """The 32 hexadecimal digits of a new version 7 UUID; cheaper than the object."""
+    return f"{_number():032x}"
+
+
+def uuid7_hexes(count: int) -> list[str]:
+    """As many of them as one batch needs, in order."""
+    first = _reserve(count)
+    chance = os.urandom(8 * count)
+    return [
+        f"{_with_chance(first + place, chance[8 * place : 8 * place + 8]):032x}"
+        for place in range(count)
+    ]
+
+
+def _number() -> int:
+    return _with_chance(_reserve(1), os.urandom(8))
+
+
+def _reserve(count: int) -> int:
+    """The first of so many stamps that nobody else in this process gets."""
+    global _last
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    stamp = (milliseconds << 12) | (rest << 12) // 1_000_000
+    with _lock:
+        first = max(stamp, _last + 1)
+        _last = first + count - 1
+    return first
+
+
+def _with_chance(stamp: int, chance: bytes) -> int:
+    high = (stamp >> 12) << 16 | 0x7000 | (stamp & 0xFFF)
+    return (high << 64) | 0x8000000000000000 | (int.from_bytes(chance, "big") >> 2)
+
+
+def _forget_after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
