@@ -1,0 +1,10 @@
+"""What is stored, one file a noun."""
+
+from taskqueue.models.audit import Audit
+from taskqueue.models.lease import Lease
+from taskqueue.models.log import TaskLog
+from taskqueue.models.queue import Queue
+from taskqueue.models.task import Task
+from taskqueue.models.worker import Worker
+
+__all__ = ["Audit", "Lease", "Queue", "Task", "TaskLog", "Worker"]

@@ -1,0 +1,84 @@
+"""A lease: one worker's hold on one task for one attempt, and afterwards that attempt's history."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.task import Task
+from taskqueue.models.worker import Worker
+from taskqueue.states import LeaseStatus
+
+STATUSES = [(status.value, status.value) for status in LeaseStatus]
+
+
+class Lease(models.Model):
+    """The fence: what a worker writes counts only while its lease is `running`.
+
+    `expires_at` stands in no index, so that a ping stays a heap-only update.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    task = models.ForeignKey(
+        Task,
+        on_delete=models.CASCADE,
+        related_name="leases",
+        db_constraint=False,
+        db_index=False,
+    )
+    worker = models.ForeignKey(
+        Worker,
+        to_field="name",
+        on_delete=models.DO_NOTHING,
+        related_name="leases",
+        db_constraint=False,
+        db_index=False,
+    )
+    attempt = models.PositiveIntegerField()
+    status = models.CharField(max_length=10, choices=STATUSES, default=LeaseStatus.RUNNING.value)
+    claimed_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    stop_requested_at = models.DateTimeField(null=True)
+    stop_requested_by = models.CharField(max_length=150, default="", blank=True)
+    stop_reason = models.CharField(max_length=1000, default="", blank=True)
+    stop_seen_at = models.DateTimeField(null=True)
+
+    progress = models.FloatField(null=True)
+    progress_message = models.CharField(max_length=1000, default="", blank=True)
+    error_class = models.CharField(max_length=255, default="", blank=True)
+    error_message = models.TextField(default="", blank=True)
+    traceback = models.TextField(default="", blank=True)
+
+    class Meta:
+        default_permissions = VIEW_ONLY
+        indexes = [
+            models.Index(
+                fields=["worker"],
+                name="taskqueue_lease_running",
+                condition=Q(status=LeaseStatus.RUNNING.value),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "attempt"],
+                name="taskqueue_lease_attempt",
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=[status.value for status in LeaseStatus]),
+                name="taskqueue_lease_status",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(status=LeaseStatus.RUNNING.value, finished_at=None)
+                    | Q(finished_at__isnull=False) & ~Q(status=LeaseStatus.RUNNING.value)
+                ),
+                name="taskqueue_lease_finished",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt} of {self.task_id} by {self.worker_id}"

@@ -1,0 +1,29 @@
+"""A log line: what a body said."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.task import Task
+
+
+class TaskLog(models.Model):
+    """One captured line of one attempt."""
+
+    id = models.BigAutoField(primary_key=True)
+    task = models.ForeignKey(
+        Task, on_delete=models.CASCADE, related_name="logs", db_constraint=False
+    )
+    attempt = models.PositiveIntegerField()
+    logged_at = models.DateTimeField()
+    level = models.PositiveSmallIntegerField()
+    logger = models.CharField(max_length=255, default="", blank=True)
+    message = models.TextField()
+
+    class Meta:
+        default_permissions = VIEW_ONLY
+        verbose_name = "log line"
+
+    def __str__(self) -> str:
+        return self.message

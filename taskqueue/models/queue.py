@@ -1,0 +1,23 @@
+"""A queue: a named lane."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.task import LONGEST_QUEUE_NAME
+
+
+class Queue(models.Model):
+    """A lane that some worker has seen tasks on; a queue works without a row too."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=LONGEST_QUEUE_NAME, unique=True)
+    created_at = models.DateTimeField(db_default=DatabaseClock())
+
+    class Meta:
+        default_permissions = VIEW_ONLY
+
+    def __str__(self) -> str:
+        return self.name

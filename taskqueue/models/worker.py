@@ -1,0 +1,59 @@
+"""A worker: a running `runworker`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from uuid import uuid4
+
+from django.db import models
+from django.db.models import Q
+
+from taskqueue.models.permissions import VIEW_ONLY
+
+LONGEST_NAME = 150
+
+
+class WorkerStatus(StrEnum):
+    """What a worker said of itself last; it lives while `seen_at` is younger than its lease."""
+
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    LOST = "lost"
+
+
+class Worker(models.Model):
+    """Known by its name: a restart under the same name is the same worker."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=LONGEST_NAME, unique=True)
+    incarnation = models.UUIDField(default=uuid4)
+    host = models.CharField(max_length=255)
+    pid = models.PositiveIntegerField()
+    status = models.CharField(
+        max_length=10,
+        choices=[(status.value, status.value) for status in WorkerStatus],
+        default=WorkerStatus.RUNNING.value,
+    )
+    queues = models.JSONField(default=dict)
+    concurrency = models.PositiveIntegerField(default=1)
+    pool = models.CharField(max_length=10, default="process")
+    versions = models.JSONField(default=dict)
+    lease_seconds = models.FloatField(default=30.0)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    stopped_at = models.DateTimeField(null=True)
+    running_leases = models.PositiveIntegerField(default=0)
+    is_idle = models.BooleanField(default=False)
+    """Whether it sleeps with a free slot and listens, so that an enqueue must wake it."""
+    trouble = models.TextField(default="", blank=True)
+    """What keeps it from working, such as children that do not start; empty when healthy."""
+
+    class Meta:
+        default_permissions = VIEW_ONLY
+        indexes = [
+            models.Index(fields=["id"], name="taskqueue_worker_idle", condition=Q(is_idle=True)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
