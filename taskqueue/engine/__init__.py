@@ -1,0 +1,1 @@
+"""Verbs on rows, and the only code that changes a status."""

@@ -1,0 +1,111 @@
+"""Connections: the project's own for callers, separate ones for a worker's threads."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import load_backend
+
+from taskqueue.conf import get_settings
+from taskqueue.engine.wording import wording_for
+
+CONNECT_TIMEOUT = 5
+"""Seconds to wait for a connection."""
+OWNED = "TASKQUEUE_OWNS_SESSION"
+"""In the settings of one connection, which are a copy of its own."""
+BUSY_TIMEOUT = 2.0
+"""Seconds that a worker's statement waits for SQLite's write lock before it tries again."""
+
+
+def database_alias() -> str:
+    """The database that holds the queue."""
+    return get_settings().DATABASE
+
+
+def project_connection() -> BaseDatabaseWrapper:
+    """This thread's ordinary connection to the queue's database, with the caller's transaction."""
+    return connections[database_alias()]
+
+
+def open_worker_connection(*, silence: float) -> BaseDatabaseWrapper:
+    """A connection of its own to the queue's database, opened and prepared.
+
+    `silence` is how many seconds without an answer from the network end it. Raises what the
+    database raises where it cannot be reached.
+    """
+    settings = copy.deepcopy(connections[database_alias()].settings_dict)
+    options = settings.setdefault("OPTIONS", {})
+    settings["CONN_MAX_AGE"] = None
+    settings["AUTOCOMMIT"] = True
+    if settings["ENGINE"].endswith(("postgresql", "postgis", "postgresql_psycopg2")):
+        _prepare_postgresql(settings, options, silence)
+    else:
+        # A ping that waits for the lock must be over before the children give up on their parent.
+        options["timeout"] = min(BUSY_TIMEOUT, silence / 2)
+    backend: Any = load_backend(settings["ENGINE"])
+    connection: BaseDatabaseWrapper = backend.DatabaseWrapper(settings, database_alias())
+    # The heartbeat of a worker hands its connection to nobody, but it is closed at the end by
+    # the thread that joins it.
+    connection.inc_thread_sharing()
+    connection.ensure_connection()
+    wording_for(connection).begin(connection)
+    return connection
+
+
+def _prepare_postgresql(settings: dict[str, Any], options: dict[str, Any], silence: float) -> None:
+    options.pop("pool", None)
+    # Bound by the server, parameters are sent as they are, not put into the text.
+    options["server_side_binding"] = True
+    options.setdefault("connect_timeout", CONNECT_TIMEOUT)
+    options.setdefault("keepalives_idle", max(1, int(silence / 3)))
+    options.setdefault("keepalives_interval", 1)
+    options.setdefault("keepalives_count", 3)
+    options.setdefault("tcp_user_timeout", int(silence * 1000))
+
+
+def own_session(connection: BaseDatabaseWrapper) -> None:
+    """The session is known to be this connection's alone, and may keep settings and plans."""
+    wording_for(connection).own_session(connection)
+    connection.settings_dict[OWNED] = True
+
+
+def owns_session(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the session is known to be this connection's alone.
+
+    Behind a pooler that hands out sessions by the transaction, settings would reach others.
+    """
+    return bool(connection.settings_dict.get(OWNED))
+
+
+@contextmanager
+def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """One transaction on a worker's own connection; within a caller's `atomic`, that one.
+
+    On SQLite it takes the write lock at once, so that it never fails half way for want of it.
+    """
+    if connection.in_atomic_block:
+        yield
+        return
+    begin = "BEGIN IMMEDIATE" if connection.vendor == "sqlite" else "BEGIN"
+    with connection.cursor() as cursor:
+        cursor.execute(begin)
+        try:
+            if not owns_session(connection):
+                wording_for(connection).plan_transaction(connection)
+            yield
+        except BaseException:
+            _roll_back(cursor)
+            raise
+        cursor.execute("COMMIT")
+
+
+def _roll_back(cursor: Any) -> None:
+    try:
+        cursor.execute("ROLLBACK")
+    except Exception:  # noqa: S110  (the connection is lost, and the transaction with it)
+        pass

@@ -1,0 +1,31 @@
+"""PostgreSQL's wording of the engine's statements: single statements, row locks, `NOTIFY`."""
+
+from taskqueue.engine.postgresql import claim as claiming
+from taskqueue.engine.postgresql import duties, enqueue, lease, record
+
+
+class PostgreSQL:
+    """The statements, by the verbs that use them."""
+
+    now = staticmethod(enqueue.now)
+    insert = staticmethod(enqueue.insert)
+    insert_many = staticmethod(enqueue.insert_many)
+    claim = staticmethod(claiming.claim)
+    ready_queues = staticmethod(claiming.ready_queues)
+    record_successes = staticmethod(record.record_successes)
+    record_endings = staticmethod(record.record_endings)
+    insert_logs = staticmethod(record.insert_logs)
+    write_notes = staticmethod(record.write_notes)
+    renew = staticmethod(lease.renew)
+    see_stops = staticmethod(lease.see_stops)
+    unknown_leases = staticmethod(lease.unknown_leases)
+    expired_leases = staticmethod(lease.expired_leases)
+    promote = staticmethod(duties.promote)
+    end_overdue = staticmethod(duties.end_overdue)
+    prune = staticmethod(duties.prune)
+    plan_transaction = staticmethod(claiming.plan_transaction)
+    own_session = staticmethod(claiming.own_session)
+    begin = staticmethod(claiming.begin)
+
+
+WORDING = PostgreSQL()

@@ -1,0 +1,160 @@
+"""What keeps tasks moving on PostgreSQL: promoting, ending what is overdue, pruning."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import Outlook
+from taskqueue.engine.statement import change, fetch
+
+# Locks: due tasks by run_after, skipping locked ones. `statement_timestamp()` lets the index
+# find them; the statement is a transaction of its own.
+PROMOTE = """
+WITH due AS MATERIALIZED (
+    SELECT id
+    FROM taskqueue_task
+    WHERE status IN ('retrying', 'scheduled') AND run_after <= statement_timestamp()
+    ORDER BY run_after
+    LIMIT %s
+    FOR UPDATE SKIP LOCKED
+), promoted AS (
+    UPDATE taskqueue_task AS task
+    SET status = 'ready', ready_at = clock_timestamp()
+    FROM due
+    WHERE task.id = due.id
+    RETURNING 1
+)
+SELECT
+    (SELECT count(*) FROM promoted)::int,
+    (
+        SELECT EXTRACT(epoch FROM run_after - clock_timestamp())::float8
+        FROM taskqueue_task
+        WHERE status IN ('retrying', 'scheduled') AND run_after > statement_timestamp()
+        ORDER BY run_after
+        LIMIT 1
+    ),
+    EXTRACT(epoch FROM LEAST(
+        (
+            SELECT min(deadline_at)
+            FROM taskqueue_task
+            WHERE deadline_at IS NOT NULL
+                AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+        ),
+        (
+            SELECT min(expires_at)
+            FROM taskqueue_task
+            WHERE expires_at IS NOT NULL AND started_at IS NULL
+                AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+        )
+    ) - clock_timestamp())::float8,
+    (
+        SELECT EXTRACT(epoch FROM min(expires_at) - clock_timestamp())::float8
+        FROM taskqueue_lease
+        WHERE status = 'running'
+    ),
+    EXISTS (SELECT FROM taskqueue_task WHERE status = 'ready'),
+    (
+        SELECT count(*)
+        FROM taskqueue_worker
+        WHERE status = 'running'
+            AND id < %s
+            AND seen_at > clock_timestamp() - lease_seconds * interval '1 second'
+    )::int
+"""
+
+# Locks: overdue tasks by id, skipping locked ones; running ones are their worker's to end.
+FAIL_OVERDUE = """
+WITH overdue AS MATERIALIZED (
+    SELECT id
+    FROM taskqueue_task
+    WHERE deadline_at IS NOT NULL
+        AND deadline_at <= statement_timestamp()
+        AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+    ORDER BY id
+    LIMIT %s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE taskqueue_task AS task
+SET status = 'failed',
+    error_class = 'taskqueue.exceptions.DeadlineExceeded',
+    error_message = 'The deadline passed before the task ended.',
+    finished_at = statement_timestamp(),
+    prune_after = CASE
+        WHEN holds_unique_key AND unique_for = 'kept' THEN NULL
+        ELSE NULLIF(GREATEST(
+            COALESCE(statement_timestamp() + COALESCE(retention, %s::interval), 'infinity'),
+            CASE WHEN holds_unique_key THEN unique_until END
+        ), 'infinity')
+    END,
+    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
+FROM overdue
+WHERE task.id = overdue.id
+"""
+
+CANCEL_EXPIRED = """
+WITH expired AS MATERIALIZED (
+    SELECT id
+    FROM taskqueue_task
+    WHERE expires_at IS NOT NULL
+        AND expires_at <= statement_timestamp()
+        AND started_at IS NULL
+        AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+    ORDER BY id
+    LIMIT %s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE taskqueue_task AS task
+SET status = 'cancelled',
+    error_message = 'Not started before it expired.',
+    finished_at = statement_timestamp(),
+    prune_after = CASE
+        WHEN holds_unique_key AND unique_for = 'kept' THEN NULL
+        ELSE NULLIF(GREATEST(
+            COALESCE(statement_timestamp() + COALESCE(retention, %s::interval), 'infinity'),
+            CASE WHEN holds_unique_key THEN unique_until END
+        ), 'infinity')
+    END,
+    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
+FROM expired
+WHERE task.id = expired.id
+"""
+
+# Locks: finished tasks by the end of their retention, skipping locked ones.
+PRUNE = """
+WITH old AS MATERIALIZED (
+    SELECT id
+    FROM taskqueue_task
+    WHERE prune_after IS NOT NULL AND prune_after <= statement_timestamp()
+    ORDER BY prune_after
+    LIMIT %s
+    FOR UPDATE SKIP LOCKED
+), lines AS (
+    DELETE FROM taskqueue_tasklog AS line USING old WHERE line.task_id = old.id
+), leases AS (
+    DELETE FROM taskqueue_lease AS lease USING old WHERE lease.task_id = old.id
+)
+DELETE FROM taskqueue_task AS task USING old WHERE task.id = old.id
+"""
+
+
+def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
+    (row,) = fetch(connection, PROMOTE, (limit, worker_id))
+    outlook = Outlook._make(row)
+    return outlook._replace(has_ready=outlook.has_ready or outlook.promoted > 0)
+
+
+def end_overdue(
+    connection: BaseDatabaseWrapper,
+    *,
+    limit: int,
+    failed: timedelta | None,
+    cancelled: timedelta | None,
+) -> int:
+    ended = change(connection, FAIL_OVERDUE, (limit, failed))
+    return ended + change(connection, CANCEL_EXPIRED, (limit, cancelled))
+
+
+def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
+    return change(connection, PRUNE, (limit,))

@@ -1,0 +1,101 @@
+"""Renewing leases and finding those that ran out, on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import Held, Renewal, StopRequest
+from taskqueue.engine.statement import change, fetch
+
+# Locks: leases by id, skipping those that are being recorded at this moment.
+RENEW = """
+WITH held AS MATERIALIZED (
+    SELECT lease.id, ping.seconds, ping.started
+    FROM unnest(%s::bigint[], %s::float8[], %s::float8[]) AS ping (lease_id, seconds, started)
+    JOIN taskqueue_lease AS lease ON lease.id = ping.lease_id
+    WHERE lease.finished_at IS NULL
+    ORDER BY lease.id
+    FOR UPDATE OF lease SKIP LOCKED
+)
+UPDATE taskqueue_lease AS lease
+SET expires_at = clock_timestamp() + held.seconds * interval '1 second',
+    started_at = COALESCE(
+        lease.started_at, clock_timestamp() - held.started * interval '1 second'
+    )
+FROM held
+WHERE lease.id = held.id
+RETURNING
+    lease.id, lease.stop_requested_at IS NOT NULL, lease.stop_requested_by, lease.stop_reason
+"""
+
+STATUSES = "SELECT id, status FROM taskqueue_lease WHERE id = ANY (%s::bigint[])"
+
+SEE_STOPS = """
+WITH held AS MATERIALIZED (
+    SELECT id
+    FROM taskqueue_lease
+    WHERE id = ANY (%s::bigint[]) AND finished_at IS NULL AND stop_seen_at IS NULL
+    ORDER BY id
+    FOR UPDATE
+)
+UPDATE taskqueue_lease AS lease
+SET stop_seen_at = clock_timestamp()
+FROM held
+WHERE lease.id = held.id
+"""
+
+UNKNOWN = """
+SELECT id
+FROM taskqueue_lease
+WHERE status = 'running'
+    AND worker_id = %s
+    AND claimed_at >= %s
+    AND id <> ALL (%s::bigint[])
+"""
+
+# Locks: leases that ran out, skipping those that are being renewed or recorded. PostgreSQL
+# checks the expiry again on the row that it locked. Leases are spared for one lease's time after
+# the server's own start: nobody could renew while it was away.
+EXPIRED = """
+SELECT id
+FROM taskqueue_lease
+WHERE status = 'running'
+    AND expires_at < clock_timestamp()
+    AND pg_postmaster_start_time() + %s::interval < clock_timestamp()
+ORDER BY id
+LIMIT %s
+FOR UPDATE SKIP LOCKED
+"""
+
+
+def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
+    rows = fetch(connection, RENEW, tuple(map(list, zip(*held, strict=True))))
+    renewed = frozenset(row[0] for row in rows)
+    stops = tuple(StopRequest(row[0], row[2], row[3]) for row in rows if row[1])
+    missing = [lease.lease_id for lease in held if lease.lease_id not in renewed]
+    statuses: dict[int, str] = {}
+    if missing:
+        statuses = {row[0]: row[1] for row in fetch(connection, STATUSES, (missing,))}
+    return Renewal(
+        renewed=renewed,
+        ended=frozenset(id for id in missing if statuses.get(id) != "running"),
+        succeeded=frozenset(id for id in missing if statuses.get(id) == "succeeded"),
+        stops=stops,
+    )
+
+
+def see_stops(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
+    change(connection, SEE_STOPS, (list(lease_ids),))
+
+
+def unknown_leases(
+    connection: BaseDatabaseWrapper, *, worker: str, known: Sequence[int], since: datetime
+) -> list[int]:
+    return [row[0] for row in fetch(connection, UNKNOWN, (worker, since, list(known)))]
+
+
+def expired_leases(connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta) -> list[int]:
+    return [row[0] for row in fetch(connection, EXPIRED, (grace, limit))]

@@ -1,0 +1,100 @@
+"""Record what attempts came to: fenced by their leases, in batches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import transaction
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.rows import LogLine, Note
+from taskqueue.engine.wording import wording_for
+from taskqueue.outcomes import Kind, Outcome
+
+logger = logging.getLogger("taskqueue.engine")
+
+REFUSED = "taskqueue.exceptions.InvalidArguments"
+
+
+def record(
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
+) -> dict[int, str]:
+    """Record outcomes whose lease still runs; the tasks' new statuses, by lease.
+
+    An attempt whose stop was seen cannot succeed: it ends as stopped. Leases that are missing in
+    what is returned had ended before, and nothing was written for them.
+    """
+    wording = wording_for(connection)
+    successes = [outcome for outcome in outcomes if outcome.kind == Kind.SUCCEEDED]
+    endings = [outcome for outcome in outcomes if outcome.kind != Kind.SUCCEEDED]
+    recorded: dict[int, str] = {}
+    if successes:
+        done = wording.record_successes(connection, successes, limits.keep_succeeded)
+        recorded.update(dict.fromkeys(done, "succeeded"))
+        endings += [
+            outcome._replace(kind=Kind.STOPPED, return_value=None)
+            for outcome in successes
+            if outcome.lease_id not in done
+        ]
+    if endings:
+        recorded.update(wording.record_endings(connection, endings, limits))
+    return recorded
+
+
+def record_each(
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
+) -> dict[int, str]:
+    """As `record`, in transactions of its own, singling out what the database refuses.
+
+    Halves the batch until the refused outcome stands alone, and records it as a failure.
+    Raises OperationalError and InterfaceError, which are the database's own trouble.
+    """
+    try:
+        with transaction(connection):
+            return record(connection, outcomes, limits=limits)
+    except (OperationalError, InterfaceError):
+        raise
+    except DatabaseError as error:
+        if len(outcomes) == 1:
+            return _record_refused(connection, outcomes[0], error, limits=limits)
+    middle = len(outcomes) // 2
+    recorded = record_each(connection, outcomes[:middle], limits=limits)
+    return recorded | record_each(connection, outcomes[middle:], limits=limits)
+
+
+def _record_refused(
+    connection: BaseDatabaseWrapper, outcome: Outcome, error: DatabaseError, *, limits: Limits
+) -> dict[int, str]:
+    logger.error("Outcome refused by the database lease=%s", outcome.lease_id, exc_info=error)
+    refused = Outcome(
+        lease_id=outcome.lease_id,
+        kind=Kind.FAILED,
+        error_class=REFUSED,
+        error_message="The database refused the outcome of this attempt: "
+        + ascii(str(error))[1:2000],
+        retryable=False,
+        started=outcome.started,
+        ended=outcome.ended,
+    )
+    with transaction(connection):
+        return record(connection, [refused], limits=limits)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the database refused a value, rather than being in trouble itself."""
+    return isinstance(error, DataError | IntegrityError)
+
+
+def write_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
+    """Keep captured lines of attempts whose lease still runs."""
+    if lines:
+        wording_for(connection).insert_logs(connection, lines)
+
+
+def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
+    """Write starts and progress of attempts whose lease still runs."""
+    if notes:
+        wording_for(connection).write_notes(connection, notes)

@@ -1,0 +1,136 @@
+"""What the engine's statements take and give."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+
+class Request(NamedTuple):
+    """What all tasks of one enqueue share. A time is either absolute, or seconds from now."""
+
+    name: str
+    queue_name: str
+    priority: int
+    run_at: datetime | None
+    run_in: float | None
+    options: str
+    metadata: str
+    max_attempts: int
+    max_crashes: int
+    crash_delay: timedelta
+    deadline_at: datetime | None
+    deadline_in: float | None
+    expires_in: float | None
+    lease_duration: timedelta | None
+    retention: timedelta | None
+    unique_for: str
+    unique_in: float | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is due at once and has no limit in time."""
+        return (
+            self.run_at is None
+            and self.run_in is None
+            and self.deadline_at is None
+            and self.deadline_in is None
+            and self.expires_in is None
+        )
+
+
+class Payload(NamedTuple):
+    """What is one task's own: its id as 32 hexadecimal digits, its arguments as JSON text."""
+
+    id: str
+    args: str
+    kwargs: str
+    unique_key: str | None
+
+
+class Enqueued(NamedTuple):
+    """What became of one enqueue."""
+
+    id: str
+    status: str
+    enqueued_at: datetime
+    ready_at: datetime | None
+    created: bool = True
+    updated: bool = False
+
+
+class Claimed(NamedTuple):
+    """A task that a worker now holds."""
+
+    lease_id: int
+    task_id: str
+    name: str
+    attempt: int
+    args: str
+    kwargs: str
+    options: str
+    metadata: str
+    failures: int
+    crashes: int
+    lease_seconds: float | None
+    deadline_in: float | None
+    """Seconds until its deadline, at the claim."""
+    queue_name: str
+
+
+class Held(NamedTuple):
+    """A lease that a worker believes it holds, for how long a ping extends it."""
+
+    lease_id: int
+    seconds: float
+    started: float | None
+    """How many seconds ago the body started; None: not yet."""
+
+
+class StopRequest(NamedTuple):
+    """Somebody asks a running attempt to stop."""
+
+    lease_id: int
+    by: str
+    reason: str
+
+
+class Renewal(NamedTuple):
+    """What a ping found."""
+
+    renewed: frozenset[int]
+    ended: frozenset[int]
+    """Leases that are no longer running, whoever ended them."""
+    succeeded: frozenset[int]
+    stops: tuple[StopRequest, ...]
+
+
+class Note(NamedTuple):
+    """What is known of a running attempt."""
+
+    lease_id: int
+    started: float | None
+    progress: float | None
+    message: str | None
+
+
+class LogLine(NamedTuple):
+    """One captured line; `age` is how many seconds ago it was said."""
+
+    lease_id: int
+    age: float
+    level: int
+    logger: str
+    message: str
+
+
+class Outlook(NamedTuple):
+    """What the duties found, and when they are needed next. Seconds from now; None: nothing."""
+
+    promoted: int
+    next_due: float | None
+    next_end: float | None
+    next_expiry: float | None
+    has_ready: bool
+    rank: int
+    """How many live workers stand before this one in serving the duties."""

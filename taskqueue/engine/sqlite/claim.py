@@ -1,0 +1,120 @@
+"""Claiming tasks on SQLite. The caller holds the write lock, so nothing needs to be skipped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import Claimed
+from taskqueue.engine.sqlite.values import clock, dashed, stored
+
+PICK = """
+SELECT id
+FROM taskqueue_task
+WHERE status = 'ready'
+    AND queue_name = %s
+    AND name NOT IN (SELECT value FROM json_each(%s))
+    AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > %s)
+    AND (deadline_at IS NULL OR deadline_at > %s)
+ORDER BY priority DESC, run_after, id
+LIMIT %s
+"""
+
+CLAIM = """
+UPDATE taskqueue_task
+SET status = 'running',
+    attempt = attempt + 1,
+    holds_unique_key = holds_unique_key AND unique_for <> 'started'
+WHERE id = %s AND status = 'ready'
+RETURNING
+    id, name, attempt, args, kwargs, options, metadata, failures, crashes, lease_duration,
+    (julianday(deadline_at) - julianday(%s)) * 86400.0, queue_name
+"""
+
+LEASE = """
+INSERT INTO taskqueue_lease (
+    task_id, worker_id, attempt, status, claimed_at, expires_at, stop_requested_by,
+    stop_reason, progress_message, error_class, error_message, traceback
+)
+VALUES (%s, %s, %s, 'running', %s, %s, '', '', '', '', '', '')
+"""
+
+READY_QUEUES = """
+WITH RECURSIVE lane (queue_name) AS (
+    SELECT min(queue_name) FROM taskqueue_task WHERE status = 'ready'
+    UNION ALL
+    SELECT (
+        SELECT min(queue_name)
+        FROM taskqueue_task
+        WHERE status = 'ready' AND queue_name > lane.queue_name
+    )
+    FROM lane
+    WHERE lane.queue_name IS NOT NULL
+)
+SELECT queue_name FROM lane WHERE queue_name IS NOT NULL
+"""
+
+
+def begin(connection: BaseDatabaseWrapper) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+
+
+def plan_transaction(connection: BaseDatabaseWrapper) -> None:
+    """Nothing: SQLite's plans do not go stale so."""
+
+
+def own_session(connection: BaseDatabaseWrapper) -> None:
+    """Nothing: there is nobody between the worker and the file."""
+
+
+def claim(
+    connection: BaseDatabaseWrapper,
+    *,
+    worker: str,
+    quotas: Sequence[tuple[str, int]],
+    unknown: Sequence[str],
+    lease_duration: timedelta,
+) -> list[Claimed]:
+    moment = clock()
+    now = stored(moment)
+    claimed = []
+    with connection.cursor() as cursor:
+        for queue_name, size in quotas:
+            cursor.execute(PICK, (queue_name, json.dumps(list(unknown)), now, now, size))
+            for (task_id,) in cursor.fetchall():
+                cursor.execute(CLAIM, (task_id, now))
+                row = cursor.fetchone()
+                lease_seconds = None if row[9] is None else row[9] / 1e6
+                duration = lease_duration
+                if lease_seconds is not None:
+                    duration = timedelta(seconds=lease_seconds)
+                cursor.execute(LEASE, (task_id, worker, row[2], now, stored(moment + duration)))
+                claimed.append(
+                    Claimed(
+                        lease_id=cursor.lastrowid,
+                        task_id=dashed(task_id),
+                        name=row[1],
+                        attempt=row[2],
+                        args=row[3],
+                        kwargs=row[4],
+                        options="" if row[5] == "{}" else row[5],
+                        metadata="" if row[6] == "{}" else row[6],
+                        failures=row[7],
+                        crashes=row[8],
+                        lease_seconds=lease_seconds,
+                        deadline_in=row[10],
+                        queue_name=row[11],
+                    )
+                )
+    return claimed
+
+
+def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(READY_QUEUES)
+        return [row[0] for row in cursor.fetchall()]

@@ -1,0 +1,163 @@
+"""What keeps tasks moving on SQLite: promoting, ending what is overdue, pruning."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import Outlook
+from taskqueue.engine.sqlite.record import prune_after
+from taskqueue.engine.sqlite.values import clock, loaded, stored
+
+# Reads only: the write lock is taken only where there is something to promote.
+OUTLOOK = """
+SELECT
+    (
+        SELECT min(run_after) FROM taskqueue_task
+        WHERE status IN ('retrying', 'scheduled')
+    ),
+    (
+        SELECT min(deadline_at) FROM taskqueue_task
+        WHERE deadline_at IS NOT NULL
+            AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+    ),
+    (
+        SELECT min(expires_at) FROM taskqueue_task
+        WHERE expires_at IS NOT NULL AND started_at IS NULL
+            AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+    ),
+    (SELECT min(expires_at) FROM taskqueue_lease WHERE status = 'running'),
+    EXISTS (SELECT 1 FROM taskqueue_task WHERE status = 'ready')
+"""
+
+RANK = """
+SELECT count(*)
+FROM taskqueue_worker
+WHERE status = 'running' AND id < %s
+    AND (julianday(%s) - julianday(seen_at)) * 86400.0 < lease_seconds
+"""
+
+PROMOTE = """
+UPDATE taskqueue_task
+SET status = 'ready', ready_at = %s
+WHERE id IN (
+    SELECT id FROM taskqueue_task
+    WHERE status IN ('retrying', 'scheduled') AND run_after <= %s
+    ORDER BY run_after
+    LIMIT %s
+)
+"""
+
+PICK_OVERDUE = """
+SELECT id, retention, unique_until, holds_unique_key, unique_for FROM taskqueue_task
+WHERE deadline_at IS NOT NULL AND deadline_at <= %s
+    AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+LIMIT %s
+"""
+
+FAIL_OVERDUE = """
+UPDATE taskqueue_task
+SET status = 'failed',
+    error_class = 'taskqueue.exceptions.DeadlineExceeded',
+    error_message = 'The deadline passed before the task ended.',
+    finished_at = %s,
+    prune_after = %s,
+    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
+WHERE id = %s
+"""
+
+PICK_EXPIRED = """
+SELECT id, retention, unique_until, holds_unique_key, unique_for FROM taskqueue_task
+WHERE expires_at IS NOT NULL AND expires_at <= %s AND started_at IS NULL
+    AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+LIMIT %s
+"""
+
+CANCEL_EXPIRED = """
+UPDATE taskqueue_task
+SET status = 'cancelled',
+    error_message = 'Not started before it expired.',
+    finished_at = %s,
+    prune_after = %s,
+    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
+WHERE id = %s
+"""
+
+# A holder of a unique key stays; its retention is looked at again when the key is free.
+PICK_OLD = """
+SELECT id FROM taskqueue_task
+WHERE prune_after IS NOT NULL AND prune_after <= %s
+    AND NOT (holds_unique_key AND (unique_until IS NULL OR unique_until > %s))
+ORDER BY prune_after
+LIMIT %s
+"""
+DELETE_OLD = (
+    "DELETE FROM taskqueue_tasklog WHERE task_id IN (SELECT value FROM json_each(%s))",
+    "DELETE FROM taskqueue_lease WHERE task_id IN (SELECT value FROM json_each(%s))",
+    "DELETE FROM taskqueue_task WHERE id IN (SELECT value FROM json_each(%s))",
+)
+
+
+def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
+    moment = clock()
+    with connection.cursor() as cursor:
+        cursor.execute(OUTLOOK)
+        due, deadline, expires, expiry, has_ready = cursor.fetchone()
+        promoted = 0
+        due_in = _until(due, moment)
+        if due_in is not None and due_in <= 0:
+            cursor.execute(PROMOTE, (stored(moment), stored(moment), limit))
+            promoted = cursor.rowcount
+            cursor.execute(OUTLOOK)
+            due, deadline, expires, expiry, has_ready = cursor.fetchone()
+        cursor.execute(RANK, (worker_id, stored(moment)))
+        (rank,) = cursor.fetchone()
+    ends = [end for end in (_until(deadline, moment), _until(expires, moment)) if end is not None]
+    return Outlook(
+        promoted=promoted,
+        next_due=_until(due, moment),
+        next_end=min(ends, default=None),
+        next_expiry=_until(expiry, moment),
+        has_ready=bool(has_ready),
+        rank=rank,
+    )
+
+
+def _until(text: str | None, moment: datetime) -> float | None:
+    then = loaded(text)
+    return None if then is None else (then - moment).total_seconds()
+
+
+def end_overdue(
+    connection: BaseDatabaseWrapper,
+    *,
+    limit: int,
+    failed: timedelta | None,
+    cancelled: timedelta | None,
+) -> int:
+    moment = clock()
+    now = stored(moment)
+    ended = 0
+    with connection.cursor() as cursor:
+        for pick, end, retention in (
+            (PICK_OVERDUE, FAIL_OVERDUE, failed),
+            (PICK_EXPIRED, CANCEL_EXPIRED, cancelled),
+        ):
+            cursor.execute(pick, (now, limit))
+            for task_id, own_retention, *unique in cursor.fetchall():
+                kept_until = prune_after(moment, own_retention, retention, *unique)
+                cursor.execute(end, (now, kept_until, task_id))
+                ended += 1
+    return ended
+
+
+def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
+    now = stored(clock())
+    with connection.cursor() as cursor:
+        cursor.execute(PICK_OLD, (now, now, limit))
+        old = json.dumps([row[0] for row in cursor.fetchall()])
+        for statement in DELETE_OLD:
+            cursor.execute(statement, (old,))
+        return int(cursor.rowcount)

@@ -1,0 +1,96 @@
+"""Inserting tasks on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import Enqueued, Payload, Request
+from taskqueue.engine.sqlite.values import clock, microseconds, stored
+
+# Without a target: SQLite would want the condition of the partial index word by word, and Django
+# 6.1 writes it in other words than earlier versions do.
+INSERT = """
+INSERT INTO taskqueue_task (
+    id, name, queue_name, status, priority, run_after, args, kwargs, options, metadata,
+    attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
+    retention, unique_for, holds_unique_key, error_class, error_message, enqueued_at, ready_at,
+    deadline_at, expires_at, unique_key, unique_until
+)
+VALUES (
+    %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+    0, 0, 0, %s, %s, %s, %s,
+    %s, %s, %s, '', '', %s, %s,
+    %s, %s, %s, %s
+)
+ON CONFLICT DO NOTHING
+"""
+
+
+def now(connection: BaseDatabaseWrapper) -> datetime:
+    return clock()
+
+
+def insert(connection: BaseDatabaseWrapper, request: Request, payload: Payload) -> Enqueued | None:
+    moment = clock()
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT, _parameters(request, payload, moment))
+        return _enqueued(request, payload, moment) if cursor.rowcount else None
+
+
+def insert_many(
+    connection: BaseDatabaseWrapper, request: Request, payloads: Sequence[Payload]
+) -> list[Enqueued]:
+    moment = clock()
+    with connection.cursor() as cursor:
+        cursor.executemany(INSERT, [_parameters(request, payload, moment) for payload in payloads])
+    return [_enqueued(request, payload, moment) for payload in payloads]
+
+
+def _enqueued(request: Request, payload: Payload, moment: datetime) -> Enqueued:
+    waits = _run_after(request, moment) > moment
+    return Enqueued(
+        payload.id, "scheduled" if waits else "ready", moment, None if waits else moment
+    )
+
+
+def _run_after(request: Request, moment: datetime) -> datetime:
+    return request.run_at or moment + timedelta(seconds=request.run_in or 0)
+
+
+def _parameters(request: Request, payload: Payload, moment: datetime) -> tuple[Any, ...]:
+    run_after = _run_after(request, moment)
+    waits = run_after > moment
+    deadline_at = request.deadline_at or _later(moment, request.deadline_in)
+    return (
+        payload.id,
+        request.name,
+        request.queue_name,
+        "scheduled" if waits else "ready",
+        request.priority,
+        stored(run_after),
+        payload.args,
+        payload.kwargs,
+        request.options,
+        request.metadata,
+        request.max_attempts,
+        request.max_crashes,
+        microseconds(request.crash_delay),
+        microseconds(request.lease_duration),
+        microseconds(request.retention),
+        request.unique_for if payload.unique_key is not None else "",
+        payload.unique_key is not None,
+        stored(moment),
+        None if waits else stored(moment),
+        stored(deadline_at),
+        stored(_later(moment, request.expires_in)),
+        payload.unique_key,
+        stored(_later(moment, request.unique_in)) if payload.unique_key is not None else None,
+    )
+
+
+def _later(moment: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else moment + timedelta(seconds=seconds)

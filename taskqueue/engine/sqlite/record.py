@@ -1,0 +1,318 @@
+"""Recording outcomes on SQLite: fenced by the lease, under one write lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.rows import LogLine, Note
+from taskqueue.engine.sqlite.values import ago, clock, loaded, rows, stored
+from taskqueue.outcomes import Kind, Outcome
+
+END_SUCCEEDED = """
+UPDATE taskqueue_lease
+SET status = 'succeeded', started_at = COALESCE(started_at, %s), finished_at = %s
+WHERE id = %s AND status = 'running' AND stop_seen_at IS NULL
+RETURNING task_id
+"""
+
+FINISH_SUCCEEDED = """
+UPDATE taskqueue_task
+SET status = 'succeeded',
+    return_value = %s,
+    started_at = COALESCE(started_at, %s),
+    finished_at = %s,
+    prune_after = CASE
+        WHEN holds_unique_key AND unique_for = 'kept' THEN NULL
+        WHEN retention IS NULL AND NOT (holds_unique_key AND unique_for = 'duration') THEN %s
+    END,
+    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
+WHERE id = %s AND status = 'running'
+RETURNING retention, unique_until, holds_unique_key, unique_for
+"""
+
+HELD = """
+SELECT
+    lease.id, lease.task_id, lease.stop_requested_at IS NOT NULL, lease.stop_reason,
+    lease.started_at,
+    task.failures, task.max_attempts, task.crashes, task.max_crashes, task.enqueued_at,
+    task.crash_delay, task.retention, task.unique_until, task.holds_unique_key, task.unique_for
+FROM taskqueue_lease AS lease
+JOIN taskqueue_task AS task ON task.id = lease.task_id
+WHERE lease.id = %s AND lease.status = 'running'
+"""
+
+END = """
+UPDATE taskqueue_lease
+SET status = %s, started_at = COALESCE(started_at, %s), finished_at = %s,
+    error_class = %s, error_message = %s, traceback = %s
+WHERE id = %s
+"""
+
+WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
+
+FINISH = """
+UPDATE taskqueue_task
+SET status = %s,
+    attempt = attempt - %s,
+    failures = failures + %s,
+    crashes = crashes + %s,
+    run_after = COALESCE(%s, run_after),
+    ready_at = COALESCE(%s, ready_at),
+    started_at = COALESCE(started_at, %s),
+    error_class = %s,
+    error_message = %s,
+    finished_at = %s,
+    prune_after = %s,
+    holds_unique_key = %s
+WHERE id = %s AND status = 'running'
+"""
+
+KEEP_UNTIL = "UPDATE taskqueue_task SET prune_after = %s WHERE id = %s"
+
+INSERT_LOG = """
+INSERT INTO taskqueue_tasklog (task_id, attempt, logged_at, level, logger, message)
+SELECT task_id, attempt, %s, %s, %s, %s
+FROM taskqueue_lease
+WHERE id = %s AND status = 'running'
+"""
+
+NOTE_LEASES = """
+UPDATE taskqueue_lease
+SET started_at = COALESCE(taskqueue_lease.started_at, json_extract(note.value, '$[1]')),
+    progress = COALESCE(json_extract(note.value, '$[2]'), taskqueue_lease.progress),
+    progress_message = COALESCE(json_extract(note.value, '$[3]'), taskqueue_lease.progress_message)
+FROM json_each(%s) AS note
+WHERE taskqueue_lease.id = json_extract(note.value, '$[0]') AND taskqueue_lease.status = 'running'
+"""
+
+NOTE_TASKS = """
+UPDATE taskqueue_task
+SET started_at = lease.started_at
+FROM json_each(%s) AS note
+JOIN taskqueue_lease AS lease ON lease.id = json_extract(note.value, '$[0]')
+WHERE lease.status = 'running'
+    AND taskqueue_task.id = lease.task_id
+    AND taskqueue_task.started_at IS NULL
+"""
+
+
+class _HeldTask(NamedTuple):
+    lease_id: int
+    task_id: str
+    stopping: bool
+    stop_reason: str
+    started_at: Any
+    failures: int
+    max_attempts: int
+    crashes: int
+    max_crashes: int
+    enqueued_at: Any
+    crash_delay: int
+    retention: int | None
+    unique_until: Any
+    holds_unique_key: bool
+    unique_for: str
+
+
+def record_successes(
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], retention: timedelta | None
+) -> set[int]:
+    moment = clock()
+    recorded = set()
+    with connection.cursor() as cursor:
+        for outcome in sorted(outcomes):
+            started_at = ago(moment, outcome.started)
+            finished_at = ago(moment, outcome.ended)
+            cursor.execute(END_SUCCEEDED, (started_at, finished_at, outcome.lease_id))
+            row = cursor.fetchone()
+            if row is None:
+                continue
+            cursor.execute(
+                FINISH_SUCCEEDED,
+                (
+                    outcome.return_value,
+                    started_at,
+                    finished_at,
+                    stored(moment + retention) if retention is not None else None,
+                    row[0],
+                ),
+            )
+            kept = cursor.fetchone()
+            if kept is not None:
+                recorded.add(outcome.lease_id)
+                _keep_until(cursor, row[0], kept, moment, retention)
+    return recorded
+
+
+def _keep_until(
+    cursor: CursorWrapper,
+    task_id: str,
+    kept: tuple[int | None, Any, bool, str],
+    moment: datetime,
+    retention: timedelta | None,
+) -> None:
+    """Set the end of retention where the ordinary rule does not hold."""
+    own_retention, unique_until, holds, unique_for = kept
+    if own_retention is None and not holds:
+        return
+    kept_until = prune_after(moment, own_retention, retention, unique_until, holds, unique_for)
+    cursor.execute(KEEP_UNTIL, (kept_until, task_id))
+
+
+def prune_after(
+    moment: datetime,
+    own_retention: int | None,
+    retention: timedelta | None,
+    unique_until: Any,
+    holds: bool,
+    unique_for: str,
+) -> str | None:
+    """When a task that finishes at the moment may be pruned; None: never."""
+    kept_for = retention if own_retention is None else timedelta(microseconds=own_retention)
+    if kept_for is None or (holds and unique_for == "kept"):
+        return None
+    end = moment + kept_for
+    held_until = loaded(unique_until) if holds else None
+    return stored(max(end, held_until) if held_until else end)
+
+
+def record_endings(
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], limits: Limits
+) -> dict[int, str]:
+    moment = clock()
+    recorded = {}
+    with connection.cursor() as cursor:
+        for outcome in sorted(outcomes):
+            cursor.execute(HELD, (outcome.lease_id,))
+            row = cursor.fetchone()
+            if row is not None:
+                held = _HeldTask._make(row)
+                recorded[held.lease_id] = _end(cursor, held, outcome, limits, moment)
+    return recorded
+
+
+def _end(
+    cursor: CursorWrapper, held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime
+) -> str:
+    started_at = ago(moment, outcome.started)
+    message = outcome.error_message or held.stop_reason
+    leaves_no_trace = outcome.kind == Kind.UNSTARTED and not held.stopping
+    if leaves_no_trace:
+        cursor.execute(WITHDRAW, (held.lease_id,))
+    else:
+        cursor.execute(
+            END,
+            (
+                _lease_status(held, Kind(outcome.kind)),
+                started_at,
+                ago(moment, outcome.ended),
+                outcome.error_class,
+                message,
+                outcome.traceback,
+                held.lease_id,
+            ),
+        )
+    status = _verdict(held, outcome, limits, moment)
+    finished = status in ("failed", "cancelled")
+    wait = None
+    if status in ("retrying", "scheduled"):
+        wait = timedelta(seconds=outcome.delay)
+        if outcome.kind == Kind.LOST:
+            wait = timedelta(microseconds=held.crash_delay)
+    retention = limits.keep_failed if status == "failed" else limits.keep_cancelled
+    cursor.execute(
+        FINISH,
+        (
+            status,
+            leaves_no_trace,
+            outcome.kind in (Kind.FAILED, Kind.RETRY_LATER),
+            outcome.kind == Kind.LOST,
+            stored(moment + wait) if wait is not None else None,
+            stored(moment) if status == "ready" else None,
+            stored(loaded(held.started_at)) or started_at,
+            outcome.error_class if finished else "",
+            message if finished else "",
+            stored(moment) if finished else None,
+            prune_after(
+                moment,
+                held.retention,
+                retention,
+                held.unique_until,
+                held.holds_unique_key,
+                held.unique_for,
+            )
+            if finished
+            else None,
+            held.holds_unique_key and (not finished or held.unique_for in ("kept", "duration")),
+            held.task_id,
+        ),
+    )
+    return status
+
+
+_LEASE_STATUSES = {
+    Kind.FAILED: "failed",
+    Kind.RETRY_LATER: "failed",
+    Kind.CANCELLED: "stopped",
+    Kind.STOPPED: "stopped",
+    Kind.LOST: "lost",
+    Kind.FENCED: "lost",
+    Kind.SNOOZED: "returned",
+    Kind.RETURNED: "returned",
+    Kind.PARKED: "returned",
+}
+
+
+def _lease_status(held: _HeldTask, kind: Kind) -> str:
+    if held.stopping and kind not in (Kind.LOST, Kind.FENCED):
+        return "stopped"
+    return _LEASE_STATUSES[kind]
+
+
+def _verdict(held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime) -> str:
+    """What becomes of the task; the same table as PostgreSQL's statement."""
+    kind = outcome.kind
+    if held.stopping or kind in (Kind.CANCELLED, Kind.STOPPED):
+        return "cancelled"
+    if kind == Kind.FAILED:
+        remains = outcome.retryable and held.failures + 1 < held.max_attempts
+        return "retrying" if remains else "failed"
+    if kind == Kind.RETRY_LATER:
+        return "retrying"
+    if kind == Kind.SNOOZED:
+        return "scheduled"
+    if kind == Kind.LOST:
+        return "retrying" if held.crashes + 1 < held.max_crashes else "failed"
+    if kind == Kind.PARKED:
+        enqueued_at = loaded(held.enqueued_at)
+        too_old = enqueued_at is not None and enqueued_at < moment - limits.park_limit
+        return "failed" if too_old else "scheduled"
+    return "ready"
+
+
+def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
+    moment = clock()
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            INSERT_LOG,
+            [
+                (ago(moment, line.age), line.level, line.logger, line.message, line.lease_id)
+                for line in lines
+            ],
+        )
+
+
+def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
+    moment = clock()
+    packed = rows(
+        (note.lease_id, ago(moment, note.started), note.progress, note.message) for note in notes
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(NOTE_LEASES, (packed,))
+        cursor.execute(NOTE_TASKS, (packed,))

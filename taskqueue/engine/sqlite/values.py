@@ -1,0 +1,52 @@
+"""How Django stores times, durations and identifiers on SQLite.
+
+The clock of this process is the database's: whoever opens an SQLite file stands on its host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+
+def clock() -> datetime:
+    """The moment."""
+    return datetime.now(UTC)
+
+
+def stored(moment: datetime | None) -> str | None:
+    """A moment as Django writes it: UTC without an offset; text that sorts by time."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
+def ago(moment: datetime, seconds: float | None) -> str | None:
+    """That many seconds before the moment, as stored."""
+    return None if seconds is None else stored(moment - timedelta(seconds=seconds))
+
+
+def loaded(text: str | datetime | None) -> datetime | None:
+    """A stored moment, aware again."""
+    if text is None:
+        return None
+    moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def microseconds(duration: timedelta | None) -> int | None:
+    """A duration as Django stores it."""
+    return None if duration is None else duration // timedelta(microseconds=1)
+
+
+def dashed(identifier: str) -> str:
+    """A stored UUID in its usual form."""
+    return str(UUID(identifier))
+
+
+def rows(columns: Iterable[Sequence[Any]]) -> str:
+    """Rows for `json_each`, SQLite's way to pass many in one parameter."""
+    return json.dumps(list(columns))

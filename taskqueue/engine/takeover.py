@@ -1,0 +1,50 @@
+"""Take over: put back the tasks of leases that ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import transaction
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.wording import wording_for
+from taskqueue.outcomes import Kind, Outcome
+
+BATCH = 500
+LOST = "taskqueue.exceptions.AttemptLost"
+MESSAGE = "The lease ran out: its worker stopped renewing it."
+
+
+def take_over(
+    connection: BaseDatabaseWrapper,
+    *,
+    limits: Limits,
+    grace: timedelta,
+    suspects: Collection[int] | None = None,
+) -> dict[int, str]:
+    """End leases that have run out by the database's clock; the tasks' new statuses, by lease.
+
+    Each lease is locked first and its expiry checked again under the lock; one that is being
+    renewed or recorded is skipped. Only `suspects`, if given. Not within `grace` of the
+    database's own start.
+    """
+    wording = wording_for(connection)
+    with transaction(connection):
+        expired = wording.expired_leases(connection, limit=BATCH, grace=grace)
+        if suspects is not None:
+            expired = [lease_id for lease_id in expired if lease_id in suspects]
+        if not expired:
+            return {}
+        outcomes = [
+            Outcome(lease_id, Kind.LOST, error_class=LOST, error_message=MESSAGE)
+            for lease_id in expired
+        ]
+        return wording.record_endings(connection, outcomes, limits)
+
+
+def expired(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:
+    """The leases that have run out at this moment."""
+    with transaction(connection):
+        return wording_for(connection).expired_leases(connection, limit=BATCH, grace=grace)

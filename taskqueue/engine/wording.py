@@ -1,0 +1,132 @@
+"""The statements that are worded differently for each database, as one contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import (
+    Claimed,
+    Enqueued,
+    Held,
+    LogLine,
+    Note,
+    Outlook,
+    Payload,
+    Renewal,
+    Request,
+)
+from taskqueue.outcomes import Outcome
+
+
+class Wording(Protocol):
+    """Each method is one guarded statement, or a few in the caller's transaction."""
+
+    def now(self, connection: BaseDatabaseWrapper) -> datetime:
+        """The moment by the database's clock."""
+
+    def insert(
+        self, connection: BaseDatabaseWrapper, request: Request, payload: Payload
+    ) -> Enqueued | None:
+        """Insert one task; None if another holds its unique key."""
+
+    def insert_many(
+        self, connection: BaseDatabaseWrapper, request: Request, payloads: Sequence[Payload]
+    ) -> list[Enqueued]:
+        """Insert tasks without unique keys."""
+
+    def claim(
+        self,
+        connection: BaseDatabaseWrapper,
+        *,
+        worker: str,
+        quotas: Sequence[tuple[str, int]],
+        unknown: Sequence[str],
+        lease_duration: timedelta,
+    ) -> list[Claimed]:
+        """Lease up to the quota of each queue's ready tasks."""
+
+    def ready_queues(self, connection: BaseDatabaseWrapper) -> list[str]:
+        """The queues that have a ready task."""
+
+    def record_successes(
+        self,
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        retention: timedelta | None,
+    ) -> set[int]:
+        """Record what succeeded, where the lease still runs and no stop was seen."""
+
+    def record_endings(
+        self,
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        limits: Any,
+    ) -> dict[int, str]:
+        """Record every other outcome, where the lease still runs; the tasks' new statuses."""
+
+    def insert_logs(self, connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
+        """Keep captured lines of attempts whose lease still runs."""
+
+    def write_notes(self, connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
+        """Write starts and progress of attempts whose lease still runs."""
+
+    def renew(self, connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
+        """Extend leases, and bring what was asked of them."""
+
+    def see_stops(self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
+        """Acknowledge stop requests: from here on these attempts cannot succeed."""
+
+    def unknown_leases(
+        self, connection: BaseDatabaseWrapper, *, worker: str, known: Sequence[int], since: datetime
+    ) -> list[int]:
+        """Running leases that this worker took since then and does not know."""
+
+    def expired_leases(
+        self, connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta
+    ) -> list[int]:
+        """Lock leases that have run out, and give their ids."""
+
+    def promote(self, connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
+        """Make due tasks ready, and tell what comes next."""
+
+    def end_overdue(
+        self,
+        connection: BaseDatabaseWrapper,
+        *,
+        limit: int,
+        failed: timedelta | None,
+        cancelled: timedelta | None,
+    ) -> int:
+        """Fail tasks past their deadline and cancel those that expired, where none runs."""
+
+    def prune(self, connection: BaseDatabaseWrapper, *, limit: int) -> int:
+        """Delete finished tasks whose retention is over, with their leases and lines."""
+
+    def begin(self, connection: BaseDatabaseWrapper) -> None:
+        """Prepare a worker's own connection, once it is open."""
+
+    def own_session(self, connection: BaseDatabaseWrapper) -> None:
+        """Prepare a session that is known to be the worker's alone, with no pooler between."""
+
+    def plan_transaction(self, connection: BaseDatabaseWrapper) -> None:
+        """Have the statements of this transaction planned well, on a session that may be shared."""
+
+
+def wording_for(connection: BaseDatabaseWrapper) -> Wording:
+    """The wording for a connection's database. Raises ValueError for an unsupported one."""
+    if connection.vendor == "postgresql":
+        from taskqueue.engine.postgresql import WORDING as POSTGRESQL
+
+        return POSTGRESQL
+    if connection.vendor == "sqlite":
+        from taskqueue.engine.sqlite import WORDING as SQLITE
+
+        return SQLITE
+    raise ValueError(
+        f"taskqueue does not run on {connection.display_name}. "
+        "Point TASKQUEUE['DATABASE'] at a PostgreSQL or SQLite database."
+    )

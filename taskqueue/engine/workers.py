@@ -1,0 +1,198 @@
+"""Workers: register under a name, give signs of life, end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.statement import change
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Worker
+from taskqueue.models.worker import WorkerStatus
+
+_TOUCH = """
+UPDATE taskqueue_worker
+SET seen_at = {clock}, status = %s, running_leases = %s, trouble = %s
+WHERE id = %s AND incarnation = %s
+"""
+_CLOCK = {
+    "postgresql": "clock_timestamp()",
+    "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+}
+TOUCH = {vendor: _TOUCH.format(clock=clock) for vendor, clock in _CLOCK.items()}
+
+_MARK_LOST = """
+UPDATE taskqueue_worker
+SET status = 'lost', stopped_at = {clock}, is_idle = false
+WHERE status IN ('running', 'stopping') AND {seconds_since_seen} > lease_seconds
+"""
+_FORGET_GONE = """
+DELETE FROM taskqueue_worker
+WHERE status IN ('stopped', 'lost')
+    AND {seconds_since_seen} > 86400
+    AND NOT EXISTS (
+        SELECT 1
+        FROM taskqueue_lease AS lease
+        WHERE lease.status = 'running' AND lease.worker_id = taskqueue_worker.name
+    )
+"""
+_SECONDS_SINCE_SEEN = {
+    "postgresql": "EXTRACT(epoch FROM clock_timestamp() - seen_at)",
+    "sqlite": "(julianday('now') - julianday(seen_at)) * 86400.0",
+}
+MARK_LOST, FORGET_GONE = (
+    {
+        vendor: text.format(clock=clock, seconds_since_seen=_SECONDS_SINCE_SEEN[vendor])
+        for vendor, clock in _CLOCK.items()
+    }
+    for text in (_MARK_LOST, _FORGET_GONE)
+)
+
+REMEMBER_QUEUE = """
+INSERT INTO taskqueue_queue (name, created_at) VALUES (%s, {clock})
+ON CONFLICT (name) DO NOTHING
+"""
+
+SET_IDLE = "UPDATE taskqueue_worker SET is_idle = %s WHERE id = %s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """What a worker says of itself."""
+
+    name: str
+    host: str
+    pid: int
+    queues: Mapping[str, Any]
+    concurrency: int
+    pool: str
+    versions: Mapping[str, str]
+    lease_seconds: float
+    incarnation: UUID = field(default_factory=uuid4)
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A worker's row, and when it began by the database's clock."""
+
+    id: int
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a name: alive if `seen_at` moves."""
+
+    host: str
+    pid: int
+    seen_at: datetime
+    is_stale: bool
+
+
+def register(
+    registration: Registration, *, replacing: datetime | None = None
+) -> Registered | Holder:
+    """Take the name, or give who holds it.
+
+    A name is free when its last worker has ended, is known lost, or has not been seen for a
+    lease's time; or when `replacing` says that the holder last seen then is known to be dead.
+    """
+    alias = project_connection().alias
+    workers = Worker.objects.using(alias)
+    with atomic(using=alias):
+        now = wording_for(project_connection()).now(project_connection())
+        values = {
+            "incarnation": registration.incarnation,
+            "host": registration.host,
+            "pid": registration.pid,
+            "status": WorkerStatus.RUNNING.value,
+            "queues": dict(registration.queues),
+            "concurrency": registration.concurrency,
+            "pool": registration.pool,
+            "versions": dict(registration.versions),
+            "lease_seconds": registration.lease_seconds,
+            "started_at": now,
+            "seen_at": now,
+            "stopped_at": None,
+            "running_leases": 0,
+            "is_idle": False,
+            "trouble": "",
+        }
+        holder = workers.select_for_update().filter(name=registration.name).first()
+        if holder is None:
+            try:
+                with atomic(using=alias):
+                    holder = workers.create(name=registration.name, **values)
+            except IntegrityError:
+                holder = workers.select_for_update().get(name=registration.name)
+            else:
+                return Registered(holder.id, now)
+        stale = holder.seen_at + timedelta(seconds=holder.lease_seconds) < now
+        gone = holder.status in (WorkerStatus.STOPPED, WorkerStatus.LOST)
+        if not (gone or stale or holder.seen_at == replacing):
+            return Holder(holder.host, holder.pid, holder.seen_at, stale)
+        workers.filter(id=holder.id).update(**values)
+        return Registered(holder.id, now)
+
+
+def touch(
+    connection: BaseDatabaseWrapper,
+    *,
+    worker_id: int,
+    incarnation: UUID,
+    stopping: bool,
+    running_leases: int,
+    trouble: str,
+) -> bool:
+    """Give a sign of life; False if the name now belongs to another incarnation."""
+    status = WorkerStatus.STOPPING if stopping else WorkerStatus.RUNNING
+    stored_incarnation = incarnation if connection.vendor == "postgresql" else incarnation.hex
+    with connection.cursor() as cursor:
+        cursor.execute(
+            TOUCH[connection.vendor],
+            (status.value, running_leases, trouble, worker_id, stored_incarnation),
+        )
+        return bool(cursor.rowcount)
+
+
+def set_idle(connection: BaseDatabaseWrapper, *, worker_id: int, is_idle: bool) -> None:
+    """Say whether an enqueue has to wake this worker."""
+    with connection.cursor() as cursor:
+        cursor.execute(SET_IDLE, (is_idle, worker_id))
+
+
+def unregister(*, worker_id: int, incarnation: UUID) -> None:
+    """Say that this worker has ended."""
+    connection = project_connection()
+    now = wording_for(connection).now(connection)
+    Worker.objects.using(connection.alias).filter(id=worker_id, incarnation=incarnation).update(
+        status=WorkerStatus.STOPPED, stopped_at=now, is_idle=False, running_leases=0
+    )
+
+
+def mark_lost(connection: BaseDatabaseWrapper) -> int:
+    """Mark the workers that have not been seen for a lease's time; how many there were."""
+    return change(connection, MARK_LOST[connection.vendor])
+
+
+def forget_gone(connection: BaseDatabaseWrapper) -> int:
+    """Delete the rows of workers that have been gone for a day; how many there were."""
+    return change(connection, FORGET_GONE[connection.vendor])
+
+
+def remember_queues(connection: BaseDatabaseWrapper, names: Sequence[str]) -> None:
+    """Give every queue a row, so that it can be seen."""
+    with connection.cursor() as cursor:
+        cursor.executemany(REMEMBER_QUEUE.format(clock=_CLOCK[connection.vendor]), _rows(names))
+
+
+def _rows(names: Sequence[str]) -> list[tuple[str]]:
+    return [(name,) for name in names]
