@@ -1,0 +1,7 @@
+"""`manage.py taskqueue_worker`: `runworker`, where another app has a command of that name."""
+
+from __future__ import annotations
+
+from taskqueue.management.commands.runworker import Command
+
+__all__ = ["Command"]

@@ -1,0 +1,1 @@
+"""The runtime: a parent that runs no user code, and children that do."""

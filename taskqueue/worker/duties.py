@@ -1,0 +1,112 @@
+"""Duties that every worker serves between its own tasks. Each is safe to run twice."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import nullcontext
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.conf import Settings
+from taskqueue.engine import takeover, workers
+from taskqueue.engine.connections import owns_session, transaction
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.wording import wording_for
+
+logger = logging.getLogger("taskqueue.worker")
+
+PROMOTE_BATCH = 1000
+END_BATCH = 500
+PRUNE_BATCH = 500
+PRUNE_INTERVAL, PRUNE_PAUSE = 10.0, 0.1
+ROLL_CALL_INTERVAL = 15.0
+OVERDUE_PAUSE = 0.1
+"""Seconds until another look at what is due and could not be served, such as what is locked."""
+STAGGER, LONGEST_STAGGER = 0.025, 1.0
+"""How much later, in seconds, each next worker serves what comes due; the first is not delayed."""
+SECOND_LOOK = 0.6
+"""On SQLite: seconds between finding a lease expired and taking it over.
+
+A body that holds the write lock keeps its own worker from renewing. Once the lock is free, the
+worker has this long to do so.
+"""
+
+
+class Duties:
+    """Promote, end what is overdue, take over, prune, and know when that is needed next."""
+
+    def __init__(self, settings: Settings, *, worker_id: int) -> None:
+        self._limits = Limits.of(settings)
+        self._grace = settings.LEASE_DURATION
+        self._interval = settings.TAKEOVER_INTERVAL.total_seconds()
+        self._worker_id = worker_id
+        self._suspects: dict[int, float] = {}
+        self._prune_at = 0.0
+        self._roll_call_at = 0.0
+        self.next_at = 0.0
+
+    def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
+        """Serve what is due; whether there may be something to claim."""
+        wording = wording_for(connection)
+        outlook = wording.promote(connection, worker_id=self._worker_id, limit=PROMOTE_BATCH)
+        if outlook.promoted == PROMOTE_BATCH:
+            self.next_at = now
+            return True
+        if outlook.next_end is not None and outlook.next_end <= 0:
+            with transaction(connection):
+                wording.end_overdue(
+                    connection,
+                    limit=END_BATCH,
+                    failed=self._limits.keep_failed,
+                    cancelled=self._limits.keep_cancelled,
+                )
+        if outlook.next_expiry is not None and outlook.next_expiry <= 0:
+            self._take_over(connection, now)
+        else:
+            self._suspects.clear()
+        self._clean_up(connection, now)
+        waits = [self._interval]
+        stagger = min(LONGEST_STAGGER, outlook.rank * STAGGER)
+        for wait in (outlook.next_due, outlook.next_end, outlook.next_expiry):
+            if wait is not None:
+                waits.append((wait if wait > 0 else OVERDUE_PAUSE) + stagger)
+        if self._suspects:
+            waits.append(SECOND_LOOK / 2)
+        if self._prune_at <= now + PRUNE_PAUSE:
+            waits.append(PRUNE_PAUSE)
+        self.next_at = time.monotonic() + min(waits)
+        return outlook.has_ready
+
+    def _take_over(self, connection: BaseDatabaseWrapper, now: float) -> None:
+        suspects = None
+        if connection.vendor == "sqlite":
+            suspects = self._confirmed(connection, now)
+            if not suspects:
+                return
+        lost = takeover.take_over(
+            connection, limits=self._limits, grace=self._grace, suspects=suspects
+        )
+        for lease_id, status in lost.items():
+            self._suspects.pop(lease_id, None)
+            logger.warning("Took over an expired lease lease=%s task_now=%s", lease_id, status)
+
+    def _confirmed(self, connection: BaseDatabaseWrapper, now: float) -> set[int]:
+        """The leases that were found expired long enough ago."""
+        expired = takeover.expired(connection, grace=self._grace)
+        found_at = time.monotonic()
+        self._suspects = {lease_id: self._suspects.get(lease_id, found_at) for lease_id in expired}
+        return {id for id, since in self._suspects.items() if found_at - since >= SECOND_LOOK}
+
+    def _clean_up(self, connection: BaseDatabaseWrapper, now: float) -> None:
+        if now >= self._prune_at:
+            # A single statement on a session of one's own is a transaction of its own.
+            with nullcontext() if owns_session(connection) else transaction(connection):
+                pruned = wording_for(connection).prune(connection, limit=PRUNE_BATCH)
+            self._prune_at = now + (PRUNE_PAUSE if pruned == PRUNE_BATCH else PRUNE_INTERVAL)
+        if now >= self._roll_call_at:
+            self._roll_call_at = now + ROLL_CALL_INTERVAL
+            lost = workers.mark_lost(connection)
+            if lost:
+                logger.warning("Workers lost count=%s", lost)
+            workers.forget_gone(connection)

@@ -1,0 +1,88 @@
+"""How attempts end that no child reports: the parent's own verdicts."""
+
+from __future__ import annotations
+
+from taskqueue import snapshots
+from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.worker.jobs import Job
+
+
+def unstarted(job: Job, now: float) -> Outcome:
+    """Its body never started: handed back, or stopped if somebody asked for that."""
+    if job.stop_reason is not None:
+        return Outcome(job.lease_id, Kind.STOPPED, error_message=job.stop_reason, ended=now)
+    return Outcome(job.lease_id, Kind.UNSTARTED, ended=now)
+
+
+def interrupted(job: Job, now: float) -> Outcome:
+    """Its body was killed by a shutdown: it runs again, unless somebody asked it to stop."""
+    if job.stop_reason is not None:
+        return stopped(job, now)
+    return Outcome(
+        job.lease_id,
+        Kind.RETURNED,
+        error_message="The worker was shut down.",
+        started=job.started_at,
+        ended=now,
+    )
+
+
+def stopped(job: Job, now: float) -> Outcome:
+    """Somebody asked it to stop."""
+    return Outcome(
+        job.lease_id,
+        Kind.STOPPED,
+        error_message=job.stop_reason or "",
+        started=job.started_at,
+        ended=now,
+    )
+
+
+def lost(job: Job, now: float, *, end: str) -> Outcome:
+    """The child that ran it died: a crash."""
+    return Outcome(
+        job.lease_id,
+        Kind.LOST,
+        error_class=snapshots.class_path(AttemptLost),
+        error_message=f"The child process died: {end}.",
+        started=job.started_at,
+        ended=now,
+    )
+
+
+def fenced(job: Job, now: float) -> Outcome:
+    """The worker could not renew the lease, and its child ended itself in time: no crash."""
+    return Outcome(
+        job.lease_id,
+        Kind.FENCED,
+        error_class=snapshots.class_path(AttemptLost),
+        error_message="The worker lost the database and stopped its bodies.",
+        started=job.started_at,
+        ended=now,
+    )
+
+
+def time_over(job: Job, now: float) -> Outcome:
+    """It ran past its timeout or deadline, and did not stop.
+
+    No child is left to ask, so the stored options decide.
+    """
+    at_deadline = job.deadline_at is not None and job.limit_at == job.deadline_at
+    error = DeadlineExceeded if at_deadline else TaskTimeout
+    message = "The deadline passed while the body ran."
+    if not at_deadline:
+        message = (
+            f"The body ran for longer than its timeout of {job.timeout:g} s, "
+            "and did not stop when it was interrupted."
+        )
+    return Outcome(
+        job.lease_id,
+        Kind.FAILED,
+        error_class=snapshots.class_path(error),
+        error_message=message,
+        delay=snapshots.delay(job.snapshot, job.failures + 1),
+        retryable=not at_deadline and snapshots.retries(job.snapshot, error),
+        started=job.started_at,
+        ended=now,
+    )

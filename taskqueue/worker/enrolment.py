@@ -1,0 +1,93 @@
+"""Enrolment: how a worker takes its name."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import socket
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import django
+
+import taskqueue
+from taskqueue.conf import Settings
+from taskqueue.engine import workers
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.workers import Holder, Registered, Registration
+from taskqueue.worker.options import WorkerOptions
+
+logger = logging.getLogger("taskqueue.worker")
+
+LOOK_AGAIN = 0.2
+"""Seconds between two looks at whether the holder of the name still lives."""
+
+
+class NameTaken(Exception):
+    """A living worker has that name."""
+
+
+def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
+    """What this process says of itself."""
+    return Registration(
+        name=options.name,
+        host=socket.gethostname()[:255],
+        pid=os.getpid(),
+        queues=options.queues.weights,
+        concurrency=options.concurrency,
+        pool=options.pool,
+        versions={
+            "taskqueue": taskqueue.__version__,
+            "django": django.get_version(),
+            "python": platform.python_version(),
+        },
+        lease_seconds=settings.LEASE_DURATION.total_seconds(),
+    )
+
+
+def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Registered | None:
+    """Take the name; wait for the end of a worker that went without a word.
+
+    A holder that gives a sign of life meanwhile is alive: raises `NameTaken`. None when this
+    worker was told to stop before it had the name.
+    """
+    replacing: datetime | None = None
+    seen_at: datetime | None = None
+    while not is_stopping():
+        answer = workers.register(registration, replacing=replacing)
+        if isinstance(answer, Registered):
+            project_connection().close()
+            return answer
+        if seen_at is not None and answer.seen_at != seen_at:
+            raise NameTaken(
+                f"A worker named {registration.name!r} is alive on {answer.host} with pid "
+                f"{answer.pid}. Stop it, or choose another --name."
+            )
+        if seen_at is None:
+            logger.info(
+                "Waiting for the name name=%s holder_host=%s holder_pid=%s",
+                registration.name, answer.host, answer.pid,
+            )  # fmt: skip
+        seen_at = answer.seen_at
+        if _is_dead(answer):
+            replacing = seen_at
+        else:
+            time.sleep(LOOK_AGAIN)
+    return None
+
+
+def _is_dead(holder: Holder) -> bool:
+    """Whether the process that held the name has ended, on this host."""
+    if holder.host != socket.gethostname()[:255]:
+        return False
+    if holder.pid == os.getpid():
+        return True
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,176 @@
+"""Run one attempt: from an order to an outcome. Runs in a child."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+from django.db import InterfaceError, OperationalError
+from django.db.transaction import atomic
+
+from taskqueue import signals, snapshots
+from taskqueue.conf import get_settings
+from taskqueue.context import Context, _current
+from taskqueue.definitions import Definition, registry
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.record import record
+from taskqueue.exceptions import LeaseEnded
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.payload import encode, storable
+from taskqueue.worker import frames
+from taskqueue.worker.frames import Frame
+from taskqueue.worker.jobs import Order
+from taskqueue.worker.verdicts import verdict_on
+
+logger = logging.getLogger("taskqueue.worker")
+
+Runner = Callable[[Definition[Any, Any], Context, list[Any], dict[str, Any]], Any]
+"""Calls a body: in this thread, or on an event loop."""
+
+
+class Attempt:
+    """One attempt in its child."""
+
+    def __init__(self, order: Order, context: Context) -> None:
+        self.order = order
+        self.context = context
+        self.snapshot: dict[str, Any] = {}
+        self.definition: Definition[Any, Any] | None = None
+        self.started_at = 0.0
+
+    def run(self, call: Runner) -> Frame:
+        """The frame that tells the parent what the attempt came to. Never raises."""
+        parked = self._prepare()
+        if parked:
+            return self._frame(
+                Outcome(
+                    self.order.lease_id,
+                    Kind.PARKED,
+                    error_class="taskqueue.exceptions.UnknownTask",
+                    error_message=storable(parked, limit=1000),
+                    delay=get_settings().PARK_DELAY.total_seconds(),
+                )
+            )
+        self.started_at = time.monotonic()
+        token = _current.set(self.context)
+        try:
+            frame = self._run_body(call)
+        except BaseException as error:
+            frame = self._failed(error)
+        finally:
+            _current.reset(token)
+        return frame
+
+    def _prepare(self) -> str:
+        """Find the definition; why it cannot run here, if so."""
+        order = self.order
+        self.definition = registry.find(order.name)
+        if self.definition is None:
+            return f"No definition of {order.name!r} on this worker."
+        if order.options:
+            self.snapshot = json.loads(order.options)
+            unknown = snapshots.unknown_in(self.snapshot)
+            if unknown:
+                return f"This worker does not know the option {unknown}."
+        return ""
+
+    def _run_body(self, call: Runner) -> Frame:
+        definition = cast(Definition[Any, Any], self.definition)
+        args = json.loads(self.order.args) if self.order.args != "[]" else []
+        kwargs = json.loads(self.order.kwargs) if self.order.kwargs != "{}" else {}
+        definition.signature.check(definition.name, args, kwargs)
+        if definition.options.takes_context:
+            args = [definition.context_for(self.context), *args]
+        if signals.task_started.has_listeners(definition):
+            self._send(signals.task_started)
+        definition.announce_start(self.context)
+        if definition.options.atomic:
+            return self._run_atomic(call, definition, args, kwargs)
+        value = call(definition, self.context, args, kwargs)
+        return self._succeeded(self._encode(value))
+
+    def _run_atomic(
+        self, call: Runner, definition: Definition[Any, Any], args: Any, kwargs: Any
+    ) -> Frame:
+        """Body and record of success commit together, or neither."""
+        connection = project_connection()
+        has_begun = has_returned = is_recorded = False
+        try:
+            with atomic(using=connection.alias, durable=True):
+                has_begun = True
+                text = self._encode(call(definition, self.context, args, kwargs))
+                has_returned = True
+                outcome = self._outcome(Kind.SUCCEEDED)._replace(return_value=text)
+                limits = Limits.of(get_settings())
+                # The last statement before COMMIT: later, the fence would not cover the body.
+                recorded = record(connection, [self._ages(outcome)], limits=limits)
+                if recorded.get(self.order.lease_id) != "succeeded":
+                    raise LeaseEnded("The lease ended before the body did.")
+                is_recorded = True
+        except (OperationalError, InterfaceError) as error:
+            if is_recorded:  # COMMIT was sent; whether it took effect, only the fence can tell.
+                return (frames.UNSURE, self.order.lease_id, self.started_at, time.monotonic())
+            if has_begun and not has_returned:
+                raise  # Met by the body, and its own to answer.
+            return self._frame(
+                self._outcome(Kind.FENCED)._replace(
+                    error_class=snapshots.class_path(type(error)),
+                    error_message="The database went away around the body.",
+                )
+            )
+        frame = (frames.RECORDED, self.order.lease_id, self.started_at, time.monotonic())
+        self._tell_finished(self._outcome(Kind.SUCCEEDED)._replace(return_value=text), None)
+        return frame
+
+    def _ages(self, outcome: Outcome) -> Outcome:
+        now = time.monotonic()
+        return outcome._replace(started=now - self.started_at, ended=0.0)
+
+    def _encode(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        return encode(value, limit=get_settings().MAX_RESULT, what="The result")
+
+    def _succeeded(self, return_value: str | None) -> Frame:
+        outcome = self._outcome(Kind.SUCCEEDED)._replace(return_value=return_value)
+        self._tell_finished(outcome, None)
+        return self._frame(outcome)
+
+    def _failed(self, error: BaseException) -> Frame:
+        outcome = verdict_on(
+            error,
+            lease_id=self.order.lease_id,
+            definition=self.definition,
+            snapshot=self.snapshot,
+            failures=self.order.failures,
+            result=lambda: self.context.task_result,
+        )._replace(started=self.started_at, ended=time.monotonic())
+        self._tell_finished(outcome, error)
+        return self._frame(outcome)
+
+    def _outcome(self, kind: Kind) -> Outcome:
+        return Outcome(self.order.lease_id, kind, started=self.started_at, ended=time.monotonic())
+
+    def _frame(self, outcome: Outcome) -> Frame:
+        return (frames.OUTCOME, (outcome[0], str(outcome[1]), *outcome[2:]))
+
+    def _tell_finished(self, outcome: Outcome, error: BaseException | None) -> None:
+        if signals.task_finished.has_listeners(self.definition):
+            self._send(signals.task_finished, outcome=outcome, error=error)
+        if self.definition is not None:
+            self.definition.announce_end(self.context, outcome)
+
+    def _send(self, signal: Any, **named: Any) -> None:
+        """Tell receivers; what they raise is theirs, and changes no outcome."""
+        try:
+            result = self.context.task_result
+        except Exception:
+            logger.exception("Signal not sent task=%s id=%s", self.order.name, self.order.task_id)
+            return
+        for _, answer in signal.send_robust(self.definition, task_result=result, **named):
+            if isinstance(answer, Exception):
+                logger.error("Signal receiver failed", exc_info=answer)

@@ -1,0 +1,63 @@
+"""The guardian: a small process that ends children whose parent has gone silent.
+
+It runs as a script, with the standard library alone. The parent tells it until when each child may
+live; past that moment the leases of the child may be somebody else's, and the child is killed,
+whatever its body or its parent do: a body may hold the interpreter's lock, a parent be frozen. When
+the parent is gone, all its children are.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+import sys
+import time
+
+MESSAGE = struct.Struct("!qd")
+"""The process, and the moment by the monotonic clock; 0 for a child that is gone."""
+
+
+def kill(process: int) -> None:
+    """End a child and what it started."""
+    try:
+        os.killpg(process, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def guard(source: int) -> None:
+    """Keep the deadlines that arrive, until the parent is gone."""
+    deadlines: dict[int, float] = {}
+    buffer = b""
+    while True:
+        next_at = min(deadlines.values(), default=None)
+        wait = None if next_at is None else max(0.0, next_at - time.monotonic())
+        readable, _, _ = select.select([source], [], [], wait)
+        if readable:
+            data = os.read(source, 65536)
+            if not data:
+                break
+            buffer += data
+            whole = len(buffer) - len(buffer) % MESSAGE.size
+            for process, deadline in MESSAGE.iter_unpack(buffer[:whole]):
+                if deadline:
+                    deadlines[process] = deadline
+                else:
+                    deadlines.pop(process, None)
+            buffer = buffer[whole:]
+            continue
+        now = time.monotonic()
+        for process in [process for process, deadline in deadlines.items() if deadline <= now]:
+            del deadlines[process]
+            kill(process)
+    for process in deadlines:
+        kill(process)
+
+
+if __name__ == "__main__":
+    # Supervisors signal a whole group; the parent says when it is over, by its end.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    guard(sys.stdin.fileno())

@@ -1,0 +1,197 @@
+"""The heartbeat: renews leases on a connection of its own, and lets children live."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from typing import Protocol
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine import workers
+from taskqueue.engine.connections import open_worker_connection, transaction
+from taskqueue.engine.rows import Held, Renewal
+from taskqueue.engine.wording import wording_for
+from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.jobs import Job
+
+logger = logging.getLogger("taskqueue.worker")
+
+FENCE = 0.6
+"""The share of a lease after which a child that nobody renewed dies."""
+RETRY = 0.5
+"""Seconds between two tries to reach the database."""
+
+
+class Beating(Protocol):
+    """What the heartbeat needs to know of its worker; read from its own thread."""
+
+    @property
+    def held(self) -> dict[int, Job]:
+        """The leases that it believes it holds."""
+
+    def children(self) -> list[ChildProcess]:
+        """The children that live."""
+
+    def is_stopping(self) -> bool:
+        """Whether the worker ends."""
+
+    def trouble(self) -> str:
+        """What keeps it from working."""
+
+    def on_renewal(self, renewal: Renewal) -> None:
+        """Take in what a ping found."""
+
+    def on_replaced(self) -> None:
+        """Another worker has this one's name."""
+
+
+class Heartbeat:
+    """Pings in a thread. A busy main thread does not delay it, nor a body, which runs elsewhere."""
+
+    def __init__(
+        self,
+        worker: Beating,
+        *,
+        worker_id: int,
+        incarnation: UUID,
+        interval: float,
+        lease_seconds: float,
+    ) -> None:
+        self._worker = worker
+        self._worker_id = worker_id
+        self._incarnation = incarnation
+        self._interval = interval
+        self._lease_seconds = lease_seconds
+        self._connection: BaseDatabaseWrapper | None = None
+        self._wake = threading.Event()
+        self._is_over = False
+        self._is_lost = False
+        self._thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Ping now."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End, within the ping that may be under way."""
+        self._is_over = True
+        self._wake.set()
+        self._thread.join(timeout=5)
+
+    def first_deadline(self) -> float:
+        """Until when a child that starts now may live without a ping."""
+        return time.monotonic() + FENCE * self._lease_seconds
+
+    def _beat(self) -> None:
+        while not self._is_over:
+            pause = self._try_step()
+            self._wake.wait(pause)
+            self._wake.clear()
+        self._close()
+
+    def _try_step(self) -> float:
+        """One ping; how long to wait for the next."""
+        began = time.monotonic()
+        held = list(self._worker.held.values())
+        try:
+            self.step(began, held)
+        except (DatabaseError, InterfaceError, OSError) as error:
+            return self._on_error(error)
+        except Exception:
+            logger.exception("Ping failed")
+            return RETRY
+        if self._is_lost:
+            self._is_lost = False
+            logger.info("Pings go on")
+        return self._pause(held)
+
+    def _pause(self, held: list[Job]) -> float:
+        shortest = self._interval
+        for job in held:
+            if job.ping_seconds is not None:
+                shortest = min(shortest, job.ping_seconds)
+            if job.lease_seconds is not None:
+                shortest = min(shortest, job.lease_seconds / 4)
+        return shortest
+
+    def step(self, began: float, held: list[Job]) -> None:
+        """Renew what is held at `began`, give a sign of life, and let the children live on."""
+        if self._connection is None:
+            self._connection = open_worker_connection(silence=self._lease_seconds / 3)
+        connection = self._connection
+        renewal = Renewal(frozenset(), frozenset(), frozenset(), ())
+        if held:
+            with transaction(connection):
+                renewal = wording_for(connection).renew(
+                    connection, [self._held(job, began) for job in held]
+                )
+                if renewal.stops:
+                    ids = [stop.lease_id for stop in renewal.stops]
+                    wording_for(connection).see_stops(connection, ids)
+        is_ours = workers.touch(
+            connection,
+            worker_id=self._worker_id,
+            incarnation=self._incarnation,
+            stopping=self._worker.is_stopping(),
+            running_leases=len(held),
+            trouble=self._worker.trouble(),
+        )
+        if not is_ours:
+            self._worker.on_replaced()
+            return
+        self._pulse(began)
+        self._worker.on_renewal(renewal)
+
+    def _held(self, job: Job, now: float) -> Held:
+        return Held(
+            job.lease_id,
+            job.lease_seconds or self._lease_seconds,
+            None if job.started_at is None else now - job.started_at,
+        )
+
+    def _pulse(self, began: float) -> None:
+        for child in self._worker.children():
+            seconds = self._lease_seconds
+            for job in list(child.held.values()):
+                seconds = min(seconds, job.lease_seconds or seconds)
+            child.pulse(began + FENCE * seconds)
+
+    def _on_error(self, error: Exception) -> float:
+        if self._connection is not None and self._is_busy(error):
+            # Nobody else can write either, so nobody can take over: no reason to fence.
+            self._pulse(time.monotonic())
+            return RETRY / 5
+        if not self._is_lost:
+            self._is_lost = True
+            logger.error("Pings fail, bodies end when leases run out error=%s", error)
+        self._close()
+        # A child that holds nothing loses nothing when the database is away.
+        for child in self._worker.children():
+            if not child.held and not child.stuck:
+                child.pulse(self.first_deadline())
+        return RETRY * (0.5 + random.random())  # noqa: S311
+
+    def _is_busy(self, error: Exception) -> bool:
+        connection = self._connection
+        return (
+            connection is not None
+            and connection.vendor == "sqlite"
+            and ("locked" in str(error) or "busy" in str(error))
+        )
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except Exception as error:
+                logger.debug("Connection did not close error=%s", error)

@@ -1,0 +1,99 @@
+"""A job: a claimed task on its way through the worker."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from taskqueue.engine.rows import Claimed
+
+
+class Order(NamedTuple):
+    """What a child is told to run."""
+
+    lease_id: int
+    task_id: str
+    name: str
+    attempt: int
+    args: str
+    kwargs: str
+    options: str
+    metadata: str
+    failures: int
+    deadline_at: float | None
+    """By the monotonic clock, which all processes of a host share."""
+
+
+class Job:
+    """A lease that this worker holds. Times are by the monotonic clock."""
+
+    __slots__ = (
+        "asked_at",
+        "claimed_at",
+        "crashes",
+        "deadline_at",
+        "failures",
+        "interrupted_at",
+        "is_over",
+        "lease_id",
+        "lease_seconds",
+        "limit_at",
+        "name",
+        "noted",
+        "options",
+        "order",
+        "ping_seconds",
+        "queue_name",
+        "started_at",
+        "stop_reason",
+        "task_id",
+        "timeout",
+    )
+
+    def __init__(self, claimed: Claimed, claimed_at: float) -> None:
+        self.lease_id = claimed.lease_id
+        self.task_id = claimed.task_id
+        self.name = claimed.name
+        self.queue_name = claimed.queue_name
+        self.options = claimed.options
+        self.failures = claimed.failures
+        self.crashes = claimed.crashes
+        self.lease_seconds = claimed.lease_seconds
+        self.claimed_at = claimed_at
+        self.deadline_at = None if claimed.deadline_in is None else claimed_at + claimed.deadline_in
+        self.started_at: float | None = None
+        self.limit_at: float | None = None
+        self.asked_at: float | None = None
+        self.interrupted_at: float | None = None
+        self.stop_reason: str | None = None
+        self.is_over = False
+        self.noted = False
+        self.timeout: float | None = None
+        self.ping_seconds: float | None = None
+        if claimed.options:
+            snapshot = self.snapshot
+            self.timeout = snapshot.get("timeout")
+            self.ping_seconds = snapshot.get("ping_interval")
+        # The fields of an Order stand first in what was claimed, in the same order.
+        self.order = (*claimed[:9], self.deadline_at)
+
+    @property
+    def snapshot(self) -> dict[str, Any]:
+        """The options that travelled with the task."""
+        if not self.options:
+            return {}
+        snapshot = json.loads(self.options)
+        return snapshot if isinstance(snapshot, dict) else {}
+
+    @property
+    def needs_own_child(self) -> bool:
+        """Whether it crashed before: nothing may wait behind it, it might crash again."""
+        return self.crashes > 0
+
+    def start(self, now: float) -> None:
+        """Its body has started, as far as the parent can tell."""
+        self.started_at = now
+        if self.timeout is not None:
+            self.limit_at = now + self.timeout
+        if self.deadline_at is not None:
+            self.limit_at = min(self.limit_at or self.deadline_at, self.deadline_at)

@@ -1,0 +1,94 @@
+"""Django's database connections between two tasks: kept while healthy, and clean."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+IDLE_LIMIT = 10.0
+"""Seconds without a task after which a connection is asked whether it still lives."""
+
+
+def reset_connections() -> None:
+    """Roll back what a task left open in this thread, and drop broken connections."""
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None:
+            _reset(connection)
+        elif connection.in_atomic_block:
+            _forget_transaction(connection)
+
+
+def _reset(connection: BaseDatabaseWrapper) -> None:
+    if connection.in_atomic_block:
+        _forget_transaction(connection)
+        connection.close()
+        return
+    try:
+        if not connection.get_autocommit():
+            connection.rollback()
+            connection.set_autocommit(True)
+        elif _has_open_transaction(connection):
+            connection.connection.rollback()
+        if connection.errors_occurred:
+            if connection.is_usable():
+                connection.errors_occurred = False
+            else:
+                connection.close()
+    except Exception:
+        _drop(connection)
+    if connection.queries_log:
+        connection.queries_log.clear()
+
+
+def _has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
+    session: Any = connection.connection
+    if connection.vendor == "postgresql":
+        return bool(session.pgconn.transaction_status != 0)
+    return bool(getattr(session, "in_transaction", False))
+
+
+def _forget_transaction(connection: BaseDatabaseWrapper) -> None:
+    connection.in_atomic_block = False
+    connection.savepoint_ids = []
+    connection.atomic_blocks = []
+    connection.needs_rollback = False
+    connection.run_on_commit = []
+    connection.closed_in_transaction = False
+
+
+def _drop(connection: BaseDatabaseWrapper) -> None:
+    try:
+        connection.close()
+    except Exception:
+        connection.connection = None
+
+
+def doubt_connections() -> None:
+    """Have every connection of this thread asked, before its next use, whether it still lives."""
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None and not connection.in_atomic_block:
+            if connection.is_usable():
+                continue
+            _drop(connection)
+
+
+class Freshness:
+    """Whether the connections of one thread have been idle for too long to be trusted."""
+
+    def __init__(self) -> None:
+        self._used_at = time.monotonic()
+        self.is_suspect = False
+
+    def before_task(self) -> None:
+        """Look at the connections where there is a reason to."""
+        if self.is_suspect or time.monotonic() - self._used_at > IDLE_LIMIT:
+            self.is_suspect = False
+            doubt_connections()
+
+    def after_task(self) -> None:
+        """Clean up after a task."""
+        reset_connections()
+        self._used_at = time.monotonic()

@@ -1,0 +1,153 @@
+"""The slots of a child: the main thread in the process pool, many threads in the thread pool."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from queue import SimpleQueue
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from taskqueue.context import Context, _current
+from taskqueue.definitions import Definition
+from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
+from taskqueue.worker.interrupts import (
+    Interruption,
+    MainThread,
+    cancel_in_loop,
+    raise_in_thread,
+)
+from taskqueue.worker.sessions import Freshness, reset_connections
+
+INTERRUPTS = (Stopped, TaskTimeout, DeadlineExceeded)
+
+
+class EventLoop:
+    """An event loop in a thread of its own, which `async def` bodies share."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
+
+    def run(
+        self,
+        make: Callable[[], Coroutine[Any, Any, Any]],
+        context: Context,
+        interruption: Interruption,
+    ) -> Any:
+        """Run a coroutine on the loop, and wait for its end in this thread."""
+        loop = self._started()
+
+        async def body() -> Any:
+            _current.set(context)
+            task = asyncio.current_task()
+            assert task is not None
+            interruption.enter(cancel_in_loop(loop, task))
+            try:
+                return await make()
+            except asyncio.CancelledError as cancelled:
+                if interruption.error is not None:
+                    raise interruption.error.with_traceback(cancelled.__traceback__) from None
+                raise
+            finally:
+                interruption.leave()
+                # Django's async ORM works in the thread that sync_to_async shares.
+                await sync_to_async(reset_connections, thread_sensitive=True)()
+
+        return asyncio.run_coroutine_threadsafe(body(), loop).result()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=_run_for_ever, args=(self._loop,), name="taskqueue-loop", daemon=True
+                ).start()
+            return self._loop
+
+
+def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop on, whatever a body raises: others wait for theirs on it."""
+    while True:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            # asyncio hands these to the body's waiter, and out of the loop besides.
+            continue
+
+
+class Slot:
+    """One place where bodies run, one at a time."""
+
+    def __init__(self, loop: EventLoop) -> None:
+        self.loop = loop
+        self.freshness = Freshness()
+        self.interruption = Interruption()
+
+    def call(
+        self,
+        definition: Definition[Any, Any],
+        context: Context,
+        args: Any,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Call a body to its end. Raises what it raises, or why it was interrupted."""
+        if definition.is_async:
+            return self.loop.run(
+                lambda: definition.body(*args, **kwargs), context, self.interruption
+            )
+        return self.call_here(definition, args, kwargs)
+
+    def call_here(self, definition: Definition[Any, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Call a `def` body in this thread."""
+        raise NotImplementedError
+
+
+class MainSlot(Slot):
+    """The main thread of a child."""
+
+    def __init__(self, loop: EventLoop) -> None:
+        super().__init__(loop)
+        self._main = MainThread()
+
+    def call_here(self, definition: Definition[Any, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        self._main.arm()
+        try:
+            self.interruption.enter(self._main.raise_in_body)
+            return definition.body(*args, **kwargs)
+        finally:
+            self._main.disarm()
+            self.interruption.leave()
+
+
+class ThreadSlot(Slot):
+    """One thread of a child."""
+
+    def call_here(self, definition: Definition[Any, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        interruption = self.interruption
+        try:
+            interruption.enter(raise_in_thread(threading.get_ident()))
+            return definition.body(*args, **kwargs)
+        except INTERRUPTS as raised:
+            # The interpreter raised the class alone; the error knows why.
+            error = interruption.error or raised
+            raise error.with_traceback(raised.__traceback__) from None
+        finally:
+            interruption.leave()
+            self._absorb_late_interrupt()
+
+    def _absorb_late_interrupt(self) -> None:
+        """An exception set in the last moment arrives here, not in the next body."""
+        if self.interruption.error is None:
+            return
+        try:
+            for _ in range(100):
+                time.sleep(0)
+        except INTERRUPTS:
+            pass
+
+
+OrderQueue = SimpleQueue[Any]

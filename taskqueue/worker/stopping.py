@@ -1,0 +1,121 @@
+"""Ending bodies before they end themselves: asked, interrupted, killed."""
+
+from __future__ import annotations
+
+import logging
+
+from taskqueue.conf import Settings
+from taskqueue.outcomes import Outcome
+from taskqueue.worker import endings, frames
+from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.pool import Pool
+
+logger = logging.getLogger("taskqueue.worker")
+
+
+class Stopping:
+    """Keeps limits and stops.
+
+    A body that is asked to stop has `STOP_GRACE`, then it is interrupted; `KILL_GRACE` later its
+    child is killed. A thread cannot be killed: there the lease ends, and the slot stays busy. At
+    its own time limit a body is interrupted by its child; here it is ended when that was in vain.
+    """
+
+    def __init__(self, pool: Pool, settings: Settings) -> None:
+        self._pool = pool
+        self._stop_grace = settings.STOP_GRACE.total_seconds()
+        self._kill_grace = settings.KILL_GRACE.total_seconds()
+
+    def ask(self, lease_id: int, reason: str, now: float) -> None:
+        """Begin to stop a job: what has not started ends, a body is told."""
+        found = self._pool.find(lease_id)
+        if found is None or found[1].stop_reason is not None:
+            return
+        child, job = found
+        job.stop_reason = reason
+        job.asked_at = now
+        if child is None:
+            self._pool.backlog.remove(job)
+            self._pool.hand_back(job)
+            return
+        # One that waits in the child is handed back from there.
+        child.send((frames.RECALL, [lease_id]))
+        child.send((frames.ASK, lease_id, reason))
+
+    def drop(self, lease_id: int) -> None:
+        """A lease has ended elsewhere: its body must not go on, and nothing of it is written."""
+        found = self._pool.find(lease_id)
+        if found is None or found[1].is_over:
+            return
+        child, job = found
+        logger.warning("Lease ended elsewhere task=%s lease=%s", job.task_id, lease_id)
+        job.is_over = True
+        if child is None:
+            self._pool.backlog.remove(job)
+        elif job.started_at is None:
+            child.send((frames.RECALL, [lease_id]))
+        elif self._pool.can_kill:
+            child.kill()
+        else:
+            child.send((frames.INTERRUPT, lease_id, frames.STOPPED, "The lease has ended."))
+
+    def enforce(self, now: float) -> None:
+        """Interrupt and end bodies whose time is over."""
+        for child in list(self._pool.children):
+            for job in list(child.running()):
+                if not (job.is_over or child.is_killed):
+                    self._enforce(child, job, now)
+
+    def _enforce(self, child: ChildProcess, job: Job, now: float) -> None:
+        if job.limit_at is not None and now >= job.limit_at + self._kill_grace:
+            self._end(child, job, endings.time_over(job, now))
+        elif job.asked_at is None:
+            return
+        elif job.interrupted_at is None and now >= job.asked_at + self._stop_grace:
+            job.interrupted_at = now
+            child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
+        elif job.interrupted_at is not None and now >= job.interrupted_at + self._kill_grace:
+            self._end(child, job, endings.stopped(job, now))
+
+    def _end(self, child: ChildProcess, job: Job, outcome: Outcome) -> None:
+        """End a body that did not end when it was interrupted."""
+        logger.warning(
+            "Body did not stop task=%s id=%s outcome=%s", job.name, job.task_id, outcome.kind
+        )
+        self._pool.findings.outcomes.append(outcome)
+        job.is_over = True
+        if self._pool.can_kill:
+            child.kill()
+        else:
+            child.leave_stuck(job.lease_id)
+            self._pool.recall(child)
+
+    def next_limit(self) -> float | None:
+        """When `enforce` is needed next."""
+        moments = []
+        for child in self._pool.children:
+            for job in child.running():
+                if job.is_over:
+                    continue
+                if job.limit_at is not None:
+                    moments.append(job.limit_at + self._kill_grace)
+                if job.interrupted_at is not None:
+                    moments.append(job.interrupted_at + self._kill_grace)
+                elif job.asked_at is not None:
+                    moments.append(job.asked_at + self._stop_grace)
+        return min(moments, default=None)
+
+    def interrupt_all(self, now: float) -> None:
+        """Return everything at once: kill what runs, uncounted."""
+        pool = self._pool
+        for child in list(pool.children):
+            for job in child.running():
+                if not job.is_over:
+                    job.is_over = True
+                    pool.findings.outcomes.append(endings.interrupted(job, now))
+            for job in child.waiting():
+                pool.hand_back(job)
+            child.held.clear()
+            child.kill()
+        pool.hand_back_backlog()

@@ -1,0 +1,313 @@
+"""The supervisor: the parent's loop. It claims, hands out, records; it runs no user code."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+from django.db import DatabaseError, InterfaceError
+
+from taskqueue.conf import Settings
+from taskqueue.engine import workers
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.rows import Renewal
+from taskqueue.engine.workers import Registered, Registration
+from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.duties import Duties
+from taskqueue.worker.enrolment import enrol, registration_of
+from taskqueue.worker.errands import Errands
+from taskqueue.worker.heartbeat import Heartbeat
+from taskqueue.worker.intake import Intake
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.lanes import Lanes
+from taskqueue.worker.ledger import LONGEST_SLEEP, Ledger
+from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.pool import Pool
+from taskqueue.worker.reload import Reloader
+from taskqueue.worker.stopping import Stopping
+from taskqueue.worker.wakeup import Alarm, Signals, Watch
+from taskqueue.worker.watchdog import Watchdog
+
+logger = logging.getLogger("taskqueue.worker")
+
+STOPPING_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+REBALANCE_INTERVAL = 0.02
+"""Seconds between two looks at orders that wait behind a body."""
+
+
+class WorkerFailed(Exception):
+    """The worker could not do its work; the message says why."""
+
+
+class Supervisor:
+    """One worker, from its registration to its end.
+
+    The main thread serves the children; errands to the database and pings have threads of their
+    own, and leave here what they found.
+    """
+
+    def __init__(self, options: WorkerOptions, settings: Settings) -> None:
+        self._options = options
+        self._settings = settings
+        self._watchdog = Watchdog()
+        self._pool = Pool(options, settings, self._watchdog)
+        self._stopping = Stopping(self._pool, settings)
+        self._alarm = Alarm()
+        self._watch = Watch()
+        self._lanes = Lanes(options.queues)
+        self._renewals: list[Renewal] = []
+        self._is_replaced = False
+        self._stop_at: float | None = None
+        self._ear: int | None = None
+        self._reloader = Reloader(self._alarm.ring) if options.reload else None
+
+    # What the heartbeat asks, from its thread
+
+    @property
+    def held(self) -> dict[int, Job]:
+        """The leases that this worker believes it holds."""
+        return self._ledger.held
+
+    def children(self) -> list[ChildProcess]:
+        """The children that live."""
+        return list(self._pool.children)
+
+    def is_stopping(self) -> bool:
+        """Whether the worker ends."""
+        return self._pool.is_closing
+
+    def trouble(self) -> str:
+        """What keeps the worker from working."""
+        return self._pool.trouble
+
+    def on_renewal(self, renewal: Renewal) -> None:
+        """Keep what a ping found for the main thread."""
+        if renewal.ended or renewal.stops:
+            self._renewals.append(renewal)
+            self._alarm.ring()
+
+    def on_replaced(self) -> None:
+        """Another worker has this one's name: this one ends, and writes nothing more."""
+        self._is_replaced = True
+        self._alarm.ring()
+
+    # Life
+
+    def run(self) -> None:
+        """Work until told to stop, or drained. Raises `NameTaken` and `WorkerFailed`."""
+        # Before the worker can be seen: whoever sees it may tell it to stop.
+        with closing(self._watchdog), Signals(self._alarm, STOPPING_SIGNALS) as self._signals:
+            registration = registration_of(self._options, self._settings)
+            registered = enrol(registration, is_stopping=lambda: self._signals.count > 0)
+            if registered is None:
+                return
+            self._begin(registered, registration)
+            try:
+                self._loop()
+            finally:
+                self._end(registered, registration)
+        logger.info("Worker stopped name=%s", self._options.name)
+        if self._is_replaced:
+            raise WorkerFailed("Another worker took this one's name.")
+        if self._is_hopeless:
+            raise WorkerFailed(self._pool.trouble)
+
+    def _begin(self, registered: Registered, registration: Registration) -> None:
+        options, settings = self._options, self._settings
+        duties = Duties(settings, worker_id=registered.id)
+        self._intake = Intake(
+            settings,
+            lanes=self._lanes,
+            worker_name=options.name,
+            registered=registered,
+            heard=self._hear,
+        )
+        self._errands = Errands(self._intake, duties, self._alarm.ring)
+        self._ledger = Ledger(
+            options,
+            settings,
+            pool=self._pool,
+            intake=self._intake,
+            duties=duties,
+            errands=self._errands,
+        )
+        self._heartbeat = Heartbeat(
+            self,
+            worker_id=registered.id,
+            incarnation=registration.incarnation,
+            interval=settings.PING_INTERVAL.total_seconds(),
+            lease_seconds=registration.lease_seconds,
+        )
+        logger.info(
+            "Worker started name=%s pid=%s pool=%s concurrency=%s queues=%s",
+            options.name,
+            os.getpid(),
+            options.pool,
+            options.concurrency,
+            ",".join(self._lanes.names) or "all",
+        )
+        self._watch.add(self._alarm, self._alarm.silence)
+        self._populate(time.monotonic())
+        self._heartbeat.start()
+
+    def _end(self, registered: Registered, registration: Registration) -> None:
+        self._heartbeat.stop()
+        for child in self._pool.children:
+            child.kill()
+            child.bury()
+        self._errands.stop()
+        self._watch.close()
+        self._alarm.close()
+        self._ledger.end()
+        if not self._is_replaced:
+            try:
+                workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)
+            except (DatabaseError, InterfaceError) as error:
+                logger.error("Worker could not sign off error=%s", str(error).strip())
+        project_connection().close()
+
+    # The loop
+
+    def _loop(self) -> None:
+        while not self._is_replaced:
+            now = time.monotonic()
+            self._heed_signals(now)
+            self._heed_report(now)
+            self._ledger.enter_recorded()
+            self._heed_renewals(now)
+            self._populate(now)
+            self._stopping.enforce(now)
+            self._pool.rebalance(now)
+            self._pool.dispatch(now)
+            if self._ledger.is_due(now):
+                self._cover_ear()
+                self._ledger.send(now)
+            elif not self._ledger.is_waiting and self._is_done():
+                return
+            for on_ready in self._watch.wait(self._pause(time.monotonic())):
+                on_ready()
+            self._watch_outgoing()
+
+    def _heed_signals(self, now: float) -> None:
+        if self._signals.count and not self._pool.is_closing:
+            logger.info("Stopping, a second signal returns what runs held=%s", len(self.held))
+            self._pool.is_closing = True
+            self._stop_at = now + self._options.shutdown_timeout
+            self._pool.hand_back_waiting()
+            self._heartbeat.hurry()
+        if self._stop_at is not None and (self._signals.count > 1 or now >= self._stop_at):
+            self._stop_at = None
+            self._stopping.interrupt_all(now)
+
+    def _heed_report(self, now: float) -> None:
+        jobs = self._ledger.enter_report(now)
+        if jobs is None:
+            return
+        self._pool.add(jobs)
+        if self._pool.is_closing:
+            self._pool.hand_back_backlog()
+        if any(job.ping_seconds is not None or job.lease_seconds is not None for job in jobs):
+            self._heartbeat.hurry()
+        self._lend_ear()
+
+    def _heed_renewals(self, now: float) -> None:
+        while self._renewals:
+            renewal = self._renewals.pop(0)
+            # One that has succeeded was recorded by its own body, whose hooks may still run.
+            for lease_id in renewal.ended - renewal.succeeded:
+                if lease_id in self.held and not self._ledger.is_reported(lease_id):
+                    self._stopping.drop(lease_id)
+                    self.held.pop(lease_id, None)
+            for stop in renewal.stops:
+                reason = stop.reason or "Asked to stop."
+                by = f" (by {stop.by})" if stop.by else ""
+                self._stopping.ask(stop.lease_id, reason + by, now)
+
+    def _is_done(self) -> bool:
+        if self._pool.is_closing:
+            # Waiting for a database that is away ends with the time to shut down in.
+            return self._ledger.is_settled or (self._ledger.is_away and self._stop_at is None)
+        return self._options.drain and (self._ledger.is_drained or self._is_hopeless)
+
+    @property
+    def _is_hopeless(self) -> bool:
+        """Whether it was to drain, and no child starts that could."""
+        return self._options.drain and self._pool.is_broken and self._ledger.is_settled
+
+    # Children
+
+    def _populate(self, now: float) -> None:
+        if self._reloader and self._reloader.has_changed():
+            logger.info("Code changed, children are replaced file=%s", self._reloader.changed)
+            self._pool.recycle()
+        self._pool.retire(now)
+        for child in self._pool.populate(now, deadline=self._heartbeat.first_deadline()):
+            self._watch.add(child.socket, self._receiver(child))
+
+    def _receiver(self, child: ChildProcess) -> Callable[[], None]:
+        def on_ready() -> None:
+            child.push()
+            was_ready = child.is_ready
+            # A buried child's socket is closed: it leaves the selector first.
+            if not self._pool.receive(child, time.monotonic(), self._watch.remove):
+                return
+            if self._reloader and child.is_ready and not was_ready:
+                self._reloader.watch(child.files)
+
+        return on_ready
+
+    def _watch_outgoing(self) -> None:
+        for child in self._pool.children:
+            if child.has_outgoing or child.is_blocked:
+                child.is_blocked = child.has_outgoing
+                self._watch.add(child.socket, self._receiver(child), writes=child.is_blocked)
+
+    # Sleep
+
+    def _hear(self, payload: str) -> None:
+        """A notification came in; from the thread that uses the connection."""
+        if payload == "stop":
+            self._heartbeat.hurry()
+        else:
+            self._ledger.hear()
+
+    def _lend_ear(self) -> None:
+        """Between errands, listen to the connection that they use."""
+        listener = self._intake.listener
+        if listener is not None:
+            self._ear = listener.fileno()
+            self._watch.add(self._ear, self._on_heard)
+
+    def _cover_ear(self) -> None:
+        """An errand begins: the connection is its thread's alone."""
+        if self._ear is not None:
+            self._watch.remove(self._ear)
+            self._ear = None
+
+    def _on_heard(self) -> None:
+        listener = self._intake.listener
+        if listener is None or self._ledger.is_waiting:
+            return
+        try:
+            listener.hear()
+        except (DatabaseError, InterfaceError, OSError) as error:
+            self._cover_ear()
+            self._intake.close()
+            self._ledger.on_silence(error, time.monotonic())
+
+    def _pause(self, now: float) -> float:
+        """How long nothing needs to be done, if nobody wakes us."""
+        pool = self._pool
+        moments = [now + LONGEST_SLEEP]
+        if pool.backlog or any(child.waiting() for child in pool.children):
+            moments.append(now + REBALANCE_INTERVAL)
+        for moment in (pool.respawn_at, self._stopping.next_limit(), self._stop_at):
+            if moment is not None:
+                moments.append(moment)
+        if not self._ledger.is_waiting:
+            moments.append(self._ledger.next_at(now))
+        return max(0.0, min(moments) - now)
