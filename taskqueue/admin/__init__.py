@@ -1,0 +1,20 @@
+"""The admin's pages: what is stored, to be looked at. Django imports this where its admin is."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from taskqueue.admin.audit import AuditAdmin
+from taskqueue.admin.leases import LeaseAdmin
+from taskqueue.admin.logs import TaskLogAdmin
+from taskqueue.admin.queues import QueueAdmin
+from taskqueue.admin.tasks import TaskAdmin
+from taskqueue.admin.workers import WorkerAdmin
+from taskqueue.models import Audit, Lease, Queue, Task, TaskLog, Worker
+
+admin.site.register(Task, TaskAdmin)
+admin.site.register(Lease, LeaseAdmin)
+admin.site.register(Worker, WorkerAdmin)
+admin.site.register(Queue, QueueAdmin)
+admin.site.register(TaskLog, TaskLogAdmin)
+admin.site.register(Audit, AuditAdmin)

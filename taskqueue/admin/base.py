@@ -1,0 +1,83 @@
+"""What all pages of the admin share: they show, they change nothing, they cost little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin
+from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+
+from taskqueue.admin.paginator import CappedPaginator
+from taskqueue.engine.connections import database_alias
+
+if TYPE_CHECKING:
+    _Admin = admin.ModelAdmin[Model]
+    _List = ChangeList
+else:
+    _Admin, _List = admin.ModelAdmin, ChangeList
+
+
+class LeanList(_List):
+    """Rows in one order that an index serves, without the columns that may be large."""
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        model_admin: Any = self.model_admin
+        return rows.only(*model_admin.columns)
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        """The admin's own; `?o=` would sort millions of rows."""
+        return list(self.model_admin.get_ordering(request))
+
+
+class ReadOnlyAdmin(_Admin):
+    """Lists and pages of rows, for whoever has the model's permission to view."""
+
+    actions = None
+    columns: tuple[str, ...] = ()
+    """The columns that the list reads."""
+    list_per_page = 50
+    list_max_show_all = 0
+    ordering: ClassVar[tuple[str, ...]] = ("-id",)
+    paginator = CappedPaginator
+    show_facets = admin.ShowFacets.NEVER
+    show_full_result_count = False
+    sortable_by = ()
+    lookups: tuple[str, ...] = ()
+    """What the address of a list may filter by.
+
+    No more: Django lets it name any column, and who may not see an argument could guess it letter
+    by letter (`?kwargs__password__startswith=a`).
+    """
+
+    class Media:
+        css = {"all": ["taskqueue/admin.css"]}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LeanList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).using(database_alias())
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Every field of the page."""
+        return flatten_fieldsets(self.get_fieldsets(request, obj))
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        return lookup in self.lookups
+
+    def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
+        """Rows are found by their keys."""
+        return to_field == self.opts.pk.name
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -1,0 +1,84 @@
+"""How values look on the admin's pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.db.models import Model
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+EMPTY = SafeString("-")
+"""What stands where there is nothing."""
+LONGEST = 20_000
+"""Characters of one value on a page."""
+
+Shown = Callable[[Any], Any]
+
+
+def moments(*names: str) -> tuple[Any, ...]:
+    """Columns for points in time, to the second: a task's life is shorter than Django's minutes."""
+    return tuple(map(moment_column, names))
+
+
+def moment_column(name: str) -> Shown:
+    """A column for a point in time."""
+
+    @admin.display(description=name.removesuffix("_at").replace("_", " "))
+    def show(row: Any) -> SafeString:
+        return moment(getattr(row, name))
+
+    show.__name__ = name
+    return show
+
+
+def moment(value: datetime | None) -> SafeString:
+    """A point in time in the current time zone, to the second; the tooltip says it exactly."""
+    if value is None:
+        return EMPTY
+    local = timezone.localtime(value)
+    return format_html(
+        '<time class="taskqueue-time" datetime="{0}" title="{0}"><span>{1}</span> {2}</time>',
+        local.isoformat(),
+        local.strftime("%Y-%m-%d"),
+        local.strftime("%H:%M:%S"),
+    )
+
+
+def as_json(value: Any) -> SafeString:
+    """A value as indented JSON, cut where it is long."""
+    return preformatted(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def preformatted(text: str) -> SafeString:
+    """Text with its own line breaks, cut where it is long."""
+    if not text:
+        return EMPTY
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}\n… [{len(text) - LONGEST:,} characters more]"
+    return format_html('<pre class="taskqueue-text">{}</pre>', text)
+
+
+def link_to_row(model: type[Model], key: object, text: object) -> SafeString:
+    """A link to the page of one row."""
+    url = reverse(f"admin:taskqueue_{model._meta.model_name}_change", args=[key])
+    return format_html('<a href="{}">{}</a>', url, text)
+
+
+def link_to_list(model: type[Model], text: object, **filters: object) -> SafeString:
+    """A link to the rows that match the filters."""
+    return format_html('<a href="{}">{}</a>', list_url(model, **filters), text)
+
+
+def list_url(model: type[Model], **filters: object) -> str:
+    """The address of the rows that match the filters."""
+    return reverse(f"admin:taskqueue_{model._meta.model_name}_changelist") + (
+        f"?{urlencode(filters)}" if filters else ""
+    )

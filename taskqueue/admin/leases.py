@@ -1,0 +1,74 @@
+"""Leases: who ran what, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.display import link_to_list, link_to_row, moments, preformatted
+from taskqueue.admin.history import progress_of
+from taskqueue.admin.searches import by_task
+from taskqueue.models import Lease, Task, Worker
+
+
+class LeaseAdmin(ReadOnlyAdmin):
+    """One attempt a row."""
+
+    columns = (
+        "task_id", "worker_id", "attempt", "status", "claimed_at", "finished_at", "error_class",
+    )  # fmt: skip
+    list_display = (
+        "id", "task_link", "attempt", "status", "worker_link",
+        *moments("claimed_at", "finished_at"), "error_class",
+    )  # fmt: skip
+    list_filter = ("status",)
+    lookups = ("status__exact", "task__id__exact", "worker__name__exact")
+    search_fields = ("task",)
+    search_help_text = "The id of a task."
+    fieldsets = (
+        (
+            None,
+            {"fields": ("id", "task_link", "attempt", "status", "worker_link", "progress_text")},
+        ),
+        ("Times", {"fields": moments("claimed_at", "started_at", "expires_at", "finished_at")}),
+        ("Error", {"fields": ("error_class", "message", "shown_traceback")}),
+        (
+            "Stop",
+            {
+                "fields": (
+                    *moments("stop_requested_at"), "stop_requested_by", "stop_reason",
+                    *moments("stop_seen_at"),
+                )
+            },
+        ),
+    )  # fmt: skip
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return by_task(queryset, search_term), False
+
+    @admin.display(description="task")
+    def task_link(self, lease: Lease) -> SafeString:
+        return link_to_row(Task, lease.task_id, lease.task_id)
+
+    @admin.display(description="worker")
+    def worker_link(self, lease: Lease) -> SafeString:
+        return link_to_list(Worker, lease.worker_id, q=lease.worker_id)
+
+    @admin.display(description="progress")
+    def progress_text(self, lease: Lease) -> str:
+        return progress_of(lease)
+
+    @admin.display(description="message")
+    def message(self, lease: Lease) -> SafeString:
+        return preformatted(lease.error_message)
+
+    @admin.display(description="traceback")
+    def shown_traceback(self, lease: Lease) -> SafeString:
+        return preformatted(lease.traceback)

@@ -1,0 +1,59 @@
+"""Log lines: what bodies said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.display import link_to_row, moments, preformatted
+from taskqueue.admin.history import level_name
+from taskqueue.admin.searches import by_task
+from taskqueue.models import Task, TaskLog
+
+LONGEST_BEGINNING = 200
+
+
+class TaskLogAdmin(ReadOnlyAdmin):
+    """One captured line a row; the list shows how each begins."""
+
+    columns = ("task_id", "attempt", "logged_at", "level", "logger")
+    list_display = ("id", *moments("logged_at"), "level_name", "task_link", "attempt", "beginning")
+    lookups = ("task__id__exact",)
+    search_fields = ("task",)
+    search_help_text = "The id of a task."
+    fields = (
+        "id", "task_link", "attempt", *moments("logged_at"), "level_name", "logger",
+        "shown_message",
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        lines = super().get_queryset(request)
+        return lines.annotate(start=Left("message", LONGEST_BEGINNING + 1))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return by_task(queryset, search_term), False
+
+    @admin.display(description="task")
+    def task_link(self, line: TaskLog) -> SafeString:
+        return link_to_row(Task, line.task_id, line.task_id)
+
+    @admin.display(description="level")
+    def level_name(self, line: TaskLog) -> str:
+        return level_name(line.level)
+
+    @admin.display(description="message")
+    def beginning(self, line: Any) -> str:
+        beginning: str = line.start[:LONGEST_BEGINNING]
+        return beginning + "…" * (len(line.start) > LONGEST_BEGINNING)
+
+    @admin.display(description="message")
+    def shown_message(self, line: TaskLog) -> SafeString:
+        return preformatted(line.message)

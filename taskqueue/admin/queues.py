@@ -1,0 +1,34 @@
+"""Queues: the lanes that workers have seen tasks on."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.display import link_to_list, moments
+from taskqueue.models import Queue, Task
+
+
+class QueueAdmin(ReadOnlyAdmin):
+    """A queue has a row once a worker has seen it."""
+
+    columns = ("name", "created_at")
+    list_display = ("name", "tasks", *moments("created_at"))
+    ordering: ClassVar[tuple[str, ...]] = ("name",)
+    search_fields = ("name",)
+    search_help_text = "The whole name of a queue."
+    fields = ("name", "tasks", *moments("created_at"))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return (queryset.filter(name=search_term) if search_term else queryset), False
+
+    @admin.display(description="tasks")
+    def tasks(self, queue: Queue) -> SafeString:
+        return link_to_list(Task, "tasks", queue_name=queue.name)

@@ -1,0 +1,124 @@
+"""Tasks: the list, and a page with the attempts and the log lines of one."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
+
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.display import EMPTY, as_json, link_to_list, moments, preformatted
+from taskqueue.admin.filters import QueueFilter
+from taskqueue.admin.history import history
+from taskqueue.models import Task
+from taskqueue.redaction import ShownArguments, redacted
+from taskqueue.states import TaskStatus
+
+VIEW_ARGUMENTS = "taskqueue.view_arguments"
+
+
+class TaskAdmin(ReadOnlyAdmin):
+    """Arguments are shown without what their definition calls sensitive."""
+
+    change_form_template = "admin/taskqueue/task/change_form.html"
+    columns = ("name", "queue_name", "status", "priority", "attempt", "run_after", "finished_at")
+    list_display = (
+        "name", "status", "queue_name", "priority", "attempt",
+        *moments("run_after", "finished_at"),
+    )  # fmt: skip
+    list_filter = ("status", QueueFilter)
+    lookups = ("status__exact", "queue_name")
+    search_fields = ("id", "name", "unique_key")
+    search_help_text = "An id, the whole name of a task, or a whole unique key."
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        hidden = redacted(obj.name, obj.args, obj.kwargs) is None
+        arguments = "arguments"
+        if hidden:
+            may_view = request.user.has_perm(VIEW_ARGUMENTS)
+            arguments = "unredacted_arguments" if may_view else "hidden_arguments"
+        return (
+            (None, {"fields": ("id", "name", "status", "queue", "priority", arguments, "result")}),
+            ("Error", {"fields": ("error_class", "error")}),
+            ("Times", {"fields": TIMES}),
+            ("Attempts", {"fields": COUNTS}),
+            ("Options", {"fields": OPTIONS, "classes": ("collapse",)}),
+        )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Whole values only: a part of a name could be found by reading every task."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        try:
+            return queryset.filter(id=UUID(term)), False
+        except ValueError:
+            return queryset.filter(Q(name=term) | Q(unique_key=term)), False
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        return super().change_view(
+            request, object_id, form_url, {**history(request, object_id), **(extra_context or {})}
+        )
+
+    @admin.display(description="queue")
+    def queue(self, task: Task) -> SafeString:
+        return link_to_list(Task, task.queue_name, queue_name=task.queue_name)
+
+    @admin.display(description="arguments")
+    def arguments(self, task: Task) -> SafeString:
+        shown = redacted(task.name, task.args, task.kwargs)
+        return EMPTY if shown is None else _as_call(shown)
+
+    @admin.display(description="arguments")
+    def unredacted_arguments(self, task: Task) -> SafeString:
+        return _as_call(ShownArguments(task.args, task.kwargs))
+
+    @admin.display(description="arguments")
+    def hidden_arguments(self, task: Task) -> str:
+        return (
+            "Hidden: no definition of this name is known here, so nothing says which arguments "
+            f"are sensitive. The permission {VIEW_ARGUMENTS} shows them."
+        )
+
+    @admin.display(description="return value")
+    def result(self, task: Task) -> SafeString:
+        return as_json(task.return_value) if task.status == TaskStatus.SUCCEEDED else EMPTY
+
+    @admin.display(description="message")
+    def error(self, task: Task) -> SafeString:
+        return preformatted(task.error_message)
+
+    @admin.display(description="retries and limits")
+    def snapshot(self, task: Task) -> SafeString:
+        return as_json(task.options)
+
+    @admin.display(description="metadata")
+    def shown_metadata(self, task: Task) -> SafeString:
+        return as_json(task.metadata)
+
+
+TIMES = moments(
+    "enqueued_at", "run_after", "ready_at", "started_at", "finished_at", "deadline_at",
+    "expires_at", "prune_after",
+)  # fmt: skip
+COUNTS = ("attempt", "failures", "max_attempts", "crashes", "max_crashes", "crash_delay")
+OPTIONS = (
+    "unique_key", "unique_for", "holds_unique_key", *moments("unique_until"), "lease_duration",
+    "retention", "snapshot", "shown_metadata",
+)  # fmt: skip
+
+
+def _as_call(shown: ShownArguments) -> SafeString:
+    return as_json({"args": shown.args, "kwargs": shown.kwargs})
