@@ -1,0 +1,1 @@
+"""The demo project: `make demo` shows taskqueue at work."""

@@ -1,0 +1,91 @@
+"""The work of the demo: what is enqueued, and waiting until all of it has ended."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.db.models import Count, Q
+
+from project import tasks
+from project.demo.errors import DemoError
+from project.demo.progress import ProgressBar
+from project.demo.services import Services
+from taskqueue.models import Task
+from taskqueue.results import TaskResult
+from taskqueue.states import FINISHED
+
+DELAY = timedelta(seconds=2)
+SOON = 10
+"""The priority of what must not wait behind thousands of files."""
+LOOK_SECONDS = 0.1
+OURS = Q(name__startswith="project.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """The tasks that the demo itself enqueues; `walk` enqueues the others, one a file."""
+
+    walk: TaskResult[int]
+    retried: TaskResult[str]
+    delayed: TaskResult[str]
+    doomed: TaskResult[None]
+
+    def __len__(self) -> int:
+        return len(fields(self))
+
+    def refresh(self) -> None:
+        """Read them all again."""
+        for result in (self.walk, self.retried, self.delayed, self.doomed):
+            result.refresh()
+
+
+def enqueue_work(root: Path) -> Work:
+    """Enqueue everything but the summary, which has to wait for the rest."""
+    return Work(
+        walk=tasks.walk.enqueue(str(root)),
+        retried=tasks.stumble.enqueue(),
+        delayed=tasks.remind.using(run_after=DELAY, priority=SOON).enqueue("Two seconds are over."),
+        doomed=tasks.fail_for_good.enqueue(),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Waits for tasks while it looks after the processes that should run them."""
+
+    services: Services
+    deadline: float
+    """When to give up, by `time.monotonic()`."""
+
+    def wait_for_all(self, bar: ProgressBar, *, expected: int) -> None:
+        """Return once every task has ended. Raises `DemoError` when none will."""
+        while True:
+            total, finished = _progress()
+            bar.show(finished, max(total, expected))
+            if finished == total:
+                return
+            self._ensure_hope(f"{total - finished:,} tasks of {total:,} have not ended")
+
+    def wait_for(self, result: TaskResult[Any]) -> None:
+        """Return once this task has ended. Raises `DemoError` when it will not."""
+        while not result.is_finished:
+            self._ensure_hope(f"The task {result.name} is {result.status}")
+            result.refresh()
+
+    def _ensure_hope(self, trouble: str) -> None:
+        self.services.ensure_alive()
+        if time.monotonic() > self.deadline:
+            raise DemoError(f"{trouble}, and the time is over (--timeout).\n{self.services.tail()}")
+        time.sleep(LOOK_SECONDS)
+
+
+def _progress() -> tuple[int, int]:
+    """How many tasks there are, and how many of them have ended, at one moment."""
+    counts = Task.objects.filter(OURS).aggregate(
+        total=Count("id"), finished=Count("id", filter=Q(status__in=FINISHED))
+    )
+    return counts["total"], counts["finished"]

@@ -1,0 +1,87 @@
+"""The tasks of the demo."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+
+from project.models import SourceFile
+from project.sources import count_source, find_sources
+from taskqueue import Context, Fixed, GiveUp, task
+
+BATCH = 100
+LONGEST_LIST = 10
+
+
+@task(takes_context=True)
+def walk(context: Context, root: str) -> int:
+    """Enqueue a `scan` for every source file below `root`; return how many there are."""
+    paths = find_sources(Path(root))
+    if not paths:
+        raise GiveUp(f"There is no source file in {root}.")
+    for start in range(0, len(paths), BATCH):
+        batch = paths[start : start + BATCH]
+        scan.enqueue_many([((root, path), {}) for path in batch])
+        done = start + len(batch)
+        context.progress(done, len(paths), f"{done} of {len(paths)} files enqueued")
+    return len(paths)
+
+
+# A file that cannot be parsed will not be parsed the next time either; a disk may recover.
+@task(max_attempts=3, backoff=Fixed(0.5), give_up_on=(SyntaxError, ValueError))
+def scan(root: str, path: str) -> int:
+    """Count one file and keep the result: once, however often it runs. Return its lines."""
+    count = count_source(Path(root, path))
+    values = {"kind": Path(path).suffix, "scanned_at": timezone.now(), **asdict(count)}
+    SourceFile.objects.bulk_create(
+        [SourceFile(path=path, **values)],
+        update_conflicts=True,
+        unique_fields=["path"],
+        update_fields=list(values),
+    )
+    return count.lines
+
+
+@task(takes_context=True)
+def summarize(context: Context) -> dict[str, Any]:
+    """Add up what the scans have found."""
+    files = SourceFile.objects.all()
+    total = files.count() or 1
+    kinds: dict[str, Counter[str]] = {}
+    modules: Counter[str] = Counter()
+    for done, file in enumerate(files.iterator(chunk_size=500), start=1):
+        kind = kinds.setdefault(file.kind, Counter())
+        kind.update(files=1, lines=file.lines, words=file.words, imports=file.imports)
+        modules.update(name for name in file.modules if not name.startswith("."))
+        if done % BATCH == 0 or done == total:
+            context.progress(done, total, f"{done} of {total} files")
+    largest = files.order_by("-lines", "path").values_list("path", "lines")[:LONGEST_LIST]
+    return {
+        "kinds": {kind: dict(count) for kind, count in kinds.items()},
+        "modules": modules.most_common(LONGEST_LIST),
+        "largest": list(largest),
+    }
+
+
+@task(takes_context=True, max_attempts=3, backoff=Fixed(0.5))
+def stumble(context: Context) -> str:
+    """Fail at the first attempt, and do well at the second."""
+    if context.attempt == 1:
+        raise ConnectionError("The first attempt always fails. The next one will do.")
+    return f"succeeded at attempt {context.attempt}"
+
+
+@task
+def remind(text: str) -> str:
+    """Return the text: of interest is only when it ran."""
+    return text
+
+
+@task
+def fail_for_good() -> None:
+    """Fail, so that the admin has a failure to show."""
+    raise RuntimeError("This task is meant to fail, so that there is a failure to look at.")

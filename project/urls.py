@@ -1,0 +1,13 @@
+"""The addresses of the demo project."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import path
+
+from project.views import landing
+
+urlpatterns = [
+    path("", landing, name="landing"),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,29 @@
+"""The landing page."""
+
+from __future__ import annotations
+
+from django.db.models import Count, Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from project.models import SourceFile
+from taskqueue.models import Task, Worker
+
+LARGEST = 15
+
+
+@require_safe
+def landing(request: HttpRequest) -> HttpResponse:
+    """Say what this is, how far it is, and what was found."""
+    statuses = Task.objects.values("status").annotate(number=Count("id")).order_by("status")
+    found = SourceFile.objects.aggregate(
+        files=Count("id"), lines=Sum("lines"), words=Sum("words"), imports=Sum("imports")
+    )
+    context = {
+        "statuses": statuses,
+        "workers": Worker.objects.filter(status="running"),
+        "found": found,
+        "largest": SourceFile.objects.order_by("-lines", "path")[:LARGEST],
+    }
+    return render(request, "project/landing.html", context)
