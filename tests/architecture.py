@@ -1,0 +1,141 @@
+"""Which part of the package may import which: the layers of DESIGN.md, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = "taskqueue"
+INIT = "__init__"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """Parts that may import every layer below, and each other only where `siblings` says so."""
+
+    name: str
+    parts: frozenset[str]
+    siblings: bool = False
+
+
+def _layer(name: str, parts: str, *, siblings: bool = False) -> Layer:
+    return Layer(name=name, parts=frozenset(parts.split()), siblings=siblings)
+
+
+# From the bottom up. A part is a module or a package directly below `taskqueue`.
+LAYERS = (
+    _layer("plain", "exceptions outcomes retries states", siblings=True),
+    _layer(
+        "declarations",
+        f"{INIT} apps canvas checks conf context definitions options payload redaction signals"
+        " signatures snapshots uuid7",
+        siblings=True,
+    ),
+    _layer("models", "migrations models", siblings=True),
+    _layer("engine", "engine"),
+    _layer("results", "results"),
+    _layer("framework", "djangotasks"),
+    _layer("runtime", "monitoring worker"),
+    _layer("faces", "admin api backend management testing"),
+)
+STANDARD_LIBRARY_ONLY = LAYERS[0]
+
+# What users import before Django has loaded the models: they reach the layers above, but only
+# inside functions, once there are models.
+LATE_IMPORTERS = frozenset({INIT, "apps", "canvas", "checks", "context", "definitions"})
+
+LEVELS = {part: level for level, layer in enumerate(LAYERS) for part in layer.parts}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Import:
+    """`module`, imported by the file `path` in `line`; `late` inside a function or for types."""
+
+    path: Path
+    line: int
+    module: str
+    late: bool
+
+
+def violations(root: Path) -> list[str]:
+    """Return a line for each import in the package at `root` that goes where it must not."""
+    found = [
+        f"{part} is in no layer: place it in {Path(__file__).name}"
+        for part in sorted(_parts(root) - LEVELS.keys())
+    ]
+    for path in sorted(root.rglob("*.py")):
+        for imported in _imports(root, path):
+            if reason := _objection(root, imported):
+                found.append(f"{path.relative_to(root.parent)}:{imported.line}: {reason}")
+    return found
+
+
+def _objection(root: Path, imported: Import) -> str | None:
+    source = _part(root, imported.path)
+    if source not in LEVELS:
+        return None
+    names = imported.module.split(".")
+    if names[0] != PACKAGE:
+        return _foreign_objection(source, names[0])
+    target = names[1] if len(names) > 1 else INIT
+    if source == target or target not in LEVELS:
+        return None
+    upwards = LEVELS[target] - LEVELS[source]
+    if upwards == 0 and not LAYERS[LEVELS[source]].siblings:
+        return f"{source} imports {target}, which stands beside it"
+    if upwards > 0 and not (imported.late and source in LATE_IMPORTERS):
+        return f"{source} imports {target}, which stands above it"
+    return None
+
+
+def _foreign_objection(source: str, distribution: str) -> str | None:
+    if source in STANDARD_LIBRARY_ONLY.parts and distribution not in sys.stdlib_module_names:
+        return f"{source} imports {distribution}, which is not in the standard library"
+    return None
+
+
+def _parts(root: Path) -> frozenset[str]:
+    return frozenset(_part(root, path) for path in root.rglob("*.py"))
+
+
+def _part(root: Path, path: Path) -> str:
+    return path.relative_to(root).parts[0].removesuffix(".py")
+
+
+def _imports(root: Path, path: Path) -> Iterator[Import]:
+    tree = ast.parse(path.read_text(), filename=str(path))
+    late = {id(node) for node in _late_nodes(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for module in _modules(root, path, node):
+                yield Import(path=path, line=node.lineno, module=module, late=id(node) in late)
+
+
+def _late_nodes(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield what stands in functions and below `if TYPE_CHECKING`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from ast.walk(node)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for statement in node.body:
+                yield from ast.walk(statement)
+
+
+def _modules(root: Path, path: Path, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Yield the full names of what `node` imports; `from taskqueue import engine` is the engine."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    module = node.module or ""
+    if node.level:
+        package = (PACKAGE, *path.relative_to(root).parent.parts)
+        anchor = package[: len(package) - node.level + 1]
+        module = ".".join((*anchor, module) if module else anchor)
+    if module != PACKAGE:
+        yield module
+        return
+    for alias in node.names:
+        yield f"{PACKAGE}.{alias.name}" if alias.name in _parts(root) else PACKAGE

@@ -1,0 +1,154 @@
+"""The databases and the worker processes of the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import connection
+
+from project.postgres import Server
+from tests.worker_process import WorkerProcess, end_other_sessions
+
+StartWorker = Callable[..., WorkerProcess]
+Drain = Callable[..., str]
+
+DATABASE = os.environ.get("TASKQUEUE_TEST_DATABASE", "sqlite")
+MARKERS = {
+    "postgresql_only": "about PostgreSQL; skipped on SQLite",
+    "sqlite_only": "about SQLite; skipped on PostgreSQL",
+}
+TOOL_NAMES = {"chromium": ("chromium", "chromium-browser", "google-chrome")}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+    signal.signal(signal.SIGTERM, _end_as_ctrl_c_does)
+
+
+def _end_as_ctrl_c_does(signum: int, frame: FrameType | None) -> NoReturn:
+    """Let fixtures end their processes when a CI cuts the run short."""
+    raise KeyboardInterrupt
+
+
+def pytest_report_header() -> str:
+    where = os.environ.get("TASKQUEUE_TEST_DATABASE_URL", "").rpartition("@")[2]
+    return f"database: {DATABASE} {where if DATABASE == 'postgresql' else ''}".rstrip()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for database in ("postgresql", "sqlite"):
+        if item.get_closest_marker(f"{database}_only") and database != DATABASE:
+            pytest.skip(f"about {database} only")
+
+
+def require_tool(name: str) -> str:
+    """Return the path of an optional program; skip the test where it is absent.
+
+    With TASKQUEUE_NO_SKIP=1, as in CI, its absence is a failure.
+    """
+    for program in TOOL_NAMES.get(name, (name,)):
+        if path := shutil.which(program):
+            return path
+    message = f"{name} is not installed"
+    if os.environ.get("TASKQUEUE_NO_SKIP") == "1":
+        pytest.fail(f"{message}, and TASKQUEUE_NO_SKIP=1 forbids to skip", pytrace=False)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def _embedded_postgresql() -> Iterator[Server | None]:
+    """The server of this session; None where the tests run on another one or on SQLite."""
+    if DATABASE != "postgresql" or os.environ.get("TASKQUEUE_TEST_DATABASE_URL"):
+        yield None
+        return
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql_server(
+    _embedded_postgresql: Server | None, transactional_db: None
+) -> Iterator[Server]:
+    """The embedded server, for tests that stop and restart it; they are skipped elsewhere."""
+    if _embedded_postgresql is None:
+        pytest.skip("needs the embedded PostgreSQL")
+    yield _embedded_postgresql
+    _heal(_embedded_postgresql)
+
+
+def _heal(server: Server) -> None:
+    """Leave a server that runs and a connection that works, for the flush after the test."""
+    server.start()
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None,
+    _embedded_postgresql: Server | None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Point Django to a database that other processes can open too."""
+    database = django_settings.DATABASES["default"]
+    if _embedded_postgresql is not None:
+        database.update(_embedded_postgresql.django_settings(database["NAME"]))
+    elif DATABASE == "sqlite":
+        path = tmp_path_factory.mktemp("database") / "test.sqlite3"
+        database["TEST"] = {**database.get("TEST", {}), "NAME": str(path)}
+
+
+@pytest.fixture
+def start_worker(
+    _embedded_postgresql: Server | None, transactional_db: None, tmp_path: Path
+) -> Iterator[StartWorker]:
+    """Start real worker processes: `start_worker("--queues", "mail", settings={...})`.
+
+    `settings` is the setting TASKQUEUE of that worker, `env` are further environment variables.
+    Whatever happens, none of them outlives the test.
+    """
+    workers: list[WorkerProcess] = []
+
+    def start(
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        wait_ready: bool = True,
+    ) -> WorkerProcess:
+        log_path = tmp_path / f"worker-{len(workers) + 1}.log"
+        worker = WorkerProcess(*arguments, log_path=log_path, env=env, settings=settings)
+        workers.append(worker)
+        if wait_ready:
+            worker.wait_until_ready()
+        return worker
+
+    yield start
+    for worker in workers:
+        worker.destroy()
+    for worker in workers:
+        print(worker)  # pytest shows it when the test has failed.
+    if _embedded_postgresql is not None:
+        _heal(_embedded_postgresql)
+    if workers:
+        end_other_sessions()
+
+
+@pytest.fixture
+def drain(start_worker: StartWorker) -> Drain:
+    """Run a worker with `--drain` to its end, and return its log."""
+
+    def run(*arguments: str, timeout: float = 120, **options: Any) -> str:
+        worker = start_worker("--drain", *arguments, wait_ready=False, **options)
+        code = worker.wait(timeout)
+        assert code == 0, f"The worker ended with {code}.\n{worker}"
+        return worker.log()
+
+    return run

@@ -1,0 +1,218 @@
+"""Cancel, stop and retry by hand: guarded, audited, and refused where they cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import transaction
+
+from taskqueue import TaskDoesNotExist, TransitionRefused
+from taskqueue.engine.control import cancel, request_stop, retry
+from taskqueue.models import Audit, Lease, Task
+from taskqueue.outcomes import Kind
+from taskqueue.states import FINISHED, PENDING, TaskStatus
+from tests.engine.steps import Undo, claim, claim_one, end, lease_of, past, run_at_once, task_of
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+
+
+def task_that_is(status: TaskStatus) -> Any:
+    """A task that came to this status the ordinary way."""
+    definition = noop.using(max_attempts=2 if status == TaskStatus.RETRYING else 1)
+    result = definition.enqueue()
+    if status == TaskStatus.SCHEDULED:
+        end(claim_one(), Kind.SNOOZED, delay=60)
+    elif status == TaskStatus.RETRYING:
+        end(claim_one(), Kind.FAILED, delay=60)
+    elif status == TaskStatus.RUNNING:
+        claim_one()
+    elif status == TaskStatus.SUCCEEDED:
+        end(claim_one(), Kind.SUCCEEDED, return_value="1")
+    elif status == TaskStatus.FAILED:
+        end(claim_one(), Kind.FAILED, error_class="E", error_message="why")
+    elif status == TaskStatus.CANCELLED:
+        end(claim_one(), Kind.CANCELLED)
+    elif status == TaskStatus.BLOCKED:
+        Task.objects.filter(id=result.id).update(status=status)
+    assert task_of(result).status == status
+    return result
+
+
+def audited() -> list[tuple[str, str, str, str, str]]:
+    return list(
+        Audit.objects.order_by("id").values_list("verb", "subject", "actor", "reason", "before")
+    )
+
+
+@pytest.mark.parametrize("verb", [cancel, request_stop])
+@pytest.mark.parametrize("status", sorted(PENDING))
+def test_what_waits_is_cancelled_at_once_and_audited(verb: Any, status: TaskStatus) -> None:
+    result = task_that_is(status)
+    assert verb(result.id, by="anna", reason="not needed") == "cancelled"
+    task = task_of(result)
+    assert (task.status, task.error_message, task.error_class) == ("cancelled", "not needed", "")
+    assert task.finished_at is not None
+    assert audited() == [("cancel", str(result.id), "anna", "not needed", status)]
+    assert claim() == []
+
+
+@pytest.mark.parametrize("verb", [cancel, request_stop])
+def test_what_runs_is_asked_to_stop_and_audited(verb: Any) -> None:
+    result = noop.enqueue()
+    claimed = claim_one()
+    assert verb(result.id, by="anna", reason="enough") == "running"
+    lease = lease_of(claimed)
+    assert (task_of(result).status, lease.status) == ("running", "running")
+    assert (lease.stop_requested_by, lease.stop_reason) == ("anna", "enough")
+    assert lease.stop_requested_at >= lease.claimed_at
+    assert lease.stop_seen_at is None
+    assert audited() == [("stop", str(result.id), "anna", "enough", "running")]
+
+
+def test_who_asked_first_is_remembered() -> None:
+    result = noop.enqueue()
+    claimed = claim_one()
+    cancel(result.id, by="anna", reason="enough")
+    first = lease_of(claimed).stop_requested_at
+    assert cancel(result.id, by="ben", reason="too") == "running"
+    assert (lease_of(claimed).stop_requested_by, lease_of(claimed).stop_requested_at) == (
+        "anna",
+        first,
+    )
+    assert len(audited()) == 1
+
+
+@pytest.mark.parametrize("verb", [cancel, request_stop])
+@pytest.mark.parametrize("status", sorted(FINISHED))
+def test_what_has_finished_cannot_be_cancelled(verb: Any, status: TaskStatus) -> None:
+    result = task_that_is(status)
+    before = Task.objects.values().get(id=result.id)
+    with pytest.raises(TransitionRefused, match=f"has {status} and cannot be cancelled"):
+        verb(result.id)
+    assert Task.objects.values().get(id=result.id) == before
+    assert audited() == []
+
+
+@pytest.mark.parametrize("status", sorted(FINISHED))
+def test_a_finished_task_is_retried_from_the_start_and_audited(status: TaskStatus) -> None:
+    result = task_that_is(status)
+    Task.objects.filter(id=result.id).update(
+        failures=5, crashes=6, deadline_at=past(), expires_at=past()
+    )
+    retry(result.id, by="anna", reason="again")
+    task = task_of(result)
+    assert (task.status, task.failures, task.crashes) == ("ready", 0, 0)
+    assert (task.finished_at, task.prune_after, task.started_at) == (None, None, None)
+    assert (task.return_value, task.error_class, task.error_message) == (None, "", "")
+    assert task.run_after == task.ready_at > result.enqueued_at
+    assert audited() == [("retry", str(result.id), "anna", "again", status)]
+    assert claim_one().attempt == 2
+    assert Lease.objects.filter(task_id=result.id).count() == 2
+
+
+@pytest.mark.parametrize("status", sorted({*TaskStatus} - FINISHED))
+def test_what_has_not_finished_is_not_retried(status: TaskStatus) -> None:
+    result = task_that_is(status)
+    with pytest.raises(TransitionRefused, match=f"is {status}; only a finished one is retried"):
+        retry(result.id)
+    assert task_of(result).status == status
+    assert audited() == []
+
+
+@pytest.mark.parametrize("verb", [cancel, request_stop, retry])
+def test_a_task_that_is_not_there_is_said_to_be_missing(verb: Any) -> None:
+    with pytest.raises(TaskDoesNotExist, match="There is no task"):
+        verb(uuid4())
+
+
+def test_a_task_retried_by_hand_may_fail_as_often_as_a_new_one() -> None:
+    result = noop.using(max_attempts=2).enqueue()
+    statuses = []
+    for number in range(4):
+        if number == 2:
+            result.retry()
+        Task.objects.update(status="ready", finished_at=None)
+        statuses.append(end(claim_one(), Kind.FAILED, error_class="E"))
+    assert statuses == ["retrying", "failed"] * 2
+    result.refresh()
+    assert [error.attempt for error in result.errors] == [1, 2, 3, 4]
+
+
+def test_text_that_cannot_be_stored_or_is_too_long_is_made_fit() -> None:
+    waiting, running = noop.using(queue_name="other").enqueue(), noop.enqueue()
+    claimed = claim_one()
+    for result in (waiting, running):
+        cancel(result.id, by="n" * 500, reason="\x00\ud800" + "r" * 5000)
+    assert len(lease_of(claimed).stop_reason) == 1000
+    assert {len(reason) for _, _, _, reason, _ in audited()} == {1000}
+    assert {len(actor) for _, _, actor, _, _ in audited()} == {150}
+
+
+def test_a_result_offers_the_same_verbs() -> None:
+    result = noop.enqueue()
+    result.cancel("not needed", by="anna")
+    assert (result.status, result.is_finished) == ("cancelled", True)
+    result.retry("after all", by="ben")
+    assert (result.status, result.is_finished) == ("ready", False)
+    claim_one()
+    result.request_stop("enough", by="cleo")
+    assert result.status == "running"
+    assert [line[0] for line in audited()] == ["cancel", "retry", "stop"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_act_and_audit_commit_together_or_neither() -> None:
+    from contextlib import suppress
+
+    result = noop.enqueue()
+    with suppress(Undo), transaction.atomic():
+        result.cancel()
+        raise Undo
+    assert task_of(result).status == "ready"
+    assert audited() == []
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_cancel_that_races_with_a_claim_ends_or_asks_and_never_does_nothing() -> None:
+    results = noop.enqueue_many([((), {})] * 100)
+    answers: dict[Any, str] = {}
+
+    def cancel_all() -> None:
+        for result in results:
+            answers[result.id] = cancel(result.id)
+
+    def work() -> None:
+        for _ in range(60):
+            with transaction.atomic():
+                claim(2)
+
+    run_at_once([cancel_all, work])
+    for result in results:
+        task = task_of(result)
+        assert answers[result.id] == task.status
+        if task.status == "running":
+            assert Lease.objects.get(task_id=task.id).stop_requested_at is not None
+        else:
+            assert task.status == "cancelled"
+            assert not Lease.objects.filter(task_id=task.id).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_of_many_retries_at_once_one_is_done() -> None:
+    result = task_that_is(TaskStatus.FAILED)
+    refused: list[str] = []
+
+    def again() -> None:
+        try:
+            retry(result.id)
+        except TransitionRefused as refusal:
+            refused.append(str(refusal))
+
+    run_at_once([again] * 6)
+    assert len(refused) == 5
+    assert [line[0] for line in audited()] == ["retry"]

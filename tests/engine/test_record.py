@@ -1,0 +1,206 @@
+"""What becomes of lease and task, outcome by outcome, and what the fence refuses."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from django.db import connection
+
+from taskqueue.engine.record import write_logs, write_notes
+from taskqueue.engine.rows import LogLine, Note
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Lease, Task, TaskLog
+from taskqueue.outcomes import Kind
+from tests.engine.steps import (
+    claim,
+    claim_one,
+    end,
+    lease_of,
+    limits,
+    past,
+    task_of,
+)
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+
+
+class Row(NamedTuple):
+    """A line of the contract's table, and what it counts."""
+
+    kind: Kind
+    lease: str
+    task: str
+    options: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
+    failures: int = 0
+    crashes: int = 0
+
+
+ROWS = {
+    "returned": Row(Kind.SUCCEEDED, "succeeded", "succeeded"),
+    "raised, and attempts remain": Row(
+        Kind.FAILED, "failed", "retrying", {"max_attempts": 2}, failures=1
+    ),
+    "raised at the last attempt": Row(Kind.FAILED, "failed", "failed", failures=1),
+    "raised what is not retried": Row(
+        Kind.FAILED, "failed", "failed", {"max_attempts": 9}, {"retryable": False}, failures=1
+    ),
+    "RetryLater, whatever max_attempts says": Row(
+        Kind.RETRY_LATER, "failed", "retrying", {"max_attempts": 1}, failures=1
+    ),
+    "Snooze": Row(Kind.SNOOZED, "returned", "scheduled"),
+    "Cancel": Row(Kind.CANCELLED, "stopped", "cancelled"),
+    "stop requested": Row(Kind.STOPPED, "stopped", "cancelled"),
+    "its child died": Row(Kind.LOST, "lost", "retrying", crashes=1),
+    "its child died at max_crashes": Row(
+        Kind.LOST, "lost", "failed", {"max_crashes": 1}, crashes=1
+    ),
+    "its worker fenced itself": Row(Kind.FENCED, "lost", "ready"),
+    "given back at a shutdown": Row(Kind.RETURNED, "returned", "ready"),
+    "no definition of that name": Row(Kind.PARKED, "returned", "scheduled"),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_an_outcome_leads_where_the_contract_says(row: Row) -> None:
+    result = noop.using(**row.options).enqueue()
+    claimed = claim_one()
+    fields = {"error_class": "E", "error_message": "why", "traceback": "where", "delay": 7.0}
+    if row.kind is Kind.SUCCEEDED:
+        fields = {"return_value": '{"a": 1}'}
+    assert end(claimed, row.kind, **{**fields, **row.fields}) == row.task
+    task, lease = task_of(result), lease_of(claimed)
+    assert (lease.status, task.status) == (row.lease, row.task)
+    assert (task.failures, task.crashes, task.attempt) == (row.failures, row.crashes, 1)
+    assert lease.finished_at - lease.started_at == timedelta(seconds=1)
+    assert task.started_at == lease.started_at
+    finished = row.task in ("succeeded", "failed", "cancelled")
+    assert (task.finished_at is not None) == (task.prune_after is not None) == finished
+    if row.kind is not Kind.SUCCEEDED:
+        assert (lease.error_class, lease.error_message, lease.traceback) == ("E", "why", "where")
+        assert (task.error_class, task.error_message) == (("E", "why") if finished else ("", ""))
+    assert task.return_value == ({"a": 1} if row.task == "succeeded" else None)
+
+
+def test_what_was_claimed_and_not_started_leaves_no_trace() -> None:
+    result = noop.enqueue()
+    before = task_of(result)
+    claimed = claim_one()
+    assert end(claimed, Kind.UNSTARTED) == "ready"
+    task = task_of(result)
+    assert not Lease.objects.exists()
+    assert (task.attempt, task.failures, task.crashes, task.started_at) == (0, 0, 0, None)
+    assert task.run_after == before.run_after
+    assert claim_one().attempt == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds"),
+    [
+        (Kind.FAILED, 7),
+        (Kind.RETRY_LATER, 7),
+        (Kind.SNOOZED, 7),
+        (Kind.PARKED, 7),
+        (Kind.LOST, 90),
+    ],
+)
+def test_the_next_attempt_is_due_after_its_delay(kind: Kind, seconds: int) -> None:
+    result = noop.using(max_attempts=2, crash_delay=90).enqueue()
+    now = wording_for(connection).now
+    claimed = claim_one()
+    before = now(connection)
+    end(claimed, kind, delay=7.0)
+    delay = timedelta(seconds=seconds)
+    assert before + delay <= task_of(result).run_after <= now(connection) + delay
+
+
+@pytest.mark.parametrize("kind", [Kind.RETURNED, Kind.FENCED, Kind.UNSTARTED])
+def test_what_is_given_back_keeps_its_place_in_the_queue(kind: Kind) -> None:
+    first, second = noop.enqueue(), noop.enqueue()
+    end(claim(1)[0], kind)
+    assert [each.task_id for each in claim()] == [str(first.id), str(second.id)]
+    assert task_of(first).ready_at >= first.enqueued_at
+
+
+def test_failures_are_counted_until_none_remains() -> None:
+    result = noop.using(max_attempts=3, crash_delay=0, max_crashes=3).enqueue()
+    statuses = []
+    for kind in (Kind.FAILED, Kind.LOST, Kind.FAILED, Kind.LOST, Kind.FAILED):
+        Task.objects.update(status="ready")
+        statuses.append(end(claim_one(), kind))
+    assert statuses == ["retrying"] * 4 + ["failed"]
+    assert (task_of(result).failures, task_of(result).crashes) == (3, 2)
+
+
+def test_a_task_lost_max_crashes_times_fails() -> None:
+    result = noop.using(max_crashes=2).enqueue()
+    statuses = []
+    for _ in range(2):
+        Task.objects.update(status="ready")
+        statuses.append(end(claim_one(), Kind.LOST, error_class="AttemptLost"))
+    assert statuses == ["retrying", "failed"]
+    assert task_of(result).error_class == "AttemptLost"
+
+
+def test_a_parked_task_older_than_the_limit_fails() -> None:
+    result = noop.enqueue()
+    assert end(claim_one(), Kind.PARKED, limits=limits(park_limit=timedelta(days=1))) == "scheduled"
+    Task.objects.update(status="ready", enqueued_at=past(timedelta(days=2)))
+    assert end(claim_one(), Kind.PARKED, error_class="UnknownTask") == "failed"
+    assert task_of(result).error_class == "UnknownTask"
+    assert [lease.status for lease in Lease.objects.all()] == ["returned"] * 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.SUCCEEDED])
+def test_a_task_that_was_asked_to_stop_is_cancelled_whatever_came_of_it(kind: Kind) -> None:
+    result = noop.using(max_attempts=9).enqueue()
+    claimed = claim_one()
+    result.cancel("enough", by="anna")
+    assert end(claimed, kind) == task_of(result).status == "cancelled"
+    assert task_of(result).finished_at is not None
+
+
+def test_a_success_counts_though_a_stop_was_asked_for_and_not_yet_seen() -> None:
+    result = noop.enqueue()
+    claimed = claim_one()
+    result.cancel()
+    assert end(claimed, Kind.SUCCEEDED) == task_of(result).status == "succeeded"
+
+
+def test_an_attempt_whose_stop_was_seen_cannot_succeed() -> None:
+    result = noop.enqueue()
+    claimed = claim_one()
+    result.cancel("enough", by="anna")
+    wording_for(connection).see_stops(connection, [claimed.lease_id])
+    assert end(claimed, Kind.SUCCEEDED, return_value="1") == "cancelled"
+    lease = lease_of(claimed)
+    assert (lease.status, task_of(result).return_value) == ("stopped", None)
+    assert (lease.stop_requested_by, lease.stop_reason) == ("anna", "enough")
+    assert lease.stop_requested_at <= lease.stop_seen_at <= lease.finished_at
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("ended_by", [Kind.LOST, Kind.SUCCEEDED, Kind.UNSTARTED])
+def test_a_stale_lease_changes_no_row(kind: Kind, ended_by: Kind) -> None:
+    result = noop.using(crash_delay=0).enqueue()
+    stale = claim_one()
+    end(stale, ended_by)
+    if ended_by is Kind.LOST:
+        Task.objects.update(status="ready")
+    if ended_by is not Kind.SUCCEEDED:
+        claim_one(worker="w2")
+
+    def rows() -> list[Any]:
+        return [list(Task.objects.values()), list(Lease.objects.order_by("id").values())]
+
+    before = rows()
+    assert end(stale, kind, return_value="1" if kind is Kind.SUCCEEDED else None) is None
+    write_notes(connection, [Note(stale.lease_id, 5.0, 50.0, "half")])
+    write_logs(connection, [LogLine(stale.lease_id, 0.0, 20, "", "late")])
+    wording_for(connection).see_stops(connection, [stale.lease_id])
+    assert rows() == before
+    assert not TaskLog.objects.exists()
+    assert task_of(result).attempt == (2 if ended_by is Kind.LOST else 1)

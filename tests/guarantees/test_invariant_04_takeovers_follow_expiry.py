@@ -1,0 +1,89 @@
+"""Invariant 4: a takeover happens only when the lease has expired by the database's clock."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskqueue.models import Lease, Task
+from taskqueue.results import TaskResult
+from tests.conftest import StartWorker
+from tests.guarantees.history import (
+    Journal,
+    assert_ownership_does_not_overlap,
+    assert_takeovers_followed_expiry,
+)
+from tests.sample import worker_tasks
+from tests.worker_process import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+def test_what_a_killed_worker_held_is_taken_over_soon_after_its_lease(
+    start_worker: StartWorker, journal: Journal, tmp_path: Path, short_lease: dict[str, Any]
+) -> None:
+    assert_taken_over(start_worker, journal, tmp_path / "end", settings=short_lease, crash_delay=1)
+
+
+def test_what_a_killed_worker_held_is_taken_over_with_the_default_settings(
+    start_worker: StartWorker, journal: Journal, tmp_path: Path
+) -> None:
+    assert_taken_over(start_worker, journal, tmp_path / "end", settings={}, crash_delay=10)
+
+
+def assert_taken_over(
+    start_worker: StartWorker,
+    journal: Journal,
+    end: Path,
+    *,
+    settings: dict[str, Any],
+    crash_delay: float,
+) -> None:
+    first = start_worker("--concurrency", "1", "--name", "first", settings=settings)
+    result = worker_tasks.beat.using(crash_delay=crash_delay).enqueue(str(journal.path), str(end))
+    wait_until(lambda: len(journal.of(result)) > 2, 30, what="a beating body")
+    start_worker("--concurrency", "1", "--name", "second", settings=settings)
+
+    first.kill()
+
+    wait_until(lambda: any(line.attempt == 2 for line in journal.of(result)), 90)
+    end.touch()
+    assert result.wait(30).status == "succeeded"
+    lost, again = Lease.objects.filter(task_id=result.id).order_by("attempt")
+    assert (lost.status, lost.worker_id, again.worker_id) == ("lost", "first", "second")
+    # The lease had been renewed at the last ping, so that its end is a lease after that.
+    assert timedelta(0) < lost.finished_at - lost.expires_at <= timedelta(seconds=2)
+    pause = again.claimed_at - lost.finished_at
+    assert timedelta(seconds=crash_delay) <= pause <= timedelta(seconds=crash_delay + 3)
+    assert (Task.objects.get(id=result.id).crashes, result.attempts) == (1, 2)
+    assert_takeovers_followed_expiry()
+    assert_ownership_does_not_overlap(journal)
+
+
+OFTEN = {"LEASE_DURATION": 3, "PING_INTERVAL": 0.5, "TAKEOVER_INTERVAL": 0.3}
+
+
+def assert_left_alone(start_worker: StartWorker, pool: str, results: list[TaskResult[Any]]) -> None:
+    for _ in range(2):
+        start_worker("--pool", pool, "--concurrency", "1", settings=OFTEN)
+    for result in results:
+        assert result.wait(60).status == "succeeded"
+        assert result.attempts == 1
+    assert set(Lease.objects.values_list("status", flat=True)) == {"succeeded"}
+
+
+def test_a_body_that_outlasts_many_leases_is_not_taken_over(
+    start_worker: StartWorker, pool: str, journal: Journal
+) -> None:
+    results = [worker_tasks.work.enqueue(str(journal.path), 8) for _ in range(2)]
+    assert_left_alone(start_worker, pool, results)
+
+
+def test_a_body_that_holds_the_interpreter_beyond_its_lease_is_not_taken_over(
+    start_worker: StartWorker, pool: str
+) -> None:
+    """Pings go on: they are the parent's, who holds no interpreter's lock but its own."""
+    assert_left_alone(start_worker, pool, [worker_tasks.hold_interpreter.enqueue(8)])

@@ -1,0 +1,43 @@
+"""What README.md says: its tables, its diagram, its code."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from tests.worker_process import ROOT
+
+TEXT = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    section = re.split(r"^##+ ", TEXT, flags=re.MULTILINE)
+    [found] = [part for part in section if part.startswith(f"{heading}\n")]
+    lines = [line for line in found.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def shown(value: Any) -> str:
+    """A setting's default as the table writes it."""
+    if value is None:
+        return "none"
+    if isinstance(value, timedelta):
+        days, seconds = divmod(value.total_seconds(), 86_400)
+        if days:
+            return f"{days:g} day" + "s" * (days > 1)
+        return f"{seconds:g} s"
+    if isinstance(value, dict):
+        return "`{" + ", ".join(f'"{key}": {shown(kept)}' for key, kept in value.items()) + "}`"
+    if isinstance(value, str):
+        return f'`"{value}"`'
+    for unit, size in (("MiB", 1024 * 1024), ("KiB", 1024)):
+        if value >= size and value % size == 0:
+            return f"{value // size} {unit}"
+    return str(value)

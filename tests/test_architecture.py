@@ -1,0 +1,120 @@
+"""The shape of the package: imports run downwards only, and importing it costs no models."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import LAYERS, PACKAGE, violations
+from tests.worker_process import ROOT
+
+
+def test_imports_of_the_package_run_downwards_only() -> None:
+    assert violations(ROOT / PACKAGE) == []
+
+
+def test_importing_taskqueue_needs_no_settings_and_loads_no_models() -> None:
+    script = (
+        "import sys, taskqueue; print([m for m in sys.modules if m.startswith('taskqueue.models')])"
+    )
+    assert run("-c", script) == "[]"
+
+
+def test_the_migrations_say_all_that_the_models_do() -> None:
+    output = run(
+        "-m", "django", "makemigrations", "--check", "--dry-run", settings="tests.settings"
+    )
+    assert "No changes detected" in output
+
+
+# The checker itself, on made-up packages.
+
+ALLOWED = [
+    ("engine/claim.py", "from taskqueue.models import Task"),
+    ("engine/claim.py", "from taskqueue.engine.rows import Claimed"),
+    ("engine/claim.py", "from . import rows"),
+    ("engine/claim.py", "import django, psycopg"),
+    ("worker/pool.py", "from taskqueue.engine import claim"),
+    ("admin/pages.py", "from taskqueue import states, task"),
+    ("management/commands/runworker.py", "from ...worker import pool"),
+    ("retries.py", "import random\nfrom taskqueue.exceptions import Duration"),
+    ("definitions.py", "def enqueue():\n    from taskqueue.engine import claim"),
+    ("definitions.py", "if TYPE_CHECKING:\n    from taskqueue.engine.claim import Claimed"),
+]
+FORBIDDEN = [
+    ("models/task.py", "from taskqueue.engine import claim", "models imports engine"),
+    ("models/task.py", "from taskqueue import engine", "models imports engine"),
+    ("models/task.py", "import taskqueue.engine.claim as c", "models imports engine"),
+    ("models/task.py", "from .. import engine", "models imports engine"),
+    ("models/task.py", "from ..engine import claim", "models imports engine"),
+    ("engine/postgresql/claim.py", "from ...worker import pool", "engine imports worker"),
+    ("engine/claim.py", "def f():\n    import taskqueue.worker", "engine imports worker"),
+    ("engine/claim.py", "if TYPE_CHECKING:\n    import taskqueue.worker", "engine imports worker"),
+    ("worker/pool.py", "from taskqueue.admin import pages", "worker imports admin"),
+    ("worker/pool.py", "from taskqueue import monitoring", "worker imports monitoring"),
+    ("admin/pages.py", "from taskqueue.api import views", "admin imports api"),
+    ("api/views.py", "from taskqueue.management.commands import x", "api imports management"),
+    ("backend.py", "import taskqueue.testing", "backend imports testing"),
+    ("definitions.py", "from taskqueue.models import Task", "definitions imports models"),
+    ("definitions.py", "class A:\n    import taskqueue.models", "definitions imports models"),
+    ("conf.py", "def f():\n    from taskqueue.models import Task", "conf imports models"),
+    ("states.py", "from django.db import models", "states imports django"),
+    ("retries.py", "def f():\n    import django", "retries imports django"),
+    ("outcomes.py", "from taskqueue import conf", "outcomes imports conf"),
+    ("outcomes.py", "from taskqueue import task", "outcomes imports __init__"),
+    ("utils.py", "", "utils is in no layer"),
+    ("helpers/text.py", "", "helpers is in no layer"),
+]
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package with every part that the layers name, all of them empty."""
+    root = tmp_path / PACKAGE
+    for layer in LAYERS:
+        for part in layer.parts - {"__init__"}:
+            (root / part).mkdir(parents=True)
+            (root / part / "__init__.py").touch()
+    (root / "__init__.py").touch()
+    return root
+
+
+def put(package: Path, path: str, source: str) -> None:
+    (package / path).parent.mkdir(parents=True, exist_ok=True)
+    (package / path).write_text(source)
+
+
+@pytest.mark.parametrize(("path", "source"), ALLOWED)
+def test_an_import_downwards_is_allowed(package: Path, path: str, source: str) -> None:
+    put(package, path, source)
+    assert violations(package) == []
+
+
+@pytest.mark.parametrize(("path", "source", "complaint"), FORBIDDEN)
+def test_an_import_that_breaks_the_layers_is_found(
+    package: Path, path: str, source: str, complaint: str
+) -> None:
+    put(package, path, source)
+    [violation] = violations(package)
+    assert complaint in violation
+
+
+def run(*arguments: str, settings: str = "") -> str:
+    """Run Python with `arguments`, in a process that has seen nothing of this one."""
+    environment = {key: value for key, value in os.environ.items() if "DJANGO" not in key}
+    environment |= {"DJANGO_SETTINGS_MODULE": settings} if settings else {}
+    process = subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        cwd=ROOT,
+        env={**environment, "TASKQUEUE_TEST_DATABASE": "sqlite"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout.strip()

@@ -1,0 +1,95 @@
+"""`manage.py check` finds what would not work, before the first task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.core.checks import CheckMessage, run_checks
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import override_settings
+
+from taskqueue.checks import check_settings
+
+
+def ours() -> list[CheckMessage]:
+    """What all checks say of taskqueue; some of Django's own may ask the database."""
+    return [message for message in run_checks() if (message.id or "").startswith("taskqueue.")]
+
+
+class Elsewhere:
+    """Connections that name another database under every alias."""
+
+    def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        self._connection = connection
+
+    def __getitem__(self, alias: str) -> BaseDatabaseWrapper:
+        return self._connection
+
+
+def a_database(engine: str, **settings: Any) -> BaseDatabaseWrapper:
+    """A connection that is never opened."""
+    from django.db.utils import load_backend
+
+    backend: Any = load_backend(engine)
+    wrapper: BaseDatabaseWrapper = backend.DatabaseWrapper({"OPTIONS": {}, **settings}, "other")
+    return wrapper
+
+
+@pytest.mark.django_db
+def test_the_projects_settings_have_no_mistake() -> None:
+    assert ours() == []
+
+
+@pytest.mark.django_db
+def test_every_mistake_in_the_settings_is_an_error_with_its_hint() -> None:
+    with override_settings(TASKQUEUE={"POOL": "fork", "MAX_ATEMPTS": 3}):
+        errors = {message.msg: message for message in ours()}
+    assert {message.id for message in errors.values()} == {"taskqueue.E001"}
+    assert errors["TASKQUEUE has no key 'MAX_ATEMPTS'."].hint == "Did you mean 'MAX_ATTEMPTS'?"
+    assert errors["TASKQUEUE['POOL'] must be 'process' or 'thread', not 'fork'."].hint is None
+    assert all(message.is_serious() for message in errors.values())
+
+
+@pytest.mark.django_db
+def test_naive_datetimes_are_an_error() -> None:
+    with override_settings(USE_TZ=False):
+        (message,) = ours()
+    assert (message.id, message.hint) == ("taskqueue.E002", "Set USE_TZ = True.")
+    assert message.is_serious()
+
+
+def test_a_database_of_another_vendor_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = a_database("django.db.backends.dummy")
+    monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(other))
+    (message,) = check_settings()
+    assert message.id == "taskqueue.E003"
+    assert "PostgreSQL or SQLite" in str(message.hint)
+    assert message.is_serious()
+
+
+@pytest.mark.parametrize("mode", [None, "DEFERRED", "EXCLUSIVE"])
+def test_sqlite_that_takes_its_write_lock_late_is_warned_of(
+    mode: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {} if mode is None else {"transaction_mode": mode}
+    late = a_database("django.db.backends.sqlite3", OPTIONS=options)
+    monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(late))
+    (message,) = check_settings()
+    assert message.id == "taskqueue.W001"
+    assert "['transaction_mode'] = 'IMMEDIATE'" in str(message.hint)
+    assert not message.is_serious()
+
+
+def test_sqlite_that_takes_it_at_once_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"transaction_mode": "IMMEDIATE"}
+    early = a_database("django.db.backends.sqlite3", OPTIONS=options)
+    monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(early))
+    assert check_settings() == []
+
+
+def test_the_checks_need_no_database() -> None:
+    """Django runs them before the database may be there: a query would fail this test."""
+    assert check_settings() == []
+    assert connections["default"].vendor in ("postgresql", "sqlite")

@@ -1,0 +1,216 @@
+"""`manage.py demo` from outside: real processes on a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
+
+import psutil
+import pytest
+from django import utils
+
+from tests.conftest import DATABASE
+from tests.worker_process import ROOT, wait_until
+
+pytestmark = pytest.mark.slow
+
+DATABASE_OPTIONS = {"sqlite": [], "postgresql": ["--postgres"]}[DATABASE]
+PASSWORD = "taskqueue-demo"
+# Seconds. A demo gives its worker 45 to end, its web server 45, PostgreSQL 30.
+STARTING, ENDING = 60, 200
+
+StartDemo = Callable[..., "Demo"]
+
+
+class Demo:
+    """A demo in a process of its own, and what it has printed so far."""
+
+    def __init__(self, *arguments: str, port: int, directory: Path, output: IO[bytes]) -> None:
+        self.port = port
+        self.address = f"http://127.0.0.1:{port}"
+        self.directory = directory
+        self._output = Path(output.name)
+        self._process = psutil.Popen(
+            [
+                *(sys.executable, str(ROOT / "manage.py"), "demo", *DATABASE_OPTIONS),
+                *("--port", str(port), "--worker-concurrency", "2", *arguments),
+            ],
+            env={
+                **os.environ,
+                "DJANGO_SETTINGS_MODULE": "project.settings",
+                "TASKQUEUE_DEMO_DIRECTORY": str(directory),
+                "PYTHONUNBUFFERED": "1",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def output(self) -> str:
+        return self._output.read_text()
+
+    def wait(self) -> int:
+        return int(self._process.wait(ENDING))
+
+    def wait_until_done(self) -> None:
+        """Return once it has done its work and stays up."""
+        wait_until(lambda: "Press Ctrl-C" in self.output() or not self.is_running(), STARTING)
+        assert self.is_running(), self.output()
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+
+    def kill_worker(self) -> None:
+        [worker] = [each for each in self._process.children() if "runworker" in each.cmdline()]
+        worker.kill()
+
+    def destroy(self) -> None:
+        """End it as a service manager would, so that it ends what it has started."""
+        if self.is_running():
+            self._process.terminate()
+            self._process.wait(ENDING)
+
+    def answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+@pytest.fixture
+def start_demo(tmp_path: Path) -> Iterator[StartDemo]:
+    """Start a demo: `start_demo("--exit", "--root", folder)`. It does not outlive the test."""
+    demos: list[Demo] = []
+    directory = tmp_path / "state"
+
+    def start(*arguments: str | Path) -> Demo:
+        with (tmp_path / f"output-{len(demos)}").open("wb") as output:
+            texts = [str(argument) for argument in arguments]
+            demos.append(Demo(*texts, port=_free_port(), directory=directory, output=output))
+        return demos[-1]
+
+    yield start
+    for demo in demos:
+        demo.destroy()
+        print(demo.output())  # pytest shows it when the test has failed.
+    if (data := directory / "postgres").is_symlink():
+        shutil.rmtree(data.resolve())
+
+
+def test_the_demo_reads_every_file_and_ends_by_itself(start_demo: StartDemo) -> None:
+    folder = Path(utils.__file__).parent
+    demo = start_demo("--exit", "--root", folder)
+
+    assert demo.wait() == 0, demo.output()
+
+    files = [path for path in folder.rglob("*") if path.suffix == ".py"]
+    lines = sum(len(path.read_text().split("\n")) - 1 for path in files)
+    rows = [line.split() for line in demo.output().splitlines()]
+    assert ["all", f"{len(files):,}", f"{lines:,}"] in [row[:3] for row in rows]
+    assert "project.tasks.stumble: succeeded at attempt 2" in demo.output()
+    assert f"{demo.address}/admin/" in demo.output()
+    assert PASSWORD in demo.output()
+    assert not demo.answers()
+
+
+def test_a_file_that_no_task_can_read_fails_the_demo(start_demo: StartDemo, tmp_path: Path) -> None:
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "good.py").write_text("import os\n")
+    (folder / "broken.py").write_text("def broken(:\n")
+    demo = start_demo("--exit", "--root", folder)
+
+    assert demo.wait() == 1
+
+    assert "broken.py failed: builtins.SyntaxError" in demo.output()
+    assert "1 of 2 files were not recorded: broken.py" in demo.output()
+    assert not demo.answers()
+
+
+def test_the_demo_stays_up_until_it_is_interrupted(start_demo: StartDemo, tmp_path: Path) -> None:
+    demo = start_demo("--root", _small_folder(tmp_path))
+    demo.wait_until_done()
+    browser = Browser(demo.address)
+
+    assert "small.py" in browser.get("/")
+    assert "Site administration" in browser.log_in("admin", PASSWORD)
+    assert "project.tasks.stumble" in browser.get("/admin/taskqueue/task/")
+    assert "small.py" in browser.get("/admin/project/sourcefile/")
+
+    demo.interrupt()
+    assert demo.wait() == 0, demo.output()
+    assert not demo.answers()
+
+
+def test_a_worker_that_dies_ends_the_demo(start_demo: StartDemo, tmp_path: Path) -> None:
+    demo = start_demo("--root", _small_folder(tmp_path))
+    demo.wait_until_done()
+
+    demo.kill_worker()
+
+    assert demo.wait() == 1
+    assert "The worker ended early, with exit code -9" in demo.output()
+    assert str(demo.directory / "worker.log") in demo.output()
+    assert not demo.answers()
+
+
+def test_a_second_demo_leaves_the_first_alone(start_demo: StartDemo, tmp_path: Path) -> None:
+    first = start_demo("--root", _small_folder(tmp_path))
+    first.wait_until_done()
+
+    second = start_demo("--exit", "--root", _small_folder(tmp_path))
+
+    assert second.wait() == 1
+    assert "A demo already runs in" in second.output()
+    assert "small.py" in Browser(first.address).get("/")
+
+
+class Browser:
+    """Keeps cookies, and knows how to log in."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._cookies = CookieJar()
+        self._opener = build_opener(ProxyHandler({}), HTTPCookieProcessor(self._cookies))
+
+    def get(self, path: str, form: bytes | None = None) -> str:
+        """Return the page; anything but a good answer is an error."""
+        with self._opener.open(self._address + path, form, timeout=30) as response:
+            return str(response.read().decode())
+
+    def log_in(self, username: str, password: str) -> str:
+        """Return the page that comes after the login."""
+        self.get("/admin/login/")
+        [token] = [cookie.value for cookie in self._cookies if cookie.name == "csrftoken"]
+        form = {
+            "username": username,
+            "password": password,
+            "csrfmiddlewaretoken": token,
+            "next": "/admin/",
+        }
+        return self.get("/admin/login/", urlencode(form).encode())
+
+
+def _small_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "sources"
+    folder.mkdir(exist_ok=True)
+    (folder / "small.py").write_text("import os\n")
+    return folder
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,165 @@
+"""An enqueue writes exactly what it was asked to, in the caller's transaction."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection, transaction
+
+from taskqueue import InvalidArguments
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Task
+from taskqueue.results import TaskResult
+from taskqueue.signals import task_enqueued
+from tests.engine.steps import Undo, claim, past, run_at_once, task_of
+from tests.sample.tasks import add, echo, noop
+
+pytestmark = pytest.mark.django_db
+MINUTE = timedelta(minutes=1)
+
+
+def now() -> datetime:
+    return wording_for(connection).now(connection)
+
+
+def test_an_enqueue_writes_one_ready_task_and_returns_what_stands_in_its_row() -> None:
+    before = now()
+    result = add.enqueue(1, b=2)
+    task = task_of(result)
+    assert (task.name, task.queue_name, task.status) == (add.name, "default", "ready")
+    assert (task.args, task.kwargs) == (result.args, result.kwargs) == ([1], {"b": 2})
+    assert (task.attempt, task.failures, task.crashes) == (0, 0, 0)
+    assert before <= task.enqueued_at == task.run_after == task.ready_at <= now()
+    assert (result.enqueued_at, result.ready_at) == (task.enqueued_at, task.ready_at)
+    assert result.created
+    assert not result.updated
+    assert not result.is_finished
+
+
+def test_the_id_is_a_uuid_that_sorts_by_time() -> None:
+    ids = [noop.enqueue().id for _ in range(20)]
+    assert ids == sorted(ids)
+    assert {each.version for each in ids} == {7}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_enqueue_is_part_of_the_callers_transaction() -> None:
+    with suppress(Undo), transaction.atomic():
+        noop.enqueue()
+        echo.enqueue_many([((1,), {}), ((2,), {})])
+        async_to_sync(noop.aenqueue)()
+        assert Task.objects.count() == 4
+        run_at_once([nobody_else_sees_a_task])
+        raise Undo
+    assert not Task.objects.exists()
+    with transaction.atomic():
+        noop.enqueue()
+    assert Task.objects.count() == 1
+
+
+def nobody_else_sees_a_task() -> None:
+    assert not Task.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_savepoint_that_is_rolled_back_takes_its_tasks_along() -> None:
+    with transaction.atomic():
+        kept = noop.enqueue()
+        with suppress(Undo), transaction.atomic():
+            noop.enqueue()
+            raise Undo
+    assert [task.id for task in Task.objects.all()] == [kept.id]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_a_transaction_an_enqueue_commits_at_once() -> None:
+    noop.enqueue()
+    echo.enqueue_many([((1,), {})])
+    run_at_once([both_tasks_are_seen])
+
+
+def both_tasks_are_seen() -> None:
+    assert Task.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_async_code_enqueues_too() -> None:
+    async def enqueue() -> list[TaskResult[Any]]:
+        one = await add.aenqueue(1, b=2)
+        return [one, *await add.aenqueue_many([((3,), {}), ((4,), {"b": 5})])]
+
+    results = async_to_sync(enqueue)()
+    assert [result.args for result in results] == [[1], [3], [4]]
+    assert Task.objects.count() == 3
+
+
+def test_many_tasks_stand_in_the_order_of_their_calls() -> None:
+    results = echo.enqueue_many(((number,), {"n": number}) for number in range(50))
+    assert [result.args for result in results] == [[number] for number in range(50)]
+    assert [task_of(result).kwargs["n"] for result in results] == list(range(50))
+    assert [each.task_id for each in claim()] == [str(result.id) for result in results]
+
+
+def test_many_may_be_none() -> None:
+    assert echo.enqueue_many([]) == []
+
+
+def test_ten_thousand_tasks_are_written_at_once() -> None:
+    results = echo.enqueue_many([((number,), {}) for number in range(10_000)])
+    assert len({result.id for result in results}) == Task.objects.count() == 10_000
+    assert [result.id for result in results] == sorted(result.id for result in results)
+
+
+def test_one_bad_call_among_many_writes_nothing() -> None:
+    with pytest.raises(InvalidArguments):
+        echo.enqueue_many([((1,), {}), ((2,), {}), (({3},), {})])
+    with pytest.raises(ZeroDivisionError):
+        echo.enqueue_many(((1 / number,), {}) for number in (1, 0))
+    assert not Task.objects.exists()
+
+
+def test_text_that_copy_treats_specially_is_kept() -> None:
+    special = ["\\.", "\\N", "a\tb", "a\nb", "a\r\nb", "\\\\", "\\x41", "\\t", '"', ""]
+    other = echo.using(metadata={"special": special}, unique_for="kept")
+    (result,) = other.enqueue_many([((special,), {"\t\\n": special})])
+    task = task_of(result)
+    assert (task.args, task.kwargs) == ([special], {"\t\\n": special})
+    assert task.metadata == {"special": special}
+
+
+def test_first_in_first_out_within_a_priority() -> None:
+    late = echo.enqueue("late")
+    early = echo.using(run_after=past()).enqueue("early")
+    high = echo.using(priority=1).enqueue("high")
+    low = echo.using(priority=-1, run_after=past()).enqueue("low")
+    last = echo.enqueue("last")
+    assert [each.task_id for each in claim()] == [
+        str(result.id) for result in (high, early, late, last, low)
+    ]
+
+
+def test_ids_break_ties_of_the_same_moment() -> None:
+    moment = past()
+    results = [noop.using(run_after=moment).enqueue() for _ in range(20)]
+    assert [each.task_id for each in claim()] == [str(result.id) for result in results]
+
+
+def test_a_receiver_hears_of_every_task() -> None:
+    heard: list[Any] = []
+
+    def receiver(sender: Any, task_result: Any, **kwargs: Any) -> None:
+        heard.append((sender, task_result))
+
+    task_enqueued.connect(receiver, sender=add)
+    try:
+        one = add.enqueue(1)
+        many = add.enqueue_many([((2,), {}), ((3,), {})])
+        other = add.using(priority=5).enqueue(4)
+        noop.enqueue()
+    finally:
+        task_enqueued.disconnect(receiver, sender=add)
+    assert heard == [(add, result) for result in (one, *many, other)]

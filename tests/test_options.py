@@ -1,0 +1,157 @@
+"""Every option is checked where it is written down, and a mistake is answered with the remedy."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from taskqueue import InvalidTask, task
+from taskqueue.definitions import Definition
+from taskqueue.models import Task
+from taskqueue.options import DEFINITION_ONLY, NAMES, USING_ONLY
+from tests.engine.steps import claim_one
+from tests.option_rows import ACCEPTED, HUGE, REFUSED, ask
+from tests.sample.tasks import add, echo
+
+
+def body(amount: int = 0, note: str = "") -> None:
+    """A body whose place all declarations here share."""
+
+
+def declare(**options: Any) -> Definition[Any, Any]:
+    return task(**options)(body)
+
+
+def named(rows: list[Any]) -> list[str]:
+    return [f"{name}-{place}" for place, (name, *_) in enumerate(rows)]
+
+
+@pytest.mark.parametrize(("name", "value", "normal"), ACCEPTED, ids=named(ACCEPTED))
+def test_a_possible_value_is_taken_in_its_normal_form(name: str, value: Any, normal: Any) -> None:
+    assert getattr(declare(**{name: value}).options, name) == normal
+
+
+@pytest.mark.parametrize(("name", "value", "reason"), REFUSED, ids=named(REFUSED))
+def test_an_impossible_value_is_refused_at_the_declaration(
+    name: str, value: Any, reason: str
+) -> None:
+    with pytest.raises((InvalidTask, ValueError), match=reason) as refusal:
+        declare(**{name: value})
+    assert name in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [row for row in REFUSED if row[0] not in DEFINITION_ONLY],
+    ids=named([row for row in REFUSED if row[0] not in DEFINITION_ONLY]),
+)
+def test_using_refuses_the_same(name: str, value: Any, reason: str) -> None:
+    with pytest.raises((InvalidTask, ValueError), match=reason):
+        add.using(**{name: value})
+
+
+def test_every_option_stands_in_the_tables() -> None:
+    assert {row[0] for row in ACCEPTED} == NAMES - USING_ONLY
+    assert {row[0] for row in REFUSED} == NAMES - USING_ONLY
+
+
+@pytest.mark.parametrize("name", sorted(DEFINITION_ONLY))
+def test_using_refuses_what_belongs_to_the_definition(name: str) -> None:
+    with pytest.raises(InvalidTask, match=rf"set it in @task\({name}=...\)"):
+        add.using(**{name: True})
+
+
+def test_run_after_belongs_to_using() -> None:
+    with pytest.raises(InvalidTask, match=r"Use .using\(run_after=...\)"):
+        declare(run_after=5)
+
+
+def test_a_callable_backoff_belongs_to_the_definition() -> None:
+    with pytest.raises(InvalidTask, match=r"@task\(backoff=...\)"):
+        add.using(backoff=ask)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("max_attemps", "max_attempts"),
+        ("queue", "queue_name"),
+        ("uniqe_key", "unique_key"),
+        ("time_out", "timeout"),
+    ],
+)
+@pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
+def test_an_unknown_option_suggests_the_nearest(
+    write: Callable[..., Any], wrong: str, right: str
+) -> None:
+    with pytest.raises(InvalidTask, match=f"no option '{wrong}'. Did you mean '{right}'"):
+        write(**{wrong: 1})
+
+
+def test_an_option_that_resembles_none_is_refused_without_a_guess() -> None:
+    with pytest.raises(InvalidTask, match=r"^There is no option 'zzz'\.$"):
+        declare(zzz=1)
+
+
+@pytest.mark.parametrize("name", ["workers", "worker_names", "broadcast", "rate", "limit"])
+@pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
+def test_an_option_that_does_not_exist_yet_is_never_accepted_and_ignored(
+    write: Callable[..., Any], name: str
+) -> None:
+    with pytest.raises(InvalidTask, match=f"no option '{name}'"):
+        write(**{name: 1})
+
+
+def test_a_ping_must_come_three_times_within_a_lease() -> None:
+    assert declare(lease_duration=6, ping_interval=2)
+    with pytest.raises(InvalidTask, match="at most a third of lease_duration"):
+        declare(lease_duration=6, ping_interval=2.1)
+    with pytest.raises(InvalidTask, match="at most a third of lease_duration"):
+        declare(lease_duration=6).using(ping_interval=2.1)
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, HUGE, "x", datetime(2030, 1, 1), True])
+def test_run_after_is_an_aware_datetime_or_a_duration(value: Any) -> None:
+    with pytest.raises(InvalidTask, match="run_after"):
+        add.using(run_after=value)
+
+
+def test_using_gives_another_definition_and_leaves_the_first_alone() -> None:
+    other = add.using(priority=5).using(queue_name="mail")
+    assert (other.options.priority, other.options.queue_name) == (5, "mail")
+    assert (add.options.priority, add.options.queue_name) == (0, "default")
+    assert other.name == add.name
+    assert other(2, b=3) == 5
+
+
+def test_options_are_immutable() -> None:
+    with pytest.raises(AttributeError):
+        add.options.priority = 5  # type: ignore[misc]
+
+
+@pytest.mark.django_db
+def test_metadata_is_what_it_was_when_the_option_was_written() -> None:
+    metadata = {"steps": [1]}
+    other = echo.using(metadata=metadata)
+    metadata["steps"].append(2)
+    assert other.enqueue().metadata == {"steps": [1]}
+
+
+@pytest.mark.django_db
+def test_metadata_follows_the_rules_of_arguments() -> None:
+    metadata = {"tuple": (1,), "bytes": b"x", "large": 1e16, "small": 5e-324}
+    stored = {"tuple": [1], "bytes": "x", "large": 1e16, "small": 5e-324}
+    using = echo.using(metadata=MappingProxyType(metadata))
+    for result in (using.enqueue(), *using.enqueue_many([((), {})])):
+        row = Task.objects.get(id=result.id)
+        assert row.metadata == stored
+        assert isinstance(row.metadata["large"], float)
+        row.delete()
+    using.enqueue()
+    assert json.loads(claim_one().metadata) == stored

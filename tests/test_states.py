@@ -1,0 +1,208 @@
+"""The table of transitions is what the engine does, no more and no less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from taskqueue import TransitionRefused
+from taskqueue.engine.rows import Claimed
+from taskqueue.models import Lease, Task
+from taskqueue.outcomes import Kind
+from taskqueue.results import TaskResult
+from taskqueue.states import FINISHED, TRANSITIONS, LeaseStatus, TaskStatus, may_follow
+from tests.engine.steps import (
+    claim,
+    claim_one,
+    end,
+    end_overdue,
+    lease_of,
+    make_due,
+    past,
+    promote,
+    prune,
+    run_out,
+    task_of,
+)
+from tests.engine.test_takeover import take_over_now
+from tests.sample.tasks import echo
+
+pytestmark = pytest.mark.django_db
+EVERY = list(TaskStatus)
+base = echo.using(
+    max_attempts=5, max_crashes=5, unique_key="k", deadline=900, expires_after=900, crash_delay=60
+)
+Act = Callable[[TaskResult[Any]], object]
+
+
+def put(status: TaskStatus) -> TaskResult[Any]:
+    """A task in that status; a running one holds a lease, the others have no trace of one."""
+    result = base.enqueue()
+    if status == TaskStatus.RUNNING:
+        claim_one()
+        return result
+    finished_at = timezone.now() if status in FINISHED else None
+    Task.objects.filter(id=result.id).update(status=status, finished_at=finished_at)
+    return result
+
+
+def end_by(kind: Kind, **fields: Any) -> Act:
+    """Claim it if that is possible, and record an outcome for whatever lease there is."""
+
+    def act(result: TaskResult[Any]) -> None:
+        claim()
+        for lease in Lease.objects.filter(task_id=result.id):
+            held = Claimed(lease.id, str(result.id), *[""] * 11)  # type: ignore[arg-type]
+            end(held, kind, **fields)
+
+    return act
+
+
+def refused(act: Act) -> Act:
+    """The act, where the engine may refuse it."""
+
+    def attempt(result: TaskResult[Any]) -> None:
+        with suppress(TransitionRefused):
+            act(result)
+
+    return attempt
+
+
+def promote_when_due(result: TaskResult[Any]) -> None:
+    make_due(result)
+    promote()
+
+
+def end_when_overdue(column: str) -> Act:
+    def act(result: TaskResult[Any]) -> None:
+        Task.objects.filter(id=result.id).update(**{column: past()})
+        end_overdue()
+
+    return act
+
+
+def take_over_expired(result: TaskResult[Any]) -> None:
+    for lease in Lease.objects.filter(task_id=result.id):
+        Lease.objects.filter(id=lease.id).update(expires_at=past())
+    take_over_now()
+
+
+ACTS: dict[str, Act] = {
+    "claim": lambda result: claim(),
+    "promote": promote_when_due,
+    "deadline": end_when_overdue("deadline_at"),
+    "expiry": end_when_overdue("expires_at"),
+    "take over": take_over_expired,
+    "prune": lambda result: prune(),
+    "cancel": refused(lambda result: result.cancel()),
+    "retry": refused(lambda result: result.retry()),
+    "replace": lambda result: base.using(on_duplicate="replace").enqueue(2),
+    "replace later": lambda result: base.using(on_duplicate="replace", run_after=60).enqueue(2),
+    "enqueue again": lambda result: base.enqueue(),
+    **{f"record {kind}": end_by(kind) for kind in Kind},
+    "record a failure for good": end_by(Kind.FAILED, retryable=False),
+}
+
+
+@pytest.mark.parametrize("status", EVERY)
+def test_whatever_the_engine_does_a_status_changes_only_as_the_table_says(
+    status: TaskStatus,
+) -> None:
+    seen: set[TaskStatus] = set()
+    for name, act in ACTS.items():
+        with transaction.atomic():
+            result = put(status)
+            act(result)
+            after = TaskStatus(task_of(result).status)
+            steps = {after} - {status}
+            if name.startswith("record") and status == TaskStatus.READY:
+                steps = set()  # two steps: its claim, and what the row of `running` checks
+            for step in steps:
+                assert may_follow(status, step), f"{name}: {status} -> {step}"
+            seen |= steps
+            transaction.set_rollback(True)
+    assert seen == TRANSITIONS[status]
+
+
+def test_every_status_has_a_row_in_the_table_and_none_follows_itself() -> None:
+    assert set(TRANSITIONS) == set(TaskStatus)
+    assert not any(may_follow(status, status) for status in TaskStatus)
+
+
+def test_a_final_status_is_left_by_a_manual_retry_alone() -> None:
+    for status in FINISHED:
+        assert TRANSITIONS[status] == {TaskStatus.READY}
+
+
+@pytest.mark.parametrize("status", sorted(FINISHED))
+def test_no_outcome_changes_a_task_that_has_finished(status: TaskStatus) -> None:
+    result = base.enqueue()
+    claimed = claim_one()
+    Task.objects.filter(id=result.id).update(status=status, finished_at=timezone.now())
+    for kind in Kind:
+        with transaction.atomic():
+            end(claimed, kind)
+            assert task_of(result).status == status
+            transaction.set_rollback(True)
+
+
+NOW = timezone.now()
+IMPOSSIBLE_TASKS: dict[str, dict[str, Any]] = {
+    "an unknown status": {"status": "running!"},
+    "a priority above the range": {"priority": 101},
+    "a priority below the range": {"priority": -101},
+    "an end without a final status": {"finished_at": NOW},
+    **{f"{status} without an end": {"status": status} for status in sorted(FINISHED)},
+    **{
+        f"{status} with an end": {"status": status, "finished_at": NOW}
+        for status in sorted(set(TaskStatus) - FINISHED)
+    },
+}
+IMPOSSIBLE_LEASES: dict[str, dict[str, Any]] = {
+    "an unknown status": {"status": "held"},
+    "running with an end": {"finished_at": NOW},
+    **{
+        f"{status} without an end": {"status": status}
+        for status in sorted(set(LeaseStatus) - {LeaseStatus.RUNNING})
+    },
+}
+
+
+@pytest.mark.parametrize("changes", IMPOSSIBLE_TASKS.values(), ids=IMPOSSIBLE_TASKS)
+def test_the_database_refuses_an_impossible_task(changes: dict[str, Any]) -> None:
+    result = echo.enqueue()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Task.objects.filter(id=result.id).update(**changes)
+
+
+@pytest.mark.parametrize("changes", IMPOSSIBLE_LEASES.values(), ids=IMPOSSIBLE_LEASES)
+def test_the_database_refuses_an_impossible_lease(changes: dict[str, Any]) -> None:
+    echo.enqueue()
+    claimed = claim_one()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Lease.objects.filter(id=claimed.lease_id).update(**changes)
+
+
+def test_the_database_refuses_two_leases_of_one_attempt() -> None:
+    echo.enqueue()
+    lease = lease_of(claim_one())
+    lease.pk = None
+    with pytest.raises(IntegrityError), transaction.atomic():
+        lease.save(force_insert=True)
+
+
+def test_the_rows_of_the_tables_here_are_refused_for_their_own_reason() -> None:
+    """Else the tests above would pass for any row."""
+    moment: datetime = NOW
+    result = echo.enqueue()
+    Task.objects.filter(id=result.id).update(priority=100)
+    claimed = claim_one()
+    run_out(claimed)
+    Lease.objects.filter(id=claimed.lease_id).update(status="lost", finished_at=moment)
+    Task.objects.filter(id=result.id).update(status="failed", finished_at=moment)

@@ -1,0 +1,58 @@
+"""A project of its own in a temporary folder, whose code a test can change or break."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.worker_process import ROOT
+
+SETTINGS = """
+from tests.settings import *
+
+INSTALLED_APPS = [*INSTALLED_APPS, "shop"]
+"""
+
+TASKS = """
+from taskqueue import task
+
+
+@task
+def price():
+    return {price}
+"""
+
+
+class Shop:
+    """An app `shop` with one task, `shop.tasks.price`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / "shop").mkdir()
+        (folder / "shop" / "__init__.py").touch()
+        (folder / "shop_settings.py").write_text(SETTINGS)
+        self.set_price(1)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What lets a worker run this project."""
+        return {
+            "DJANGO_SETTINGS_MODULE": "shop_settings",
+            "PYTHONPATH": f"{self._folder}{os.pathsep}{ROOT}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def set_price(self, price: int) -> None:
+        """Deploy code that works, and returns this."""
+        self._write(TASKS.format(price=price))
+
+    def break_it(self) -> None:
+        """Deploy code that cannot be imported."""
+        self._write("import a_module_that_nobody_has\n")
+
+    def _write(self, text: str) -> None:
+        path = self._folder / "shop" / "tasks.py"
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        path.write_text(text)
+        # However coarse the file system's clock: this is later.
+        os.utime(path, ns=(before + 10**9, max(before + 10**9, path.stat().st_mtime_ns)))

@@ -1,0 +1,95 @@
+"""What a worker serves between its own tasks, and how long it may sleep until the next."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from django.db import connection
+
+from taskqueue.conf import parse
+from taskqueue.engine.rows import Held
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Task
+from taskqueue.outcomes import Kind
+from taskqueue.worker.duties import SECOND_LOOK, Duties
+from tests.engine.steps import claim_one, end, lease_of, make_due, past, run_out, task_of
+from tests.sample.tasks import noop
+from tests.worker_process import wait_until
+
+pytestmark = pytest.mark.django_db
+
+
+def duties() -> Duties:
+    settings, mistakes = parse({"LEASE_DURATION": 1, "PING_INTERVAL": 0.3})
+    assert not mistakes
+    return Duties(settings, worker_id=0)
+
+
+def serve(own: Duties) -> float:
+    """One step; how many seconds until the next."""
+    own.step(connection, time.monotonic())
+    return own.next_at - time.monotonic()
+
+
+def is_over(second: float) -> bool:
+    return time.monotonic() >= second
+
+
+def test_one_step_promotes_ends_and_prunes() -> None:
+    old = noop.using(retention=0).enqueue()
+    end(claim_one(), Kind.SUCCEEDED)
+    due, overdue = noop.using(run_after=60).enqueue(), noop.using(deadline=60).enqueue()
+    make_due(due)
+    Task.objects.filter(id=overdue.id).update(deadline_at=past())
+    assert duties().step(connection, time.monotonic())
+    assert not Task.objects.filter(id=old.id).exists()
+    assert (task_of(due).status, task_of(overdue).status) == ("ready", "failed")
+
+
+def test_with_nothing_to_come_the_next_step_is_a_takeover_interval_away() -> None:
+    own = duties()
+    assert not own.step(connection, time.monotonic())
+    assert own.next_at - time.monotonic() == pytest.approx(2, abs=0.5)
+
+
+def test_the_next_step_comes_when_a_task_falls_due() -> None:
+    noop.using(run_after=1).enqueue()
+    assert serve(duties()) <= 1.1
+
+
+def test_a_lease_that_ran_out_is_taken_over() -> None:
+    result = noop.enqueue()
+    run_out(claim_one())
+    own = duties()
+    wait_until(lambda: serve(own) and task_of(result).status == "retrying", timeout=60)
+
+
+@pytest.mark.sqlite_only
+def test_on_sqlite_a_lease_is_looked_at_twice_before_it_is_taken_over() -> None:
+    noop.enqueue()
+    claimed = claim_one()
+    run_out(claimed)
+    own = duties()
+    first = time.monotonic()
+    assert serve(own) <= SECOND_LOOK / 2
+    wait_until(lambda: serve(own) and lease_of(claimed).status == "lost", timeout=60)
+    assert time.monotonic() - first >= SECOND_LOOK
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite_only
+def test_on_sqlite_a_lease_that_was_renewed_is_looked_at_twice_again() -> None:
+    """Else a body that held the write lock a second time would be taken over at once."""
+    noop.enqueue()
+    claimed = claim_one()
+    run_out(claimed)
+    own = duties()
+    serve(own)
+    seen = time.monotonic()
+    wording_for(connection).renew(connection, [Held(claimed.lease_id, 60.0, None)])
+    assert serve(own) > SECOND_LOOK
+    wait_until(lambda: is_over(seen + SECOND_LOOK))
+    run_out(claimed)
+    serve(own)
+    assert lease_of(claimed).status == "running"

@@ -1,0 +1,60 @@
+"""A task that a newer version enqueued is parked for a worker of that version, not failed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from taskqueue.context import Context
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.retries import Fixed
+from taskqueue.worker.execution import Attempt
+from taskqueue.worker.jobs import Order
+from tests.sample.tasks import add, fail
+
+
+def run(name: str, options: Any, args: str = "[]") -> Outcome:
+    """Run one attempt here, as a child does."""
+    order = Order(7, "id", name, 1, args, "{}", json.dumps(options), "{}", 0, None)
+    context = Context(
+        task_id=order.task_id,
+        lease_id=order.lease_id,
+        attempt=1,
+        worker_name="w1",
+        metadata={},
+        report_progress=lambda *said: None,
+        report_line=lambda *said: None,
+    )
+    frame: Any = Attempt(order, context).run(
+        lambda definition, context, args, kwargs: definition.call(*args, **kwargs)
+    )
+    return Outcome(*frame[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("shop.tasks.new", {}, "No definition of 'shop.tasks.new' on this worker"),
+        (fail.name, {"colour": "red"}, "does not know the option 'colour'"),
+        (fail.name, {"backoff": {"policy": "cubic"}}, "does not know the option backoff="),
+        (fail.name, {"backoff": {"policy": "fixed", "slope": 1}}, "'slope': 1"),
+        (fail.name, {"backoff": {"policy": "fixed", "seconds": -1}}, "'seconds': -1"),
+        (fail.name, {"backoff": {}, "timeout": 1, "zzz": 1}, "the option 'zzz'"),
+    ],
+)
+def test_what_this_version_does_not_know_is_parked_before_the_body_starts(
+    name: str, options: Any, reason: str
+) -> None:
+    outcome = run(name, options)
+    assert (outcome.kind, outcome.delay) == (Kind.PARKED, 10.0)
+    assert reason in outcome.error_message
+    assert outcome.error_class == "taskqueue.exceptions.UnknownTask"
+
+
+def test_what_this_version_knows_runs() -> None:
+    outcome = run(add.name, {"timeout": 5, "backoff": Fixed(3).snapshot()}, args="[1, 2]")
+    assert (outcome.kind, outcome.return_value) == (Kind.SUCCEEDED, "3")
+    failed = run(fail.name, {"backoff": Fixed(3).snapshot()})
+    assert (failed.kind, failed.delay) == (Kind.FAILED, 3.0)

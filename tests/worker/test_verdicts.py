@@ -1,0 +1,84 @@
+"""What a raised exception makes of an attempt: retried or not, and when."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from taskqueue import Fixed, GiveUp, Linear, RetryLater, Snooze, task
+from taskqueue.definitions import Definition
+from taskqueue.outcomes import Kind
+from taskqueue.retries import seconds_of
+from taskqueue.worker.verdicts import verdict_on
+
+
+def _body() -> None: ...
+
+
+def _backoff(exception: BaseException, task_result: Any) -> Any:
+    answer = exception.args[0]
+    if answer == "raise":
+        raise KeyError
+    return answer
+
+
+asking: Definition[Any, Any] = task(name="tests.asking", backoff=_backoff)(_body)
+
+
+def verdict(
+    error: BaseException, definition: Any = None, failures: int = 0, **snapshot: Any
+) -> Any:
+    return verdict_on(
+        error,
+        lease_id=1,
+        definition=definition,
+        snapshot=snapshot,
+        failures=failures,
+        result=lambda: "the result",
+    )
+
+
+@pytest.mark.parametrize("answer", [0, 5, 5.0, timedelta(seconds=5)])
+def test_a_callable_decides_on_the_delay(answer: Any) -> None:
+    assert verdict(ValueError(answer), asking).delay == seconds_of(answer)
+
+
+@pytest.mark.parametrize("answer", ["raise", -1, math.nan, math.inf, 10**400, "5", None])
+def test_a_callable_that_fails_leaves_the_default_policy(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome = verdict(ValueError(answer), asking, failures=2)
+    assert outcome.kind == Kind.FAILED
+    assert 0 <= outcome.delay <= 8
+    assert "Backoff" in caplog.text
+
+
+def test_a_stored_policy_goes_before_the_definitions_callable() -> None:
+    assert verdict(ValueError(5), asking, backoff=Fixed(7).snapshot()).delay == 7
+
+
+def test_the_backoff_counts_failures_from_one() -> None:
+    linear = Linear(10).snapshot()
+    assert [verdict(ValueError(), failures=n, backoff=linear).delay for n in (0, 1, 2)] == [
+        10,
+        20,
+        30,
+    ]
+
+
+@pytest.mark.parametrize("delay", [3, 3.0, timedelta(seconds=3)])
+def test_a_body_may_name_its_own_delay(delay: Any) -> None:
+    later, snooze = verdict(RetryLater(delay)), verdict(Snooze(delay))
+    assert (later.kind, later.delay) == (Kind.RETRY_LATER, 3.0)
+    assert (snooze.kind, snooze.delay, snooze.error_class) == (Kind.SNOOZED, 3.0, "")
+    assert not verdict(GiveUp("no use"), max_attempts=9).retryable
+
+
+@pytest.mark.parametrize("delay", [-1, math.nan, math.inf, timedelta(-1)])
+@pytest.mark.parametrize("directive", [RetryLater, Snooze])
+def test_an_impossible_delay_is_refused_in_the_body(directive: Any, delay: Any) -> None:
+    with pytest.raises(ValueError, match="must be 0 or more seconds"):
+        directive(delay)

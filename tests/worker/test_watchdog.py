@@ -1,0 +1,71 @@
+"""The guardian ends processes whose parent has gone silent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from taskqueue.worker.watchdog import Watchdog
+from tests.worker_process import wait_until
+
+Process = subprocess.Popen[bytes]
+
+
+@pytest.fixture
+def sleeper() -> Iterator[Process]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True
+    )
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def watchdog() -> Iterator[Watchdog]:
+    watchdog = Watchdog()
+    yield watchdog
+    watchdog.close()
+
+
+def test_a_process_dies_at_its_deadline(watchdog: Watchdog, sleeper: Process) -> None:
+    watchdog.live_until(sleeper.pid, time.monotonic() + 0.1)
+    assert sleeper.wait(10) == -signal.SIGKILL
+
+
+def test_a_later_deadline_replaces_an_earlier_one(watchdog: Watchdog, sleeper: Process) -> None:
+    watchdog.live_until(sleeper.pid, time.monotonic() + 0.5)
+    began = time.monotonic()
+    watchdog.live_until(sleeper.pid, began + 1.5)
+    sleeper.wait(10)
+    assert time.monotonic() - began >= 1.5
+
+
+def test_a_process_that_is_forgotten_is_left_alone(watchdog: Watchdog, sleeper: Process) -> None:
+    watchdog.live_until(sleeper.pid, time.monotonic() + 0.3)
+    watchdog.forget(sleeper.pid)
+    with pytest.raises(subprocess.TimeoutExpired):
+        sleeper.wait(0.6)
+
+
+def test_processes_die_with_the_watchdog(sleeper: Process) -> None:
+    watchdog = Watchdog()
+    watchdog.live_until(sleeper.pid, time.monotonic() + 60)
+    watchdog.close()
+    assert sleeper.wait(10) == -signal.SIGKILL
+
+
+def test_a_guardian_that_is_killed_is_replaced(watchdog: Watchdog, sleeper: Process) -> None:
+    watchdog.live_until(sleeper.pid, time.monotonic() + 60)
+    first = watchdog._process.pid
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: watchdog._process.poll() is not None)
+    watchdog.live_until(sleeper.pid, time.monotonic() + 0.1)
+    assert watchdog._process.pid != first
+    assert sleeper.wait(10) == -signal.SIGKILL

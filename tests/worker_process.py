@@ -1,0 +1,177 @@
+"""A real `runworker` in a process of its own, and waiting for what it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parent.parent
+
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], timeout: float = 10, *, what: str = "") -> T:
+    """Return the first true value of `condition()`; fail when none comes within `timeout` seconds.
+
+    >>> wait_until(lambda: Task.objects.filter(status="running").first())
+    """
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"Not within {timeout} s: {what or condition}")
+        time.sleep(0.02)
+    return value
+
+
+def children_of(worker: int) -> list[psutil.Process]:
+    """The processes in which a worker's bodies run: not its guardian, nor what bodies started."""
+    found = []
+    for process in psutil.Process(worker).children():
+        with suppress(psutil.NoSuchProcess):  # It may end while it is looked at.
+            if "taskqueue.worker.child" in process.cmdline():
+                found.append(process)
+    return found
+
+
+class WorkerProcess:
+    """A worker in a process group of its own, on the test database. Its output goes to a file."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        log_path: Path,
+        env: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.log_path = log_path
+        self.command = [sys.executable, "-m", "django", "runworker", "--noreload", *arguments]
+        with log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command,
+                cwd=ROOT,
+                env={**worker_environment(settings or {}), **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, negative for a signal, or None while it runs."""
+        return self._process.poll()
+
+    def log(self) -> str:
+        """Return what it has written to its standard output and error."""
+        return self.log_path.read_text(errors="replace")
+
+    def terminate(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """Kill the parent alone, as the kernel's out-of-memory killer would."""
+        self._process.send_signal(signal.SIGKILL)
+
+    def suspend(self) -> None:
+        """Stop the parent alone with SIGSTOP."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def suspend_tree(self) -> None:
+        """Stop the parent and its children with SIGSTOP."""
+        self._signal_tree(signal.SIGSTOP)
+
+    def resume_tree(self) -> None:
+        self._signal_tree(signal.SIGCONT)
+
+    def _signal_tree(self, signal_number: signal.Signals) -> None:
+        """Children have process groups of their own: each is told."""
+        parent = psutil.Process(self.pid)
+        for process in [parent, *parent.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal_number)
+
+    def wait(self, timeout: float = 30) -> int:
+        """Return the exit code once it has ended; fail, showing the log, when it does not."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"The worker still runs after {timeout} s.\n{self}") from None
+
+    def wait_until_ready(self, timeout: float = 30) -> None:
+        """Return once the worker has registered itself in the database."""
+        from taskqueue.models import Worker
+
+        def is_registered() -> bool:
+            if self.returncode is not None:
+                raise AssertionError(f"The worker ended before it was ready.\n{self}")
+            return Worker.objects.filter(pid=self.pid).exists()
+
+        try:
+            wait_until(is_registered, timeout, what="a row for the worker")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self}") from None
+
+    def destroy(self) -> None:
+        """End it and everything in its process group, whatever state it is in."""
+        # Also once the parent has ended: its children may be there still. The group's number
+        # cannot have been given to anyone else while one of them lives.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait(timeout=30)
+
+    def __str__(self) -> str:
+        return f"$ {' '.join(self.command)} -> {self.returncode}\n{self.log()}"
+
+
+def worker_environment(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return an environment in which `tests.settings` opens the test database."""
+    database = connection.settings_dict
+    keys = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "PYTHONUNBUFFERED": "1",
+        "TASKQUEUE_TEST_DATABASE": connection.vendor,
+        "TASKQUEUE_TEST_CONNECTION": json.dumps({key: str(database[key]) for key in keys}),
+        "TASKQUEUE_TEST_SETTINGS": json.dumps(settings),
+    }
+
+
+def end_other_sessions() -> None:
+    """End every other session on the test database, for a flush must not wait for their locks.
+
+    PostgreSQL notices the death of a client only when it next hears nothing from it. On SQLite a
+    process takes its locks along.
+    """
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(END_OTHER_SESSIONS)
+
+
+END_OTHER_SESSIONS = """
+    SELECT pg_terminate_backend(pid, 5000)
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
