@@ -1,0 +1,1 @@
+"""taskqueue measured against the raw database: `python -m benchmarks --help`."""

@@ -1,0 +1,74 @@
+"""Claim 100 tasks and record them, by the engine's own statements, as a worker does it.
+
+One transaction records a batch and claims the next; no body runs between.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import timedelta
+
+import django
+import psutil  # type: ignore[import-untyped]
+
+django.setup()
+
+from taskqueue.conf import get_settings  # noqa: E402
+from taskqueue.engine.connections import (  # noqa: E402
+    open_worker_connection,
+    own_session,
+    transaction,
+)
+from taskqueue.engine.limits import Limits  # noqa: E402
+from taskqueue.engine.record import record  # noqa: E402
+from taskqueue.engine.rows import Claimed  # noqa: E402
+from taskqueue.engine.wording import wording_for  # noqa: E402
+from taskqueue.outcomes import Kind, Outcome  # noqa: E402
+
+BATCH = 100
+UNCOUNTED = 10
+"""Batches before the first that counts: the session plans its statements, and warms up."""
+
+
+def main(tasks: int) -> None:
+    """Give the rate at which that many were recorded, and the session's microseconds for each."""
+    connection = open_worker_connection(silence=10)
+    own_session(connection)
+    wording, limits = wording_for(connection), Limits.of(get_settings())
+    claimed: list[Claimed] = []
+    batches = tasks // BATCH
+    session = psutil.Process(connection.connection.info.backend_pid)
+    began, used = 0.0, 0.0
+    for number in range(UNCOUNTED + batches + 1):
+        if number == UNCOUNTED:
+            began, used = time.perf_counter(), seconds_used(session)
+        outcomes = [
+            Outcome(each.lease_id, Kind.SUCCEEDED, started=0.001, ended=0.001) for each in claimed
+        ]
+        with transaction(connection):
+            recorded = record(connection, outcomes, limits=limits)
+            assert len(recorded) == len(outcomes)
+            if number < UNCOUNTED + batches:
+                claimed = wording.claim(
+                    connection,
+                    worker="benchmark",
+                    quotas=[("default", BATCH)],
+                    unknown=[],
+                    lease_duration=timedelta(seconds=30),
+                )
+                assert len(claimed) == BATCH
+    count = batches * BATCH
+    rate = count / (time.perf_counter() - began)
+    print(json.dumps([rate, (seconds_used(session) - used) / count * 1e6]))
+
+
+def seconds_used(process: psutil.Process) -> float:
+    """Processor time of a process, which no load of the machine lengthens much."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,200 @@
+"""The databases of a benchmark, and what they are filled with."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from benchmarks.processes import client, django_command
+from project.postgres import Server
+
+COLUMNS = """
+    id, name, queue_name, status, priority, run_after, args, kwargs, options, metadata,
+    attempt, failures, crashes, max_attempts, max_crashes, crash_delay, unique_for,
+    holds_unique_key, error_class, error_message, enqueued_at
+"""
+
+# Rows as an enqueue makes them, in that order.
+FILL_READY = f"""
+INSERT INTO taskqueue_task ({COLUMNS}, ready_at)
+SELECT
+    uuidv7(), 'benchmarks.tasks.noop', 'default', 'ready', 0, clock_timestamp(),
+    jsonb_build_array(number), '{{}}', '{{}}', '{{}}', 0, 0, 0, 1, 3, interval '10 seconds', '',
+    false, '', '', clock_timestamp(), clock_timestamp()
+FROM generate_series(1, %s) AS number
+"""
+
+FILL_SCHEDULED = f"""
+INSERT INTO taskqueue_task ({COLUMNS})
+SELECT
+    uuidv7(), 'benchmarks.tasks.noop', 'default', 'scheduled', 0,
+    clock_timestamp() + interval '1 day' + number * interval '1 millisecond',
+    jsonb_build_array(number), '{{}}', '{{}}', '{{}}', 0, 0, 0, 1, 3, interval '10 seconds', '',
+    false, '', '', clock_timestamp()
+FROM generate_series(1, %s) AS number
+"""
+
+# Tasks and their leases, as a worker leaves them behind.
+FILL_FINISHED = f"""
+WITH task AS (
+    INSERT INTO taskqueue_task ({COLUMNS}, ready_at, started_at, finished_at, prune_after)
+    SELECT
+        uuidv7(), 'benchmarks.tasks.noop', 'default', 'succeeded', 0, clock_timestamp(),
+        jsonb_build_array(number), '{{}}', '{{}}', '{{}}', 1, 0, 0, 1, 3, interval '10 seconds',
+        '', false, '', '', clock_timestamp(), clock_timestamp(), clock_timestamp(),
+        clock_timestamp(), clock_timestamp() + interval '7 days'
+    FROM generate_series(1, %s) AS number
+    RETURNING id
+)
+INSERT INTO taskqueue_lease (
+    task_id, worker_id, attempt, status, claimed_at, started_at, expires_at, finished_at,
+    stop_requested_by, stop_reason, progress_message, error_class, error_message, traceback
+)
+SELECT
+    id, 'benchmark', 1, 'succeeded', clock_timestamp(), clock_timestamp(),
+    clock_timestamp() + interval '30 seconds', clock_timestamp(), '', '', '', '', '', ''
+FROM task
+"""
+FILLINGS = {"ready": FILL_READY, "scheduled": FILL_SCHEDULED, "finished": FILL_FINISHED}
+
+# While every worker was at work: from the last one's first claim to the first one's last end.
+RATE = """
+WITH worked AS (
+    SELECT min(claimed_at) AS began, max(finished_at) AS ended
+    FROM taskqueue_lease
+    GROUP BY worker_id
+), together AS (
+    SELECT max(began) AS began, min(ended) AS ended FROM worked
+)
+SELECT count(*) / EXTRACT(epoch FROM together.ended - together.began)::float8
+FROM taskqueue_lease AS lease
+JOIN together ON lease.finished_at BETWEEN together.began AND together.ended
+GROUP BY together.began, together.ended
+"""
+
+WORKED = """
+SELECT EXTRACT(epoch FROM min(claimed_at)), EXTRACT(epoch FROM max(finished_at))
+FROM taskqueue_lease
+"""
+
+FINISHED_BETWEEN = """
+SELECT count(*) FROM taskqueue_lease
+WHERE finished_at BETWEEN to_timestamp(%s) AND to_timestamp(%s)
+"""
+
+RATE_SQLITE = """
+SELECT count(*) / (86400.0 * (julianday(max(finished_at)) - julianday(min(claimed_at))))
+FROM taskqueue_lease
+"""
+
+
+class PostgreSQL:
+    """A migrated database on the benchmark's server."""
+
+    def __init__(self, server: Server, name: str, *, template: str | None = None) -> None:
+        self.settings: Mapping[str, Any] = server.django_settings(name)
+        if template is None:
+            server.create_database(name)
+        else:
+            server.query(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        if template is None:
+            _migrate(self.settings)
+        self._dsn = f"host={server.host} port={server.port} user=postgres dbname={name}"
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def query(self, sql: Any, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement on a connection of the benchmark's own; its rows."""
+        if self._connection is None:
+            self._connection = psycopg.connect(self._dsn, autocommit=True)
+        cursor = self._connection.execute(sql, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        """Close the benchmark's own connection: a template may have none."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def empty(self) -> None:
+        """Leave no task and no lease."""
+        self.query("TRUNCATE taskqueue_task, taskqueue_lease, taskqueue_tasklog, taskqueue_worker")
+
+    def fill(self, status: str, count: int) -> None:
+        """Add tasks of a status, and leave the tables as autovacuum would."""
+        step = 250_000
+        for start in range(0, count, step):
+            self.query(FILLINGS[status], (min(step, count - start),))
+        self.settle()
+
+    def settle(self) -> None:
+        """Do what autovacuum would in its time."""
+        self.query("VACUUM (ANALYZE) taskqueue_task, taskqueue_lease")
+
+    def rate(self) -> float:
+        """Tasks a second that were claimed and recorded, by their leases."""
+        return float(self.query(RATE)[0][0])
+
+    def worked(self) -> tuple[float, float]:
+        """The moments of the first claim and of the last end, in seconds since the epoch."""
+        began, ended = self.query(WORKED)[0]
+        return float(began), float(ended)
+
+    def finished_between(self, began: float, ended: float) -> int:
+        """How many attempts ended then."""
+        return int(self.query(FINISHED_BETWEEN, (began, ended))[0][0])
+
+    def succeeded(self) -> int:
+        """How many tasks have."""
+        rows = self.query("SELECT count(*) FROM taskqueue_task WHERE status = 'succeeded'")
+        return int(rows[0][0])
+
+
+class SQLite:
+    """A migrated database in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.settings: Mapping[str, Any] = {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": str(path),
+            "OPTIONS": {
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+            },
+        }
+        _migrate(self.settings)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement; its rows."""
+        connection = sqlite3.connect(self._path, isolation_level=None, timeout=20)
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """Nothing is open between two statements."""
+
+    def empty(self) -> None:
+        """Leave no task and no lease."""
+        for table in ("task", "lease", "worker"):
+            self.query(f"DELETE FROM taskqueue_{table}")
+
+    def fill(self, count: int) -> None:
+        """Enqueue no-op tasks."""
+        with client("enqueue_noops", count, settings=self.settings) as process:
+            process.output()
+
+    def rate(self) -> float:
+        """Tasks a second that were claimed and recorded, by their leases."""
+        return float(self.query(RATE_SQLITE)[0][0])
+
+
+def _migrate(settings: Mapping[str, Any]) -> None:
+    with django_command("migrate", "--verbosity=0", settings=settings) as process:
+        process.output()

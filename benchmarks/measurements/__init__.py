@@ -1,0 +1,31 @@
+"""One measurement a module: `measure(bench)` gives the lines of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from benchmarks.figures import Figure
+from benchmarks.harness import Bench
+from benchmarks.measurements import (
+    backlog,
+    drain,
+    drain_sqlite,
+    enqueue_many,
+    enqueue_one,
+    memory,
+    pick_up,
+    statements,
+)
+
+Measure = Callable[[Bench], Iterable[Figure]]
+
+MEASUREMENTS: dict[str, Measure] = {
+    "drain": drain.measure,
+    "drain_sqlite": drain_sqlite.measure,
+    "enqueue_one": enqueue_one.measure,
+    "enqueue_many": enqueue_many.measure,
+    "pick_up": pick_up.measure,
+    "statements": statements.measure,
+    "memory": memory.measure,
+    "backlog": backlog.measure,
+}
