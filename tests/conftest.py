@@ -32,6 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
     signal.signal(signal.SIGTERM, _end_as_ctrl_c_does)
+    # A shell without job control lets what it starts with & ignore Ctrl-C, and so would all that
+    # the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _end_as_ctrl_c_does(signum: int, frame: FrameType | None) -> NoReturn:
