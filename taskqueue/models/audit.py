@@ -19,6 +19,9 @@ class Audit(models.Model):
     """The id of the task, or the name of what else it was done to."""
     reason = models.CharField(max_length=1000, default="", blank=True)
     before = models.CharField(max_length=10, default="", blank=True)
+    """The status that it had."""
+    detail = models.CharField(max_length=1000, db_default="", blank=True)
+    """What was changed, and to what."""
 
     class Meta:
         default_permissions = VIEW_ONLY

@@ -42,6 +42,13 @@ class Lease(models.Model):
     expires_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
 
+    is_shared = models.BooleanField(db_default=False)
+    """Whether its task is one for several workers."""
+    return_value = models.JSONField(null=True)
+    """What the body returned; only kept for tasks of several workers."""
+    retry_at = models.DateTimeField(null=True)
+    """When its worker may take the task again; until then others go first."""
+
     stop_requested_at = models.DateTimeField(null=True)
     stop_requested_by = models.CharField(max_length=150, default="", blank=True)
     stop_reason = models.CharField(max_length=1000, default="", blank=True)
@@ -49,6 +56,9 @@ class Lease(models.Model):
 
     progress = models.FloatField(null=True)
     progress_message = models.CharField(max_length=1000, default="", blank=True)
+    progressed_at = models.DateTimeField(null=True)
+    wedged_at = models.DateTimeField(null=True)
+    """When it was found to run for far longer than its like, with no sign of progress."""
     error_class = models.CharField(max_length=255, default="", blank=True)
     error_message = models.TextField(default="", blank=True)
     traceback = models.TextField(default="", blank=True)
@@ -66,6 +76,14 @@ class Lease(models.Model):
             models.UniqueConstraint(
                 fields=["task", "attempt"],
                 name="taskqueue_lease_attempt",
+            ),
+            models.UniqueConstraint(
+                fields=["task", "worker"],
+                name="taskqueue_lease_worker",
+                condition=Q(
+                    status__in=[LeaseStatus.RUNNING.value, LeaseStatus.SUCCEEDED.value],
+                    is_shared=True,
+                ),
             ),
             models.CheckConstraint(
                 condition=Q(status__in=[status.value for status in LeaseStatus]),

@@ -15,6 +15,11 @@ class Queue(models.Model):
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_QUEUE_NAME, unique=True)
     created_at = models.DateTimeField(db_default=DatabaseClock())
+    paused_at = models.DateTimeField(null=True)
+    """While it is paused nothing of it is claimed; what runs goes on."""
+    paused_until = models.DateTimeField(null=True)
+    paused_by = models.CharField(max_length=150, db_default="", blank=True)
+    pause_reason = models.CharField(max_length=1000, db_default="", blank=True)
 
     class Meta:
         default_permissions = VIEW_ONLY

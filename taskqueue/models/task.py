@@ -7,6 +7,7 @@ from django.db.models import F, Q
 
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.worker import LONGEST_NAME as LONGEST_WORKER_NAME
 from taskqueue.states import FINISHED, PENDING, WAITING, TaskStatus
 from taskqueue.uuid7 import uuid7
 
@@ -39,12 +40,39 @@ class Task(models.Model):
     deadline_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)
     lease_duration = models.DurationField(null=True)
+    ping_interval = models.DurationField(null=True)
     retention = models.DurationField(null=True)
 
     unique_key = models.CharField(max_length=255, null=True)
     unique_for = models.CharField(max_length=10, default="", blank=True)
     unique_until = models.DateTimeField(null=True)
     holds_unique_key = models.BooleanField(default=False)
+
+    claimed_apart = models.BooleanField(db_default=False)
+    """Whether several workers are to run it, or only named ones may: see `engine.apart`."""
+    workers = models.PositiveIntegerField(db_default=1)
+    """How many distinct workers must each run it; 0 for a broadcast that waits for its workers."""
+    worker_names = models.JSONField(null=True)
+    """The only workers that may run it; null: any."""
+    pinned_to = models.CharField(max_length=LONGEST_WORKER_NAME, db_default="", blank=True)
+    """The worker's name where only one may run it, for the index."""
+    broadcast = models.BooleanField(db_default=False)
+    open_slots = models.PositiveIntegerField(db_default=1)
+    """How many workers may still take it; only kept for tasks of several workers."""
+    running_leases = models.PositiveIntegerField(db_default=0)
+    successes = models.PositiveIntegerField(db_default=0)
+
+    retry_of = models.ForeignKey(
+        "self",
+        null=True,
+        on_delete=models.DO_NOTHING,
+        related_name="retries",
+        db_constraint=False,
+        db_index=False,
+    )
+    """The task that was retried with other arguments, and gave rise to this one."""
+    attempts_before_retry = models.PositiveIntegerField(db_default=0)
+    """Its attempts at the last manual retry: failures and crashes count from there."""
 
     return_value = models.JSONField(null=True)
     error_class = models.CharField(max_length=255, default="", blank=True)
@@ -66,7 +94,24 @@ class Task(models.Model):
                 F("run_after"),
                 F("id"),
                 name="taskqueue_task_claim",
-                condition=Q(status=TaskStatus.READY.value),
+                condition=Q(status=TaskStatus.READY.value, claimed_apart=False),
+            ),
+            models.Index(
+                F("pinned_to"),
+                F("queue_name"),
+                F("priority").desc(),
+                F("run_after"),
+                F("id"),
+                name="taskqueue_task_apart",
+                condition=Q(
+                    status__in=[TaskStatus.READY.value, TaskStatus.RUNNING.value],
+                    claimed_apart=True,
+                ),
+            ),
+            models.Index(
+                fields=["retry_of"],
+                name="taskqueue_task_retry_of",
+                condition=Q(retry_of__isnull=False),
             ),
             models.Index(
                 fields=["run_after"],
@@ -109,6 +154,10 @@ class Task(models.Model):
                     | Q(finished_at=None) & ~Q(status__in=sorted(FINISHED))
                 ),
                 name="taskqueue_task_finished",
+            ),
+            models.CheckConstraint(
+                condition=Q(workers__gte=F("running_leases") + F("successes")),
+                name="taskqueue_task_workers",
             ),
         ]
 

@@ -17,9 +17,21 @@ class WorkerStatus(StrEnum):
     """What a worker said of itself last; it lives while `seen_at` is younger than its lease."""
 
     RUNNING = "running"
+    QUIET = "quiet"
     STOPPING = "stopping"
     STOPPED = "stopped"
     LOST = "lost"
+
+
+class WorkerRequest(StrEnum):
+    """What somebody asks of a worker."""
+
+    QUIET = "quiet"
+    """Claim nothing more, finish what runs, and stay."""
+    STOP = "stop"
+    """End as at SIGTERM: finish within the shutdown timeout, return the rest."""
+    KILL = "kill"
+    """End at once, and return what runs."""
 
 
 class Worker(models.Model):
@@ -48,6 +60,17 @@ class Worker(models.Model):
     """Whether it sleeps with a free slot and listens, so that an enqueue must wake it."""
     trouble = models.TextField(default="", blank=True)
     """What keeps it from working, such as children that do not start; empty when healthy."""
+
+    request = models.CharField(
+        max_length=10,
+        choices=[(request.value, request.value) for request in WorkerRequest],
+        db_default="",
+        blank=True,
+    )
+    requested_at = models.DateTimeField(null=True)
+    requested_by = models.CharField(max_length=150, db_default="", blank=True)
+    request_reason = models.CharField(max_length=1000, db_default="", blank=True)
+    request_seen_at = models.DateTimeField(null=True)
 
     class Meta:
         default_permissions = VIEW_ONLY
