@@ -17,6 +17,8 @@ from taskqueue.retries import Backoff, seconds_of
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 LONGEST_UNIQUE_KEY = 255
 LARGEST_METADATA = 16 * 1024
+LONGEST_WORKER_NAME = 150
+MOST_WORKERS = 1000
 LONGEST_DURATION = 100 * 366 * 24 * 3600
 QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 Moment = datetime | Duration
@@ -42,6 +44,10 @@ class Options:
     unique_key: str | Callable[..., str] | None = None
     unique_for: str | timedelta = "finished"
     on_duplicate: str = "return"
+    restart: str | None = None
+    workers: int = 1
+    worker_names: tuple[str, ...] | None = None
+    broadcast: bool = False
     lease_duration: timedelta | None = None
     ping_interval: timedelta | None = None
     retention: timedelta | None = None
@@ -67,7 +73,7 @@ _DURATIONS = frozenset(
         "retention",
     }
 )
-_FLAGS = frozenset({"takes_context", "api", "atomic"})
+_FLAGS = frozenset({"takes_context", "api", "atomic", "broadcast"})
 _SMALLEST = {"timeout": 0.001, "lease_duration": 1.0, "ping_interval": 0.05}
 
 
@@ -116,6 +122,19 @@ def check_together(options: Options, *, name: str) -> None:
             f"{name}: ping_interval must be at most a third of lease_duration, "
             "or one late ping loses the lease."
         )
+    names = options.worker_names
+    if options.broadcast and (options.workers > 1 or names is not None):
+        raise InvalidTask(
+            f"{name}: broadcast=True asks every worker alive on the queue; "
+            "leave out workers and worker_names."
+        )
+    if names is not None and options.workers > len(names):
+        raise InvalidTask(
+            f"{name}: workers={options.workers} can never be reached by the {len(names)} in "
+            "worker_names."
+        )
+    if options.restart is not None and options.unique_for != "kept":
+        raise InvalidTask(f"{name}: restart={options.restart!r} needs unique_for='kept'.")
 
 
 def check_duration(name: str, value: Any, *, smallest: float = 0.0) -> timedelta:
@@ -236,6 +255,45 @@ def _check_on_duplicate(name: str, value: Any) -> str:
     return str(value)
 
 
+def _check_restart(name: str, value: Any) -> str | None:
+    if value not in (None, "failed", "all"):
+        raise InvalidTask(f"restart must be None, 'failed' or 'all', not {value!r}.")
+    return cast("str | None", value)
+
+
+def _check_workers(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_WORKERS:
+        raise InvalidTask(
+            f"workers must be a whole number between 1 and {MOST_WORKERS}, not {value!r}."
+        )
+    return value
+
+
+def _check_worker_names(name: str, value: Any) -> tuple[str, ...] | None:
+    return None if value is None else check_worker_names(value)
+
+
+def check_worker_names(value: Any) -> tuple[str, ...]:
+    """The names, each once. Raises `InvalidTask` if they cannot be names of workers."""
+    from taskqueue.payload import check_text
+
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    names = tuple(dict.fromkeys(value)) if several else (value,)
+    if not 1 <= len(names) <= MOST_WORKERS:
+        raise InvalidTask(
+            f"worker_names must hold 1 to {MOST_WORKERS} names, not {len(names)}; "
+            "None stands for any worker."
+        )
+    for each in names:
+        try:
+            check_text(each, limit=LONGEST_WORKER_NAME, what="A name in worker_names")
+        except (TypeError, ValueError) as error:
+            raise InvalidTask(str(error)) from None
+        if not each:
+            raise InvalidTask("A name in worker_names must not be empty.")
+    return names
+
+
 def _check_metadata(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidTask(f"metadata must be a JSON object (a dict), not {value!r}.")
@@ -272,6 +330,9 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "unique_key": _check_unique_key,
     "unique_for": _check_unique_for,
     "on_duplicate": _check_on_duplicate,
+    "restart": _check_restart,
+    "workers": _check_workers,
+    "worker_names": _check_worker_names,
     "metadata": _check_metadata,
     "name": _check_name,
     "sensitive": _check_sensitive,

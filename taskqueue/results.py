@@ -384,9 +384,14 @@ def _request_of(definition: Definition[Any, Any], settings: Settings) -> Request
         deadline_in=deadline_in,
         expires_in=None if options.expires_after is None else seconds_of(options.expires_after),
         lease_duration=options.lease_duration,
+        ping_interval=options.ping_interval,
         retention=options.retention,
         unique_for=unique_for,
         unique_in=unique_in,
+        workers=options.workers,
+        worker_names=options.worker_names,
+        broadcast=options.broadcast,
+        restart=options.restart,
     )
 
 

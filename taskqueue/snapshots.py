@@ -13,7 +13,7 @@ from typing import Any
 from taskqueue.options import Options
 from taskqueue.retries import Backoff, from_snapshot
 
-KEYS = frozenset({"backoff", "retry_for", "give_up_on", "timeout", "ping_interval"})
+KEYS = frozenset({"backoff", "retry_for", "give_up_on", "timeout"})
 EMPTY = "{}"
 
 
@@ -33,8 +33,6 @@ def dump(options: Options) -> str:
         snapshot["give_up_on"] = [class_path(each) for each in options.give_up_on]
     if options.timeout is not None:
         snapshot["timeout"] = options.timeout.total_seconds()
-    if options.ping_interval is not None:
-        snapshot["ping_interval"] = options.ping_interval.total_seconds()
     return json.dumps(snapshot, separators=(",", ":")) if snapshot else EMPTY
 
 

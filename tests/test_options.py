@@ -99,7 +99,7 @@ def test_an_option_that_resembles_none_is_refused_without_a_guess() -> None:
         declare(zzz=1)
 
 
-@pytest.mark.parametrize("name", ["workers", "worker_names", "broadcast", "rate", "limit"])
+@pytest.mark.parametrize("name", ["rate", "limit", "concurrency_key"])
 @pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
 def test_an_option_that_does_not_exist_yet_is_never_accepted_and_ignored(
     write: Callable[..., Any], name: str
@@ -114,6 +114,23 @@ def test_a_ping_must_come_three_times_within_a_lease() -> None:
         declare(lease_duration=6, ping_interval=2.1)
     with pytest.raises(InvalidTask, match="at most a third of lease_duration"):
         declare(lease_duration=6).using(ping_interval=2.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"broadcast": True, "workers": 2}, "leave out workers and worker_names"),
+        ({"broadcast": True, "worker_names": ["a"]}, "leave out workers and worker_names"),
+        ({"workers": 3, "worker_names": ["a", "b", "a"]}, "never be reached by the 2"),
+        ({"restart": "all", "unique_for": "finished"}, "needs unique_for='kept'"),
+    ],
+)
+@pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
+def test_workers_that_cannot_be_found_are_refused(
+    write: Callable[..., Any], options: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(InvalidTask, match=reason):
+        write(**options)
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, HUGE, "x", datetime(2030, 1, 1), True])

@@ -53,7 +53,7 @@ def enqueue_many(
 ) -> list[Enqueued]:
     """Insert many tasks, all or none, in their order."""
     connection = project_connection()
-    plain = all(payload.unique_key is None for payload in payloads)
+    plain = not request.claimed_apart and all(each.unique_key is None for each in payloads)
     if not payloads:
         return []
     wording = wording_for(connection)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -23,20 +25,63 @@ class Request(NamedTuple):
     deadline_in: float | None
     expires_in: float | None
     lease_duration: timedelta | None
+    ping_interval: timedelta | None
     retention: timedelta | None
     unique_for: str
     unique_in: float | None
+    workers: int
+    worker_names: tuple[str, ...] | None
+    broadcast: bool
+    restart: str | None
+
+    @property
+    def claimed_apart(self) -> bool:
+        """Whether several workers are to run it, or only named ones may."""
+        return self.workers > 1 or self.broadcast or self.worker_names is not None
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is due at once and has no limit in time."""
+        """Whether any worker may run it at once, with no limit in time."""
         return (
-            self.run_at is None
+            not self.claimed_apart
+            and self.ping_interval is None
+            and self.run_at is None
             and self.run_in is None
             and self.deadline_at is None
             and self.deadline_in is None
             and self.expires_in is None
         )
+
+
+class ApartColumns(NamedTuple):
+    """What a task's row says of the workers that may run it."""
+
+    claimed_apart: bool
+    workers: int
+    worker_names: str | None
+    """JSON text."""
+    pinned_to: str
+    broadcast: bool
+    open_slots: int
+
+
+def apart_columns(
+    *, workers: int, worker_names: Sequence[str] | None, broadcast: bool
+) -> ApartColumns:
+    """The columns that these options fill.
+
+    A broadcast has no workers yet: it is seated when a worker first sees it ready.
+    """
+    names = worker_names
+    wanted = 0 if broadcast else workers
+    return ApartColumns(
+        claimed_apart=broadcast or workers > 1 or names is not None,
+        workers=wanted,
+        worker_names=None if names is None else json.dumps(list(names)),
+        pinned_to=names[0] if names is not None and len(names) == 1 else "",
+        broadcast=broadcast,
+        open_slots=wanted,
+    )
 
 
 class Payload(NamedTuple):
@@ -76,6 +121,9 @@ class Claimed(NamedTuple):
     deadline_in: float | None
     """Seconds until its deadline, at the claim."""
     queue_name: str
+    ping_seconds: float | None
+    is_apart: bool = False
+    """Whether it was claimed for its workers' sake, and takes a free slot of its own."""
 
 
 class Held(NamedTuple):

@@ -34,6 +34,7 @@ class Job:
         "deadline_at",
         "failures",
         "interrupted_at",
+        "is_apart",
         "is_over",
         "lease_id",
         "lease_seconds",
@@ -69,11 +70,10 @@ class Job:
         self.is_over = False
         self.noted = False
         self.timeout: float | None = None
-        self.ping_seconds: float | None = None
+        self.ping_seconds = claimed.ping_seconds
+        self.is_apart = claimed.is_apart
         if claimed.options:
-            snapshot = self.snapshot
-            self.timeout = snapshot.get("timeout")
-            self.ping_seconds = snapshot.get("ping_interval")
+            self.timeout = self.snapshot.get("timeout")
         # The fields of an Order stand first in what was claimed, in the same order.
         self.order = (*claimed[:9], self.deadline_at)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import starmap
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -13,6 +14,7 @@ from taskqueue.engine.statement import fetch
 
 # Locks: ready tasks in the order of the queue, skipping locked ones; inserts their leases.
 # The pick is materialised, or PostgreSQL may run it again and take more than the quota.
+# Which queues are paused is read once, in the statement's own snapshot.
 CLAIM = """
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -23,6 +25,7 @@ WITH clock AS MATERIALIZED (
         SELECT id
         FROM taskqueue_task
         WHERE status = 'ready'
+            AND NOT claimed_apart
             AND queue_name = quota.queue_name
             AND name <> ALL (%s::text[])
             AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
@@ -31,6 +34,12 @@ WITH clock AS MATERIALIZED (
         LIMIT quota.size
         FOR UPDATE SKIP LOCKED
     ) AS task
+    WHERE quota.queue_name <> ALL (ARRAY(
+        SELECT name
+        FROM taskqueue_queue
+        WHERE paused_at IS NOT NULL
+            AND (paused_until IS NULL OR paused_until > clock_timestamp())
+    ))
 ), claimed AS (
     UPDATE taskqueue_task AS task
     SET status = 'running',
@@ -41,7 +50,8 @@ WITH clock AS MATERIALIZED (
     RETURNING
         nextval('taskqueue_lease_id_seq') AS lease_id,
         task.id, task.name, task.attempt, task.args, task.kwargs, task.options, task.metadata,
-        task.failures, task.crashes, task.lease_duration, task.deadline_at, task.queue_name,
+        task.failures, task.crashes, task.lease_duration, task.ping_interval, task.deadline_at,
+        task.queue_name,
         picked.place, task.priority, task.run_after
 ), leased AS (
     INSERT INTO taskqueue_lease (
@@ -60,18 +70,20 @@ SELECT
     failures, crashes,
     EXTRACT(epoch FROM lease_duration)::float8,
     EXTRACT(epoch FROM deadline_at - now)::float8,
-    queue_name
+    queue_name,
+    EXTRACT(epoch FROM ping_interval)::float8
 FROM claimed CROSS JOIN clock
 ORDER BY place, priority DESC, run_after, id
 """
 
-# A loose scan of the claim's index: one probe a queue, however many tasks are ready.
+# A loose scan of the claim's index: one probe a queue, however many tasks are ready. Paused
+# queues are left out.
 READY_QUEUES = """
 WITH RECURSIVE lane AS (
     (
         SELECT queue_name
         FROM taskqueue_task
-        WHERE status = 'ready'
+        WHERE status = 'ready' AND NOT claimed_apart
         ORDER BY queue_name
         LIMIT 1
     )
@@ -79,14 +91,22 @@ WITH RECURSIVE lane AS (
     SELECT (
         SELECT task.queue_name
         FROM taskqueue_task AS task
-        WHERE task.status = 'ready' AND task.queue_name > lane.queue_name
+        WHERE task.status = 'ready' AND NOT task.claimed_apart
+            AND task.queue_name > lane.queue_name
         ORDER BY task.queue_name
         LIMIT 1
     )
     FROM lane
     WHERE lane.queue_name IS NOT NULL
 )
-SELECT queue_name FROM lane WHERE queue_name IS NOT NULL
+SELECT queue_name
+FROM lane
+WHERE queue_name <> ALL (ARRAY(
+    SELECT name
+    FROM taskqueue_queue
+    WHERE paused_at IS NOT NULL
+        AND (paused_until IS NULL OR paused_until > clock_timestamp())
+))
 """
 
 PREPARE_AFTER = 2
@@ -144,7 +164,7 @@ def claim(
             lease_duration,
         ),
     )
-    return list(map(Claimed._make, rows))
+    return list(starmap(Claimed, rows))
 
 
 def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import Enqueued, Payload, Request
+from taskqueue.engine.rows import Enqueued, Payload, Request, apart_columns
 from taskqueue.engine.statement import fetch
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,7 +48,8 @@ WITH clock AS MATERIALIZED (
         id, name, queue_name, status, priority, run_after, args, kwargs, options, metadata,
         attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
         retention, unique_for, holds_unique_key, error_class, error_message, enqueued_at, ready_at,
-        deadline_at, expires_at, unique_key, unique_until
+        deadline_at, expires_at, unique_key, unique_until, ping_interval,
+        claimed_apart, workers, worker_names, pinned_to, broadcast, open_slots
     )
     SELECT
         %s::uuid, %s, %s, CASE WHEN run_after > now THEN 'scheduled' ELSE 'ready' END, %s,
@@ -56,7 +57,8 @@ WITH clock AS MATERIALIZED (
         0, 0, 0, %s, %s, %s::interval, %s::interval,
         %s::interval, %s, %s::text IS NOT NULL, '', '', now,
         CASE WHEN run_after > now THEN NULL ELSE now END,
-        deadline_at, expires_at, %s, unique_until
+        deadline_at, expires_at, %s, unique_until, %s::interval,
+        %s, %s, %s::jsonb, %s, %s, %s
     FROM times
     ON CONFLICT (unique_key) WHERE holds_unique_key DO NOTHING
     RETURNING status, enqueued_at, ready_at
@@ -74,7 +76,7 @@ COPY taskqueue_task (
     id, args, kwargs, name, queue_name, status, priority, run_after, options, metadata,
     attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
     retention, unique_for, holds_unique_key, error_class, error_message, enqueued_at, ready_at,
-    deadline_at, expires_at
+    deadline_at, expires_at, ping_interval
 ) FROM STDIN
 """
 ROWS_A_BLOCK = 500
@@ -96,7 +98,13 @@ def insert(connection: BaseDatabaseWrapper, request: Request, payload: Payload) 
             request.priority, payload.args, payload.kwargs, request.options, request.metadata,
             request.max_attempts, request.max_crashes, request.crash_delay,
             request.lease_duration, request.retention, request.unique_for, payload.unique_key,
-            payload.unique_key, request.queue_name,
+            payload.unique_key, request.ping_interval,
+            *apart_columns(
+                workers=request.workers,
+                worker_names=request.worker_names,
+                broadcast=request.broadcast,
+            ),
+            request.queue_name,
         ),
     )  # fmt: skip
     if not rows:
@@ -166,7 +174,7 @@ def _shared_columns(
         request.name, request.queue_name, status, request.priority, run_after, request.options,
         request.metadata, 0, 0, 0, request.max_attempts, request.max_crashes,
         request.crash_delay, request.lease_duration, request.retention, "", "f", "", "",
-        clock, ready_at, deadline_at, expires_at,
+        clock, ready_at, deadline_at, expires_at, request.ping_interval,
     )  # fmt: skip
     return "\t" + "\t".join(map(_copy_text, values)) + "\n"
 

@@ -15,7 +15,13 @@ PICK = """
 SELECT id
 FROM taskqueue_task
 WHERE status = 'ready'
+    AND NOT claimed_apart
     AND queue_name = %s
+    AND queue_name NOT IN (
+        SELECT name
+        FROM taskqueue_queue
+        WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)
+    )
     AND name NOT IN (SELECT value FROM json_each(%s))
     AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > %s)
     AND (deadline_at IS NULL OR deadline_at > %s)
@@ -31,7 +37,7 @@ SET status = 'running',
 WHERE id = %s AND status = 'ready'
 RETURNING
     id, name, attempt, args, kwargs, options, metadata, failures, crashes, lease_duration,
-    (julianday(deadline_at) - julianday(%s)) * 86400.0, queue_name
+    (julianday(deadline_at) - julianday(%s)) * 86400.0, queue_name, ping_interval
 """
 
 LEASE = """
@@ -44,17 +50,23 @@ VALUES (%s, %s, %s, 'running', %s, %s, '', '', '', '', '', '')
 
 READY_QUEUES = """
 WITH RECURSIVE lane (queue_name) AS (
-    SELECT min(queue_name) FROM taskqueue_task WHERE status = 'ready'
+    SELECT min(queue_name) FROM taskqueue_task WHERE status = 'ready' AND NOT claimed_apart
     UNION ALL
     SELECT (
         SELECT min(queue_name)
         FROM taskqueue_task
-        WHERE status = 'ready' AND queue_name > lane.queue_name
+        WHERE status = 'ready' AND NOT claimed_apart AND queue_name > lane.queue_name
     )
     FROM lane
     WHERE lane.queue_name IS NOT NULL
 )
-SELECT queue_name FROM lane WHERE queue_name IS NOT NULL
+SELECT queue_name
+FROM lane
+WHERE queue_name NOT IN (
+    SELECT name
+    FROM taskqueue_queue
+    WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)
+)
 """
 
 
@@ -85,7 +97,7 @@ def claim(
     claimed = []
     with connection.cursor() as cursor:
         for queue_name, size in quotas:
-            cursor.execute(PICK, (queue_name, json.dumps(list(unknown)), now, now, size))
+            cursor.execute(PICK, (queue_name, now, json.dumps(list(unknown)), now, now, size))
             for (task_id,) in cursor.fetchall():
                 cursor.execute(CLAIM, (task_id, now))
                 row = cursor.fetchone()
@@ -109,6 +121,7 @@ def claim(
                         lease_seconds=lease_seconds,
                         deadline_in=row[10],
                         queue_name=row[11],
+                        ping_seconds=None if row[12] is None else row[12] / 1e6,
                     )
                 )
     return claimed
@@ -116,5 +129,5 @@ def claim(
 
 def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute(READY_QUEUES)
+        cursor.execute(READY_QUEUES, (stored(clock()),))
         return [row[0] for row in cursor.fetchall()]

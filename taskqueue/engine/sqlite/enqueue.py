@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import Enqueued, Payload, Request
+from taskqueue.engine.rows import Enqueued, Payload, Request, apart_columns
 from taskqueue.engine.sqlite.values import clock, microseconds, stored
 
 # Without a target: SQLite would want the condition of the partial index word by word, and Django
@@ -18,13 +18,15 @@ INSERT INTO taskqueue_task (
     id, name, queue_name, status, priority, run_after, args, kwargs, options, metadata,
     attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
     retention, unique_for, holds_unique_key, error_class, error_message, enqueued_at, ready_at,
-    deadline_at, expires_at, unique_key, unique_until
+    deadline_at, expires_at, unique_key, unique_until, ping_interval,
+    claimed_apart, workers, worker_names, pinned_to, broadcast, open_slots
 )
 VALUES (
     %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
     0, 0, 0, %s, %s, %s, %s,
     %s, %s, %s, '', '', %s, %s,
-    %s, %s, %s, %s
+    %s, %s, %s, %s, %s,
+    %s, %s, %s, %s, %s, %s
 )
 ON CONFLICT DO NOTHING
 """
@@ -89,6 +91,12 @@ def _parameters(request: Request, payload: Payload, moment: datetime) -> tuple[A
         stored(_later(moment, request.expires_in)),
         payload.unique_key,
         stored(_later(moment, request.unique_in)) if payload.unique_key is not None else None,
+        microseconds(request.ping_interval),
+        *apart_columns(
+            workers=request.workers,
+            worker_names=request.worker_names,
+            broadcast=request.broadcast,
+        ),
     )
 
 
