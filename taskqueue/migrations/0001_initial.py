@@ -72,6 +72,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("paused_at__isnull", False)),
+                        fields=["name"],
+                        name="taskqueue_queue_paused",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.permissions import VIEW_ONLY
@@ -23,6 +24,14 @@ class Queue(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        indexes = [
+            # Every claim asks which queues are paused.
+            models.Index(
+                fields=["name"],
+                name="taskqueue_queue_paused",
+                condition=Q(paused_at__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -101,7 +101,7 @@ WITH RECURSIVE lane AS (
 )
 SELECT queue_name
 FROM lane
-WHERE queue_name <> ALL (ARRAY(
+WHERE queue_name IS NOT NULL AND queue_name <> ALL (ARRAY(
     SELECT name
     FROM taskqueue_queue
     WHERE paused_at IS NOT NULL

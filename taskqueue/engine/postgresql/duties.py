@@ -10,7 +10,8 @@ from taskqueue.engine.rows import Outlook
 from taskqueue.engine.statement import change, fetch
 
 # Locks: due tasks by run_after, skipping locked ones. `statement_timestamp()` lets the index
-# find them; the statement is a transaction of its own.
+# find them; the statement is a transaction of its own. Ready tasks of paused queues are none that
+# could be claimed: they are passed over queue by queue, however many they are.
 PROMOTE = """
 WITH due AS MATERIALIZED (
     SELECT id
@@ -54,7 +55,36 @@ SELECT
         FROM taskqueue_lease
         WHERE status = 'running'
     ),
-    EXISTS (SELECT FROM taskqueue_task WHERE status = 'ready'),
+    EXISTS (
+        WITH RECURSIVE lane AS (
+            (
+                SELECT queue_name
+                FROM taskqueue_task
+                WHERE status = 'ready' AND NOT claimed_apart
+                ORDER BY queue_name
+                LIMIT 1
+            )
+            UNION ALL
+            SELECT (
+                SELECT task.queue_name
+                FROM taskqueue_task AS task
+                WHERE task.status = 'ready' AND NOT task.claimed_apart
+                    AND task.queue_name > lane.queue_name
+                ORDER BY task.queue_name
+                LIMIT 1
+            )
+            FROM lane
+            WHERE lane.queue_name IS NOT NULL
+        )
+        SELECT
+        FROM lane
+        WHERE queue_name IS NOT NULL AND queue_name <> ALL (ARRAY(
+            SELECT name
+            FROM taskqueue_queue
+            WHERE paused_at IS NOT NULL
+                AND (paused_until IS NULL OR paused_until > clock_timestamp())
+        ))
+    ),
     (
         SELECT count(*)
         FROM taskqueue_worker

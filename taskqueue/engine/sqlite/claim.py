@@ -62,7 +62,7 @@ WITH RECURSIVE lane (queue_name) AS (
 )
 SELECT queue_name
 FROM lane
-WHERE queue_name NOT IN (
+WHERE queue_name IS NOT NULL AND queue_name NOT IN (
     SELECT name
     FROM taskqueue_queue
     WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)

@@ -29,7 +29,26 @@ SELECT
             AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
     ),
     (SELECT min(expires_at) FROM taskqueue_lease WHERE status = 'running'),
-    EXISTS (SELECT 1 FROM taskqueue_task WHERE status = 'ready')
+    EXISTS (
+        WITH RECURSIVE lane (queue_name) AS (
+            SELECT min(queue_name) FROM taskqueue_task WHERE status = 'ready' AND NOT claimed_apart
+            UNION ALL
+            SELECT (
+                SELECT min(queue_name)
+                FROM taskqueue_task
+                WHERE status = 'ready' AND NOT claimed_apart AND queue_name > lane.queue_name
+            )
+            FROM lane
+            WHERE lane.queue_name IS NOT NULL
+        )
+        SELECT 1
+        FROM lane
+        WHERE queue_name IS NOT NULL AND queue_name NOT IN (
+            SELECT name
+            FROM taskqueue_queue
+            WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)
+        )
+    )
 """
 
 RANK = """
@@ -103,14 +122,14 @@ DELETE_OLD = (
 def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
     moment = clock()
     with connection.cursor() as cursor:
-        cursor.execute(OUTLOOK)
+        cursor.execute(OUTLOOK, (stored(moment),))
         due, deadline, expires, expiry, has_ready = cursor.fetchone()
         promoted = 0
         due_in = _until(due, moment)
         if due_in is not None and due_in <= 0:
             cursor.execute(PROMOTE, (stored(moment), stored(moment), limit))
             promoted = cursor.rowcount
-            cursor.execute(OUTLOOK)
+            cursor.execute(OUTLOOK, (stored(moment),))
             due, deadline, expires, expiry, has_ready = cursor.fetchone()
         cursor.execute(RANK, (worker_id, stored(moment)))
         (rank,) = cursor.fetchone()
