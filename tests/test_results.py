@@ -58,6 +58,19 @@ def test_a_result_stands_as_it_was_last_read() -> None:
     assert (result.name, result.args, result.kwargs) == (add.name, [1], {"b": 2})
 
 
+def test_what_async_code_has_read_it_may_look_through() -> None:
+    result = echo.using(max_attempts=2).enqueue()
+    claimed = claim_one()
+    write_notes(default_connection, [Note(claimed.lease_id, 1.0, 40.0, "well on")])
+    end(claimed, Kind.FAILED, error_class="E", error_message="why")
+
+    async def look() -> tuple[Any, ...]:
+        await result.arefresh()
+        return [error.message for error in result.errors], result.progress, result.worker_names
+
+    assert async_to_sync(look)() == (["why"], (40.0, "well on"), ["w1"])
+
+
 def test_async_code_reads_it_again_too() -> None:
     result = noop.enqueue()
     claim()

@@ -1,0 +1,17 @@
+"""What an enqueue gives back: a handle on a task, as it stood when last read."""
+
+from taskqueue.results.enqueueing import enqueue, enqueue_many, request_of
+from taskqueue.results.handle import TaskResult, get_result
+from taskqueue.results.reading import AttemptError, Progress, errors_of, identifier_of
+
+__all__ = [
+    "AttemptError",
+    "Progress",
+    "TaskResult",
+    "enqueue",
+    "enqueue_many",
+    "errors_of",
+    "get_result",
+    "identifier_of",
+    "request_of",
+]

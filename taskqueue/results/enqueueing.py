@@ -1,0 +1,141 @@
+"""Enqueue: from a definition and its arguments to rows, and to handles on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
+
+from taskqueue import signals
+from taskqueue.conf import Settings, get_settings
+from taskqueue.definitions import Call, Definition, registry
+from taskqueue.engine import enqueue as engine
+from taskqueue.engine.rows import Enqueued, Payload, Request
+from taskqueue.exceptions import DuplicateTask
+from taskqueue.options import LARGEST_METADATA
+from taskqueue.payload import encode
+from taskqueue.results.handle import TaskResult, get_result
+from taskqueue.retries import seconds_of
+from taskqueue.uuid7 import uuid7_hex, uuid7_hexes
+
+if TYPE_CHECKING:
+    from taskqueue.options import Moment, Options
+
+R = TypeVar("R")
+
+
+def enqueue(definition: Definition[Any, R], args: Any, kwargs: Any) -> TaskResult[R]:
+    """Write one task of a definition. See `Definition.enqueue`."""
+    payload = Payload(uuid7_hex(), *definition.encode(args, kwargs))
+    with _telling_of_holder():
+        enqueued = engine.enqueue(
+            request_of(definition), payload, on_duplicate=definition.options.on_duplicate
+        )
+    result = _handle(definition, enqueued, payload)
+    _tell_enqueued(definition, [result])
+    return result
+
+
+def enqueue_many(definition: Definition[Any, R], calls: Iterable[Call]) -> list[TaskResult[R]]:
+    """Write many tasks of a definition. See `Definition.enqueue_many`."""
+    payloads = _payloads(definition, calls)
+    with _telling_of_holder():
+        enqueued = engine.enqueue_many(
+            request_of(definition), payloads, on_duplicate=definition.options.on_duplicate
+        )
+    results = [
+        _handle(definition, each, payload) for each, payload in zip(enqueued, payloads, strict=True)
+    ]
+    _tell_enqueued(definition, results)
+    return results
+
+
+@contextmanager
+def _telling_of_holder() -> Iterator[None]:
+    """Let a `DuplicateTask` carry the holder's result in place of its id."""
+    try:
+        yield
+    except DuplicateTask as duplicate:
+        duplicate.result = get_result(cast(UUID, duplicate.result))
+        raise
+
+
+def _tell_enqueued(definition: Definition[Any, Any], results: Sequence[TaskResult[Any]]) -> None:
+    """Send the signal, from the registered definition, whatever `.using()` made of it."""
+    if not signals.task_enqueued.receivers:
+        return
+    sender = registry.find(definition.name) or definition
+    for result in results:
+        signals.task_enqueued.send(sender, task_result=result)
+
+
+def _payloads(definition: Definition[Any, Any], calls: Iterable[Call]) -> Sequence[Payload]:
+    encode: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
+    encoded = [encode(tuple(args), kwargs) for args, kwargs in calls]
+    ids = uuid7_hexes(len(encoded))
+    return [Payload(id, *each) for id, each in zip(ids, encoded, strict=True)]
+
+
+def _handle(definition: Definition[Any, R], enqueued: Enqueued, payload: Payload) -> TaskResult[R]:
+    result = TaskResult(enqueued, definition)
+    if enqueued.created:
+        result.know_arguments(payload.args, payload.kwargs)
+    return result
+
+
+def request_of(definition: Definition[Any, Any]) -> Request:
+    """What all tasks of one enqueue share; made once for a definition and its settings."""
+    settings = get_settings()
+    known = definition.request
+    if known is None or known[0] is not settings:
+        known = definition.request = settings, _request_of(definition, settings)
+    return known[1]
+
+
+def _request_of(definition: Definition[Any, Any], settings: Settings) -> Request:
+    options = definition.options
+    run_at, run_in = _moment(options.run_after)
+    deadline_at, deadline_in = _moment(options.deadline)
+    unique_for, unique_in = _unique_for(options)
+    return Request(
+        name=definition.name,
+        queue_name=options.queue_name,
+        priority=options.priority,
+        run_at=run_at,
+        run_in=run_in,
+        options=definition.snapshot,
+        metadata=encode(options.metadata, limit=LARGEST_METADATA, what="metadata")
+        if options.metadata
+        else "{}",
+        max_attempts=options.max_attempts or settings.MAX_ATTEMPTS,
+        max_crashes=options.max_crashes or settings.MAX_CRASHES,
+        crash_delay=settings.CRASH_DELAY if options.crash_delay is None else options.crash_delay,
+        deadline_at=deadline_at,
+        deadline_in=deadline_in,
+        expires_in=None if options.expires_after is None else seconds_of(options.expires_after),
+        lease_duration=options.lease_duration,
+        ping_interval=options.ping_interval,
+        retention=options.retention,
+        unique_for=unique_for,
+        unique_in=unique_in,
+        workers=options.workers,
+        worker_names=options.worker_names,
+        broadcast=options.broadcast,
+        restart=options.restart,
+    )
+
+
+def _moment(moment: Moment | None) -> tuple[datetime | None, float | None]:
+    if moment is None or isinstance(moment, datetime):
+        return moment, None
+    return None, seconds_of(moment)
+
+
+def _unique_for(options: Options) -> tuple[str, float | None]:
+    if options.unique_key is None:
+        return "", None
+    if isinstance(options.unique_for, timedelta):
+        return "duration", options.unique_for.total_seconds()
+    return options.unique_for, None

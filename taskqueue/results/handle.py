@@ -1,0 +1,219 @@
+"""The handle on a task, as it stood when last read."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Generic, TypeVar, cast
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+
+from taskqueue.definitions import Definition, registry
+from taskqueue.engine import control
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.rows import Enqueued
+from taskqueue.exceptions import Duration
+from taskqueue.models import Lease, Task
+from taskqueue.results.reading import AttemptError, Progress, errors_of, identifier_of, row_of
+from taskqueue.results.waiting import Pauses
+from taskqueue.states import FINISHED, TaskStatus
+
+R = TypeVar("R")
+
+
+class TaskResult(Generic[R]):
+    """A handle on one task. Its attributes are as last read: `refresh()` reads again."""
+
+    def __init__(self, enqueued: Enqueued, definition: Definition[Any, R] | None) -> None:
+        self._id = enqueued.id
+        self.status: str = enqueued.status
+        self.enqueued_at: datetime = enqueued.enqueued_at
+        self.ready_at: datetime | None = enqueued.ready_at
+        self.started_at: datetime | None = None
+        self.finished_at: datetime | None = None
+        self.attempts = 0
+        self.created = enqueued.created
+        self.updated = enqueued.updated
+        self.definition = definition
+        self._row: Task | None = None
+        self._args: str | list[Any] | None = None
+        self._kwargs: str | dict[str, Any] | None = None
+        self._errors: list[AttemptError] | None = None
+        self._attempts: list[Lease] | None = None
+
+    @classmethod
+    def of(cls, task: Task, definition: Definition[Any, R] | None = None) -> TaskResult[R]:
+        """The handle on a row."""
+        result = cls(
+            Enqueued(task.id.hex, task.status, task.enqueued_at, task.ready_at, created=False),
+            definition,
+        )
+        result._take(task)
+        return result
+
+    @cached_property
+    def id(self) -> UUID:
+        """The id of the task."""
+        return UUID(hex=self._id)
+
+    def __repr__(self) -> str:
+        return f"<TaskResult {self.id} {self.status}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TaskResult) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def name(self) -> str:
+        """The name of the definition."""
+        return self.definition.name if self.definition else self._loaded.name
+
+    @property
+    def args(self) -> list[Any]:
+        """The positional arguments, as JSON gives them back."""
+        if isinstance(self._args, str):
+            self._args = list(json.loads(self._args))
+        return self._loaded.args if self._args is None else self._args
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The keyword arguments, as JSON gives them back."""
+        if isinstance(self._kwargs, str):
+            self._kwargs = dict(json.loads(self._kwargs))
+        return self._loaded.kwargs if self._kwargs is None else self._kwargs
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The JSON object that travels with the task."""
+        return dict(self._loaded.metadata)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has succeeded, failed or was cancelled."""
+        return self.status in FINISHED
+
+    @property
+    def return_value(self) -> R:
+        """What the body returned. Raises ValueError unless the task has succeeded."""
+        if self.status == TaskStatus.SUCCEEDED:
+            return cast(R, self._loaded.return_value)
+        if self.is_finished:
+            raise ValueError(f"Task {self.id} has {self.status} and has no return value.")
+        raise ValueError(f"Task {self.id} is {self.status}: it has not finished yet.")
+
+    @property
+    def errors(self) -> list[AttemptError]:
+        """Why attempts did not succeed, oldest first; kept when a later one succeeds."""
+        if self._errors is None:
+            self._errors = self._read_errors()
+        return self._errors
+
+    @property
+    def progress(self) -> Progress:
+        """How far the latest attempt says it is: at this moment, or as `arefresh` found it."""
+        lease = self._latest_lease()
+        return Progress(lease.progress, lease.progress_message) if lease else Progress(None, "")
+
+    @property
+    def worker_names(self) -> list[str]:
+        """Who started it, attempt by attempt."""
+        return [lease.worker_id for lease in self._seen_leases()]
+
+    def refresh(self) -> None:
+        """Read the task again. Raises `TaskDoesNotExist` if it is gone."""
+        self._take(row_of(self.id))
+
+    async def arefresh(self) -> None:
+        """As `refresh`, from async code: `errors` and `progress` may then be read there too."""
+        await sync_to_async(self._refresh_all, thread_sensitive=True)()
+
+    def wait(self, timeout: Duration | None = None) -> TaskResult[R]:
+        """Wait until the task has finished, and read it.
+
+        Raises TimeoutError after `timeout` seconds. Within a transaction that enqueued it, no
+        worker can see the task, and waiting cannot end.
+        """
+        pauses = Pauses(timeout)
+        while True:
+            self.refresh()
+            if self.is_finished:
+                return self
+            time.sleep(pauses.next(f"Task {self.id} is {self.status}"))
+
+    async def async_wait(self, timeout: Duration | None = None) -> TaskResult[R]:
+        """As `wait`, from async code."""
+        import asyncio
+
+        pauses = Pauses(timeout)
+        while True:
+            await sync_to_async(self.refresh, thread_sensitive=True)()
+            if self.is_finished:
+                await self.arefresh()
+                return self
+            await asyncio.sleep(pauses.next(f"Task {self.id} is {self.status}"))
+
+    def cancel(self, reason: str = "", *, by: str = "") -> None:
+        """Cancel it: what waits ends now, what runs is asked to stop.
+
+        Raises `TransitionRefused` if it has finished.
+        """
+        control.cancel(self.id, by=by, reason=reason)
+        self.refresh()
+
+    def request_stop(self, reason: str = "", *, by: str = "") -> None:
+        """Ask a running task to stop; after a grace it is interrupted, after another killed."""
+        control.request_stop(self.id, by=by, reason=reason)
+        self.refresh()
+
+    def retry(self, reason: str = "", *, by: str = "") -> None:
+        """Run a finished task again. Raises `TransitionRefused` if it has not finished."""
+        control.retry(self.id, by=by, reason=reason)
+        self.refresh()
+
+    @property
+    def _loaded(self) -> Task:
+        if self._row is None:
+            self.refresh()
+        assert self._row is not None
+        return self._row
+
+    def _take(self, task: Task) -> None:
+        self._row = task
+        self._args, self._kwargs, self._errors, self._attempts = None, None, None, None
+        self.status = task.status
+        self.attempts = task.attempt
+        self.enqueued_at, self.ready_at = task.enqueued_at, task.ready_at
+        self.started_at, self.finished_at = task.started_at, task.finished_at
+
+    def know_arguments(self, args: str, kwargs: str) -> None:
+        """Keep the arguments as they were written, as JSON text."""
+        self._args, self._kwargs = args, kwargs
+
+    def _refresh_all(self) -> None:
+        self.refresh()
+        self._attempts = list(self._leases())
+
+    def _leases(self) -> Any:
+        return Lease.objects.using(database_alias()).filter(task_id=self.id).order_by("attempt")
+
+    def _read_errors(self) -> list[AttemptError]:
+        return errors_of(self._loaded, self._seen_leases())
+
+    def _latest_lease(self) -> Lease | None:
+        if self._attempts is None:
+            return cast("Lease | None", self._leases().last())
+        return self._attempts[-1] if self._attempts else None
+
+    def _seen_leases(self) -> list[Lease]:
+        return list(self._leases()) if self._attempts is None else self._attempts
+
+
+def get_result(task_id: UUID | str) -> TaskResult[Any]:
+    """The handle on a task by its id. Raises `TaskDoesNotExist`."""
+    task = row_of(identifier_of(task_id))
+    return TaskResult.of(task, registry.find(task.name))

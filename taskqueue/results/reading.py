@@ -1,0 +1,74 @@
+"""What of a task can be read: its row, how far it is, why its attempts did not succeed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from taskqueue.engine.connections import database_alias
+from taskqueue.exceptions import TaskDoesNotExist
+from taskqueue.models import Lease, Task
+
+
+class Progress(NamedTuple):
+    """How far a running body says it is: 0 to 100, or None where it has not said."""
+
+    percent: float | None
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptError:
+    """Why one attempt did not succeed."""
+
+    exception_class_path: str
+    message: str
+    traceback: str
+    attempt: int
+    worker_name: str
+
+
+def errors_of(task: Task, leases: Iterable[Lease]) -> list[AttemptError]:
+    """Why the attempts of a task did not succeed, oldest first, as its leases tell."""
+    errors = [
+        AttemptError(
+            exception_class_path=lease.error_class,
+            message=lease.error_message,
+            traceback=lease.traceback,
+            attempt=lease.attempt,
+            worker_name=lease.worker_id,
+        )
+        for lease in leases
+        if lease.error_class
+    ]
+    if task.error_class and all(task.error_class != each.exception_class_path for each in errors):
+        errors.append(
+            AttemptError(
+                exception_class_path=task.error_class,
+                message=task.error_message,
+                traceback="",
+                attempt=task.attempt,
+                worker_name="",
+            )
+        )
+    return errors
+
+
+def row_of(task_id: UUID) -> Task:
+    """The row of a task. Raises `TaskDoesNotExist`."""
+    task = Task.objects.using(database_alias()).filter(id=task_id).first()
+    if task is None:
+        raise TaskDoesNotExist(
+            f"There is no task {task_id}: it was never committed, or pruned after its retention."
+        )
+    return task
+
+
+def identifier_of(task_id: UUID | str) -> UUID:
+    """The id of a task, from its text too. Raises `TaskDoesNotExist`."""
+    try:
+        return task_id if isinstance(task_id, UUID) else UUID(str(task_id))
+    except ValueError:
+        raise TaskDoesNotExist(f"{task_id!r} is not the id of a task.") from None
