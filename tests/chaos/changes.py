@@ -65,9 +65,20 @@ COLUMNS = (
 
 # What may not change any more once a lease has ended; `retry_at` may.
 _FROZEN = (
-    "attempt status claimed_at started_at expires_at finished_at progress progress_message"
-    " error_class error_message traceback return_value stop_seen_at"
-).split()
+    "attempt",
+    "status",
+    "claimed_at",
+    "started_at",
+    "expires_at",
+    "finished_at",
+    "progress",
+    "progress_message",
+    "error_class",
+    "error_message",
+    "traceback",
+    "return_value",
+    "stop_seen_at",
+)
 
 _POSTGRESQL_FUNCTIONS = (
     f"""

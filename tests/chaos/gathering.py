@@ -14,11 +14,12 @@ from django.db import connection, transaction
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task
 from tests.chaos import changes
-from tests.chaos.clients import read_client_log, whole_lines
+from tests.chaos.client_log import read_client_log, whole_lines
 from tests.chaos.history import (
     AuditRow,
     Bounds,
     EffectRow,
+    Enqueue,
     Fault,
     History,
     LeaseRow,
@@ -33,6 +34,7 @@ from tests.sample.models import Effect
 def gather(
     *,
     client_log: Path | None = None,
+    enqueues: Iterable[Enqueue] = (),
     journals: Iterable[Path] = (),
     terms: Iterable[Term] = (),
     faults: Iterable[Fault] = (),
@@ -51,7 +53,7 @@ def gather(
         effects = tuple(_effects())
         audits = tuple(_audits())
     return History(
-        enqueues=read_client_log(client_log) if client_log else (),
+        enqueues=read_client_log(client_log) if client_log else tuple(enqueues),
         tasks=tasks,
         leases=leases,
         effects=effects,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 NO_ANSWER = ("asked", "unknown")
-"""States of an enqueue whose client does not know what became of it: it died, or lost the server."""
+"""States of an enqueue of which its client does not know what became of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
