@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task
 from tests.chaos import changes
-from tests.chaos.client_log import read_client_log, whole_lines
+from tests.chaos.clients import read_client_log, whole_lines
 from tests.chaos.history import (
     AuditRow,
     Bounds,

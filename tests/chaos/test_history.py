@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from taskqueue.models import Lease, Task, TaskLog
 from tests.chaos.changes import changes_recorded
-from tests.chaos.client_log import ClientLog, read_client_log
+from tests.chaos.clients import ClientLog, read_client_log
 from tests.chaos.gathering import gather
 from tests.chaos.history import Fault, History, Sample, Term
 from tests.conftest import Drain
