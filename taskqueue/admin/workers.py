@@ -35,7 +35,8 @@ class WorkerAdmin(ReadOnlyAdmin):
     fields = (
         "name", "is_alive", "status", "shown_trouble", "host", "pid", "served", "pool",
         "concurrency", "running_leases", "leases", "lease_seconds", "shown_versions",
-        *moments("started_at", "seen_at", "stopped_at"),
+        *moments("started_at", "seen_at", "stopped_at"), "request",
+        *moments("requested_at", "request_seen_at"), "requested_by", "request_reason",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -49,7 +50,7 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="alive", boolean=True)
     def is_alive(self, worker: Any) -> bool:
-        is_at_work = worker.status in (WorkerStatus.RUNNING, WorkerStatus.STOPPING)
+        is_at_work = worker.status not in (WorkerStatus.STOPPED, WorkerStatus.LOST)
         lease = timedelta(seconds=worker.lease_seconds)
         return is_at_work and bool(worker.now - worker.seen_at < lease)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError
@@ -13,15 +13,19 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.statement import change
+from taskqueue.engine.statement import change, fetch
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerStatus
 
+# A sign of life of a worker that was thought lost takes that back. What was asked of the worker is
+# seen by the statement that tells it.
 _TOUCH = """
 UPDATE taskqueue_worker
-SET seen_at = {clock}, status = %s, running_leases = %s, trouble = %s
+SET seen_at = {clock}, status = %s, running_leases = %s, trouble = %s, stopped_at = NULL,
+    request_seen_at = CASE WHEN request <> '' THEN COALESCE(request_seen_at, {clock}) END
 WHERE id = %s AND incarnation = %s
+RETURNING request, requested_by, request_reason
 """
 _CLOCK = {
     "postgresql": "clock_timestamp()",
@@ -32,7 +36,7 @@ TOUCH = {vendor: _TOUCH.format(clock=clock) for vendor, clock in _CLOCK.items()}
 _MARK_LOST = """
 UPDATE taskqueue_worker
 SET status = 'lost', stopped_at = {clock}, is_idle = false
-WHERE status IN ('running', 'stopping') AND {seconds_since_seen} > lease_seconds
+WHERE status IN ('running', 'quiet', 'stopping') AND {seconds_since_seen} > lease_seconds
 """
 _FORGET_GONE = """
 DELETE FROM taskqueue_worker
@@ -97,6 +101,14 @@ class Holder:
     is_stale: bool
 
 
+class Asked(NamedTuple):
+    """What somebody asks of a worker; no `request` where nobody asks anything."""
+
+    request: str
+    by: str
+    reason: str
+
+
 def register(
     registration: Registration, *, replacing: datetime | None = None
 ) -> Registered | Holder:
@@ -125,6 +137,11 @@ def register(
             "running_leases": 0,
             "is_idle": False,
             "trouble": "",
+            "request": "",
+            "requested_at": None,
+            "requested_by": "",
+            "request_reason": "",
+            "request_seen_at": None,
         }
         holder = workers.select_for_update().filter(name=registration.name).first()
         if holder is None:
@@ -148,19 +165,21 @@ def touch(
     *,
     worker_id: int,
     incarnation: UUID,
-    stopping: bool,
+    status: WorkerStatus,
     running_leases: int,
     trouble: str,
-) -> bool:
-    """Give a sign of life; False if the name now belongs to another incarnation."""
-    status = WorkerStatus.STOPPING if stopping else WorkerStatus.RUNNING
+) -> Asked | None:
+    """Give a sign of life, and acknowledge what is asked of the worker.
+
+    None if the name now belongs to another incarnation.
+    """
     stored_incarnation = incarnation if connection.vendor == "postgresql" else incarnation.hex
-    with connection.cursor() as cursor:
-        cursor.execute(
-            TOUCH[connection.vendor],
-            (status.value, running_leases, trouble, worker_id, stored_incarnation),
-        )
-        return bool(cursor.rowcount)
+    rows = fetch(
+        connection,
+        TOUCH[connection.vendor],
+        (status.value, running_leases, trouble, worker_id, stored_incarnation),
+    )
+    return Asked._make(rows[0]) if rows else None
 
 
 def set_idle(connection: BaseDatabaseWrapper, *, worker_id: int, is_idle: bool) -> None:

@@ -16,6 +16,8 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.wording import wording_for
+from taskqueue.engine.workers import Asked
+from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Job
 
@@ -37,14 +39,17 @@ class Beating(Protocol):
     def children(self) -> list[ChildProcess]:
         """The children that live."""
 
-    def is_stopping(self) -> bool:
-        """Whether the worker ends."""
+    def status(self) -> WorkerStatus:
+        """What the worker says of itself."""
 
     def trouble(self) -> str:
         """What keeps it from working."""
 
     def on_renewal(self, renewal: Renewal) -> None:
         """Take in what a ping found."""
+
+    def on_asked(self, asked: Asked) -> None:
+        """Take in what somebody asks of the worker."""
 
     def on_replaced(self) -> None:
         """Another worker has this one's name."""
@@ -137,17 +142,18 @@ class Heartbeat:
                 if renewal.stops:
                     ids = [stop.lease_id for stop in renewal.stops]
                     wording_for(connection).see_stops(connection, ids)
-        is_ours = workers.touch(
+        asked = workers.touch(
             connection,
             worker_id=self._worker_id,
             incarnation=self._incarnation,
-            stopping=self._worker.is_stopping(),
+            status=self._worker.status(),
             running_leases=len(held),
             trouble=self._worker.trouble(),
         )
-        if not is_ours:
+        if asked is None:
             self._worker.on_replaced()
             return
+        self._worker.on_asked(asked)
         self._pulse(began)
         self._worker.on_renewal(renewal)
 

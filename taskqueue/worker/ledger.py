@@ -167,8 +167,8 @@ class Ledger:
                 unknown=findings.unknown_names(now, limit=self._unknown_limit),
                 unsure=list(findings.unsure),
                 held=list(self.held) if self._is_to_reconcile else None,
-                is_busy=self._full_claims >= BUSY_CLAIMS,
-                may_sleep=not pool.is_closing,
+                is_busy=self._full_claims >= BUSY_CLAIMS or pool.is_quiet,
+                may_sleep=pool.takes_more,
                 with_duties=now >= self._duties.next_at and not pool.is_closing,
             )
         )

@@ -48,6 +48,8 @@ class Pool:
         self._failed_starts = 0
         self._respawn_at = 0.0
         self.is_closing = False
+        self.is_quiet = False
+        """Whether it finishes what runs, and stays."""
 
     # Children
 
@@ -118,11 +120,16 @@ class Pool:
         """Whether a body could start at once."""
         return any(child.takes_orders and child.free_slots for child in self.children)
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether anything may be claimed, or started."""
+        return not (self.is_closing or self.is_quiet)
+
     def wanted(self, now: float) -> int:
         """How many more tasks to claim."""
         ready = [child for child in self.children if child.takes_orders]
         slots = sum(child.slots - len(child.stuck) for child in ready)
-        if not slots or self.is_closing:
+        if not slots or not self.takes_more:
             return 0
         if any(job.needs_own_child for job in self.backlog):
             return 0
@@ -288,7 +295,7 @@ class Pool:
         """Jobs came back from a child without having started."""
         going_on = []
         for job in jobs:
-            if self.is_closing or job.stop_reason is not None:
+            if not self.takes_more or job.stop_reason is not None:
                 self.hand_back(job)
             elif not job.is_over:
                 going_on.append(job)

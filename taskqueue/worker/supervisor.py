@@ -15,7 +15,8 @@ from taskqueue.conf import Settings
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.rows import Renewal
-from taskqueue.engine.workers import Registered, Registration
+from taskqueue.engine.workers import Asked, Registered, Registration
+from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.enrolment import enrol, registration_of
@@ -28,6 +29,7 @@ from taskqueue.worker.ledger import LONGEST_SLEEP, Ledger
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.reload import Reloader
+from taskqueue.worker.requests import Requests
 from taskqueue.worker.stopping import Stopping
 from taskqueue.worker.wakeup import Alarm, Signals, Watch
 from taskqueue.worker.watchdog import Watchdog
@@ -57,6 +59,7 @@ class Supervisor:
         self._pool = Pool(options, settings, self._watchdog)
         self._stopping = Stopping(self._pool, settings)
         self._alarm = Alarm()
+        self._requests = Requests(self._alarm.ring)
         self._watch = Watch()
         self._lanes = Lanes(options.queues)
         self._renewals: list[Renewal] = []
@@ -76,9 +79,11 @@ class Supervisor:
         """The children that live."""
         return list(self._pool.children)
 
-    def is_stopping(self) -> bool:
-        """Whether the worker ends."""
-        return self._pool.is_closing
+    def status(self) -> WorkerStatus:
+        """What the worker says of itself."""
+        if self._pool.is_closing:
+            return WorkerStatus.STOPPING
+        return WorkerStatus.QUIET if self._pool.is_quiet else WorkerStatus.RUNNING
 
     def trouble(self) -> str:
         """What keeps the worker from working."""
@@ -89,6 +94,10 @@ class Supervisor:
         if renewal.ended or renewal.stops:
             self._renewals.append(renewal)
             self._alarm.ring()
+
+    def on_asked(self, asked: Asked) -> None:
+        """Keep what somebody asks of the worker for the main thread."""
+        self._requests.take(asked)
 
     def on_replaced(self) -> None:
         """Another worker has this one's name: this one ends, and writes nothing more."""
@@ -175,7 +184,7 @@ class Supervisor:
     def _loop(self) -> None:
         while not self._is_replaced:
             now = time.monotonic()
-            self._heed_signals(now)
+            self._heed_requests(now)
             self._heed_report(now)
             self._ledger.enter_recorded()
             self._heed_renewals(now)
@@ -192,14 +201,19 @@ class Supervisor:
                 on_ready()
             self._watch_outgoing()
 
-    def _heed_signals(self, now: float) -> None:
-        if self._signals.count and not self._pool.is_closing:
+    def _heed_requests(self, now: float) -> None:
+        stops = self._signals.count + self._requests.stops
+        if self._requests.is_quiet and not self._pool.is_quiet:
+            self._pool.is_quiet = True
+            self._pool.hand_back_waiting()
+            self._heartbeat.hurry()
+        if stops and not self._pool.is_closing:
             logger.info("Stopping, a second signal returns what runs held=%s", len(self.held))
             self._pool.is_closing = True
             self._stop_at = now + self._options.shutdown_timeout
             self._pool.hand_back_waiting()
             self._heartbeat.hurry()
-        if self._stop_at is not None and (self._signals.count > 1 or now >= self._stop_at):
+        if self._stop_at is not None and (stops > 1 or now >= self._stop_at):
             self._stop_at = None
             self._stopping.interrupt_all(now)
 
@@ -208,7 +222,7 @@ class Supervisor:
         if jobs is None:
             return
         self._pool.add(jobs)
-        if self._pool.is_closing:
+        if not self._pool.takes_more:
             self._pool.hand_back_backlog()
         if any(job.ping_seconds is not None or job.lease_seconds is not None for job in jobs):
             self._heartbeat.hurry()

@@ -10,8 +10,9 @@ from django.db import connection
 
 from taskqueue.engine import workers
 from taskqueue.engine.wording import wording_for
-from taskqueue.engine.workers import Holder, Registered, Registration, register
+from taskqueue.engine.workers import Asked, Holder, Registered, Registration, register
 from taskqueue.models import Queue, Worker
+from taskqueue.models.worker import WorkerStatus
 from tests.engine.steps import claim_one, past, run_at_once
 from tests.sample.tasks import noop
 
@@ -39,8 +40,8 @@ def registered(name: str = "w1", **changes: Any) -> tuple[Registration, Register
     return own, answer
 
 
-def touch(own: Registration, answer: Registered, **changes: Any) -> bool:
-    values = {"stopping": False, "running_leases": 0, "trouble": "", **changes}
+def touch(own: Registration, answer: Registered, **changes: Any) -> Asked | None:
+    values = {"status": WorkerStatus.RUNNING, "running_leases": 0, "trouble": "", **changes}
     return workers.touch(connection, worker_id=answer.id, incarnation=own.incarnation, **values)
 
 
@@ -115,7 +116,7 @@ def test_a_sign_of_life_moves_the_row() -> None:
     worker = row()
     assert worker.seen_at > past(timedelta(minutes=1))
     assert (worker.running_leases, worker.trouble) == (3, "no child starts")
-    assert touch(own, answer, stopping=True)
+    assert touch(own, answer, status=WorkerStatus.STOPPING)
     assert (row().status, row().trouble) == ("stopping", "")
 
 
