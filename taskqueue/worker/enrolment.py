@@ -9,8 +9,10 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 import django
+from django.db import DatabaseError, InterfaceError
 
 import taskqueue
 from taskqueue.conf import Settings
@@ -18,6 +20,7 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.workers import Holder, Registered, Registration
 from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.patience import until_reached
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -55,8 +58,11 @@ def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Reg
     """
     replacing: datetime | None = None
     seen_at: datetime | None = None
-    while not is_stopping():
-        answer = workers.register(registration, replacing=replacing)
+    while True:
+        take_name = partial(_take_name, registration, replacing)
+        answer = until_reached(take_name, is_stopping=is_stopping)
+        if answer is None:
+            return None
         if isinstance(answer, Registered):
             project_connection().close()
             return answer
@@ -75,7 +81,14 @@ def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Reg
             replacing = seen_at
         else:
             time.sleep(LOOK_AGAIN)
-    return None
+
+
+def _take_name(registration: Registration, replacing: datetime | None) -> Registered | Holder:
+    try:
+        return workers.register(registration, replacing=replacing)
+    except (DatabaseError, InterfaceError):
+        project_connection().close()
+        raise
 
 
 def _is_dead(holder: Holder) -> bool:

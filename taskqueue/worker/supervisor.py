@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -27,6 +26,7 @@ from taskqueue.worker.jobs import Job
 from taskqueue.worker.lanes import Lanes
 from taskqueue.worker.ledger import LONGEST_SLEEP, Ledger
 from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.patience import STOPPING_SIGNALS
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.reload import Reloader
 from taskqueue.worker.requests import Requests
@@ -36,7 +36,6 @@ from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
 
-STOPPING_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 REBALANCE_INTERVAL = 0.02
 """Seconds between two looks at orders that wait behind a body."""
 

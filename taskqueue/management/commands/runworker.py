@@ -11,12 +11,18 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
-from taskqueue.conf import get_settings
+from taskqueue.conf import Settings, get_settings
+from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
 from taskqueue.worker.enrolment import NameTaken
 from taskqueue.worker.lanes import QueueChoice
+from taskqueue.worker.logs import show_logs
 from taskqueue.worker.options import WorkerOptions, default_name
+from taskqueue.worker.patience import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
+
+LEVELS = {0: logging.WARNING, 1: logging.INFO}
+"""What is logged, by Django's `--verbosity`."""
 
 
 class Command(BaseCommand):
@@ -55,7 +61,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **flags: Any) -> None:
         settings = get_settings()
-        self._refuse_unapplied_migrations(settings.DATABASE)
+        options = self._options(settings, flags)
+        show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
+        with ending_at_once():
+            until_reached(
+                lambda: self._refuse_unapplied_migrations(settings), is_stopping=lambda: False
+            )
+            try:
+                Supervisor(options, settings).run()
+            except (NameTaken, WorkerFailed) as error:
+                raise CommandError(str(error)) from None
+
+    def _options(self, settings: Settings, flags: dict[str, Any]) -> WorkerOptions:
         try:
             queues = QueueChoice.parse(flags["queues"], is_strict=flags["strict"])
         except InvalidTask as error:
@@ -66,7 +83,7 @@ class Command(BaseCommand):
         timeout, poll = flags["shutdown_timeout"], flags["poll_interval"]
         if poll is None and settings.POLL_INTERVAL is not None:
             poll = settings.POLL_INTERVAL.total_seconds()
-        options = WorkerOptions(
+        return WorkerOptions(
             queues=queues,
             concurrency=flags["concurrency"] or settings.CONCURRENCY,
             pool=flags["pool"] or settings.POOL,
@@ -81,33 +98,22 @@ class Command(BaseCommand):
             reload=django_settings.DEBUG if flags["reload"] is None else flags["reload"],
             show_progress=flags["drain"],
         )
-        show_logs(flags["verbosity"])
-        try:
-            Supervisor(options, settings).run()
-        except (NameTaken, WorkerFailed) as error:
-            raise CommandError(str(error)) from None
 
-    def _refuse_unapplied_migrations(self, alias: str) -> None:
-        executor = MigrationExecutor(connections[alias])
-        targets = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "taskqueue"]
-        missing = executor.migration_plan(targets)
-        connections[alias].close()
+    def _refuse_unapplied_migrations(self, settings: Settings) -> None:
+        alias = settings.DATABASE
+        # The project's own connection may wait without a limit for a host that does not answer.
+        open_worker_connection(silence=settings.LEASE_DURATION.total_seconds() / 3).close()
+        try:
+            executor = MigrationExecutor(connections[alias])
+            leaves = executor.loader.graph.leaf_nodes()
+            missing = executor.migration_plan([node for node in leaves if node[0] == "taskqueue"])
+        finally:
+            connections[alias].close()
         if missing:
             names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in missing)
             raise CommandError(
                 f"Migrations are not applied: {names}. Run manage.py migrate --database {alias}."
             )
-
-
-def show_logs(verbosity: int) -> None:
-    """Show the worker's log where the project's LOGGING says nothing about it."""
-    logger = logging.getLogger("taskqueue")
-    if logger.hasHandlers():
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel({0: logging.WARNING, 1: logging.INFO}.get(verbosity, logging.DEBUG))
 
 
 def _count(text: str) -> int:
