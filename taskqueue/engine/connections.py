@@ -83,6 +83,21 @@ def owns_session(connection: BaseDatabaseWrapper) -> bool:
 
 
 @contextmanager
+def installed(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Let the ORM use this connection in place of the thread's own."""
+    alias = database_alias()
+    before = connections[alias]
+    if connection == before:  # Also Django's proxy for it.
+        yield
+        return
+    connections[alias] = connection
+    try:
+        yield
+    finally:
+        connections[alias] = before
+
+
+@contextmanager
 def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """One transaction on a worker's own connection; within a caller's `atomic`, that one.
 

@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
+from taskqueue.engine.shared import record_shared
 from taskqueue.engine.wording import wording_for
 from taskqueue.outcomes import Kind, Outcome
 
@@ -41,6 +42,9 @@ def record(
         ]
     if endings:
         recorded.update(wording.record_endings(connection, endings, limits))
+    missed = [outcome for outcome in outcomes if outcome.lease_id not in recorded]
+    if missed:
+        recorded.update(record_shared(connection, missed, limits=limits))
     return recorded
 
 

@@ -126,6 +126,31 @@ class Claimed(NamedTuple):
     """Whether it was claimed for its workers' sake, and takes a free slot of its own."""
 
 
+class Candidate(NamedTuple):
+    """A task that a worker may take, among those that not every worker may."""
+
+    task_id: str
+    name: str
+    attempt: int
+    args: str
+    kwargs: str
+    options: str
+    metadata: str
+    failures: int
+    crashes: int
+    lease_seconds: float | None
+    deadline_in: float | None
+    queue_name: str
+    ping_seconds: float | None
+    priority: int
+    run_after: float
+    """To be compared with those of the same database."""
+    is_named: bool
+    """Whether it names its workers."""
+    is_shared: bool
+    """Whether several workers are to run it."""
+
+
 class Held(NamedTuple):
     """A lease that a worker believes it holds, for how long a ping extends it."""
 

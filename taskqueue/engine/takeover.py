@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.record import record
 from taskqueue.engine.wording import wording_for
 from taskqueue.outcomes import Kind, Outcome
 
@@ -41,7 +42,7 @@ def take_over(
             Outcome(lease_id, Kind.LOST, error_class=LOST, error_message=MESSAGE)
             for lease_id in expired
         ]
-        return wording.record_endings(connection, outcomes, limits)
+        return record(connection, outcomes, limits=limits)
 
 
 def expired(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import (
+    Candidate,
     Claimed,
     Enqueued,
     Held,
@@ -51,6 +52,46 @@ class Wording(Protocol):
 
     def ready_queues(self, connection: BaseDatabaseWrapper) -> list[str]:
         """The queues that have a ready task."""
+
+    def candidates(
+        self,
+        connection: BaseDatabaseWrapper,
+        *,
+        worker: str,
+        queue_names: Sequence[str],
+        unknown: Sequence[str],
+        limit: int,
+    ) -> list[Candidate]:
+        """Lock tasks that not every worker may take, but this one may; up to `limit` a queue."""
+
+    def apart_queues(self, connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
+        """The queues where such a task waits."""
+
+    def best_ordinary(
+        self, connection: BaseDatabaseWrapper, *, queue_name: str, unknown: Sequence[str]
+    ) -> tuple[int, float] | None:
+        """Priority and time of the ordinary task that is next in a queue."""
+
+    def unseated(
+        self, connection: BaseDatabaseWrapper, *, queue_names: Sequence[str]
+    ) -> list[tuple[str, str]]:
+        """Lock broadcasts that have no workers yet: their ids and queues."""
+
+    def lock_shared(
+        self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
+    ) -> dict[int, str]:
+        """Lock those of the leases that run for a task of several workers, then their tasks.
+
+        The ids of the tasks, by lease.
+        """
+
+    def lock_tasks(self, connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
+        """Lock tasks, by id."""
+
+    def live_terms(
+        self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
+    ) -> list[tuple[int, str | None, float | None]]:
+        """What may have changed under a running lease: the workers' names as JSON, the ping."""
 
     def record_successes(
         self,

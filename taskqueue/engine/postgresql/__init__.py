@@ -1,7 +1,7 @@
 """PostgreSQL's wording of the engine's statements: single statements, row locks, `NOTIFY`."""
 
+from taskqueue.engine.postgresql import apart, duties, enqueue, lease, record
 from taskqueue.engine.postgresql import claim as claiming
-from taskqueue.engine.postgresql import duties, enqueue, lease, record
 
 
 class PostgreSQL:
@@ -12,6 +12,13 @@ class PostgreSQL:
     insert_many = staticmethod(enqueue.insert_many)
     claim = staticmethod(claiming.claim)
     ready_queues = staticmethod(claiming.ready_queues)
+    candidates = staticmethod(apart.candidates)
+    apart_queues = staticmethod(apart.queues)
+    best_ordinary = staticmethod(apart.best)
+    unseated = staticmethod(apart.unseated)
+    lock_shared = staticmethod(apart.lock_shared)
+    lock_tasks = staticmethod(apart.lock_tasks)
+    live_terms = staticmethod(apart.live_terms)
     record_successes = staticmethod(record.record_successes)
     record_endings = staticmethod(record.record_endings)
     insert_logs = staticmethod(record.insert_logs)

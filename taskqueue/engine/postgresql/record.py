@@ -30,7 +30,7 @@ WITH held AS MATERIALIZED (
         AS outcome (lease_id, return_value, started, ended)
     JOIN taskqueue_lease AS lease ON lease.id = outcome.lease_id
     CROSS JOIN (SELECT clock_timestamp() AS now) AS clock
-    WHERE lease.finished_at IS NULL AND lease.stop_seen_at IS NULL
+    WHERE lease.finished_at IS NULL AND lease.stop_seen_at IS NULL AND NOT lease.is_shared
     ORDER BY lease.id
     FOR UPDATE OF lease
 ), ended AS (
@@ -77,7 +77,7 @@ WITH held AS MATERIALIZED (
     )
     JOIN taskqueue_lease AS lease ON lease.id = outcome.lease_id
     CROSS JOIN (SELECT clock_timestamp() AS now) AS clock
-    WHERE lease.finished_at IS NULL
+    WHERE lease.finished_at IS NULL AND NOT lease.is_shared
     ORDER BY lease.id
     FOR UPDATE OF lease
 ), locked AS MATERIALIZED (

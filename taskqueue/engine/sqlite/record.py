@@ -17,7 +17,7 @@ from taskqueue.outcomes import Kind, Outcome
 END_SUCCEEDED = """
 UPDATE taskqueue_lease
 SET status = 'succeeded', started_at = COALESCE(started_at, %s), finished_at = %s
-WHERE id = %s AND status = 'running' AND stop_seen_at IS NULL
+WHERE id = %s AND status = 'running' AND stop_seen_at IS NULL AND NOT is_shared
 RETURNING task_id
 """
 
@@ -44,7 +44,7 @@ SELECT
     task.crash_delay, task.retention, task.unique_until, task.holds_unique_key, task.unique_for
 FROM taskqueue_lease AS lease
 JOIN taskqueue_task AS task ON task.id = lease.task_id
-WHERE lease.id = %s AND lease.status = 'running'
+WHERE lease.id = %s AND lease.status = 'running' AND NOT lease.is_shared
 """
 
 END = """

@@ -1,0 +1,104 @@
+"""Tasks that not every worker may take: those for several workers, for named ones, for all.
+
+They have an index and a claim of their own, so that 50,000 of them which wait for an absent worker
+cost the others nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Case, F, Q, Value, When
+
+from taskqueue.engine.broadcast import seat_broadcasts
+from taskqueue.engine.connections import installed
+from taskqueue.engine.rows import Candidate, Claimed
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Lease, Task
+from taskqueue.states import TaskStatus
+
+
+def queues_apart(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
+    """The queues where a task waits that this worker might take."""
+    return wording_for(connection).apart_queues(connection, worker=worker)
+
+
+def claim_apart(
+    connection: BaseDatabaseWrapper,
+    *,
+    worker: str,
+    queue_names: Sequence[str],
+    unknown: Sequence[str],
+    limit: int,
+    lease_duration: timedelta,
+) -> list[Claimed]:
+    """Lease tasks that this worker may take, but none before a better ordinary one of its queue.
+
+    Of equal priority, one that names this worker goes first; any other goes by its time. The
+    caller's transaction holds the locks.
+    """
+    wording = wording_for(connection)
+    with installed(connection):
+        seat_broadcasts(connection, queue_names, worker=worker)
+        found = wording.candidates(
+            connection, worker=worker, queue_names=queue_names, unknown=unknown, limit=limit
+        )
+        best = {
+            name: wording.best_ordinary(connection, queue_name=name, unknown=unknown)
+            for name in {candidate.queue_name for candidate in found}
+        }
+        chosen = [each for each in found if _goes_first(each, best[each.queue_name])][:limit]
+        return [_lease(connection, each, worker, lease_duration) for each in chosen]
+
+
+def _goes_first(candidate: Candidate, best: tuple[int, float] | None) -> bool:
+    if best is None or candidate.priority != best[0]:
+        return best is None or candidate.priority > best[0]
+    return candidate.is_named or candidate.run_after <= best[1]
+
+
+def _lease(
+    connection: BaseDatabaseWrapper, candidate: Candidate, worker: str, lease_duration: timedelta
+) -> Claimed:
+    """Take one place of a task that is locked."""
+    attempt = candidate.attempt + 1
+    slots = {"open_slots": F("open_slots") - 1, "running_leases": F("running_leases") + 1}
+    Task.objects.using(connection.alias).filter(id=candidate.task_id).update(
+        status=TaskStatus.RUNNING,
+        attempt=attempt,
+        holds_unique_key=Case(
+            When(Q(unique_for="started"), then=Value(False)), default=F("holds_unique_key")
+        ),
+        **(slots if candidate.is_shared else {}),
+    )
+    if candidate.lease_seconds is not None:
+        lease_duration = timedelta(seconds=candidate.lease_seconds)
+    now = wording_for(connection).now(connection)
+    lease = Lease(
+        task_id=candidate.task_id,
+        worker_id=worker,
+        attempt=attempt,
+        is_shared=candidate.is_shared,
+        claimed_at=now,
+        expires_at=now + lease_duration,
+    )
+    lease.save(using=connection.alias, force_insert=True)
+    return Claimed(
+        lease_id=lease.id,
+        task_id=candidate.task_id,
+        name=candidate.name,
+        attempt=attempt,
+        args=candidate.args,
+        kwargs=candidate.kwargs,
+        options=candidate.options,
+        metadata=candidate.metadata,
+        failures=candidate.failures,
+        crashes=candidate.crashes,
+        lease_seconds=candidate.lease_seconds,
+        deadline_in=candidate.deadline_in,
+        queue_name=candidate.queue_name,
+        ping_seconds=candidate.ping_seconds,
+        is_apart=True,
+    )

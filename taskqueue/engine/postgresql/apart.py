@@ -1,0 +1,173 @@
+"""Finding and locking tasks that only some workers may take, on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import starmap
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import Candidate
+from taskqueue.engine.statement import fetch
+
+# Locks: tasks in the order of the queue, skipping locked ones. Two probes of the index a queue:
+# one for what is pinned to this worker, one for what is pinned to none.
+CANDIDATES = """
+SELECT
+    task.id::text, task.name, task.attempt, task.args::text, task.kwargs::text,
+    CASE WHEN task.options = '{}' THEN '' ELSE task.options::text END,
+    CASE WHEN task.metadata = '{}' THEN '' ELSE task.metadata::text END,
+    task.failures, task.crashes,
+    EXTRACT(epoch FROM task.lease_duration)::float8,
+    EXTRACT(epoch FROM task.deadline_at - clock_timestamp())::float8,
+    task.queue_name,
+    EXTRACT(epoch FROM task.ping_interval)::float8,
+    task.priority, EXTRACT(epoch FROM task.run_after)::float8,
+    task.worker_names IS NOT NULL,
+    task.workers > 1 OR task.broadcast
+FROM unnest(%s::text[]) WITH ORDINALITY AS queue (name, place)
+CROSS JOIN unnest(ARRAY['', %s::text]) AS pin (name)
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM taskqueue_task AS open
+    WHERE open.claimed_apart
+        AND open.status IN ('ready', 'running')
+        AND open.pinned_to = pin.name
+        AND open.queue_name = queue.name
+        AND open.open_slots > 0
+        AND (open.status = 'ready' OR open.workers > 1 OR open.broadcast)
+        AND open.name <> ALL (%s::text[])
+        AND (open.worker_names IS NULL OR open.worker_names @> to_jsonb(%s::text))
+        AND (
+            open.expires_at IS NULL
+            OR open.started_at IS NOT NULL
+            OR open.expires_at > clock_timestamp()
+        )
+        AND (open.deadline_at IS NULL OR open.deadline_at > clock_timestamp())
+        AND NOT EXISTS (
+            SELECT
+            FROM taskqueue_lease AS own
+            WHERE own.task_id = open.id
+                AND own.worker_id = %s
+                AND (
+                    (own.is_shared AND own.status IN ('running', 'succeeded'))
+                    OR own.retry_at > clock_timestamp()
+                )
+        )
+    ORDER BY open.priority DESC, open.run_after, open.id
+    LIMIT %s
+    FOR UPDATE OF open SKIP LOCKED
+) AS task
+WHERE queue.name <> ALL (ARRAY(
+    SELECT name
+    FROM taskqueue_queue
+    WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > clock_timestamp())
+))
+ORDER BY queue.place, task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
+"""
+
+QUEUES = """
+SELECT DISTINCT queue_name
+FROM taskqueue_task
+WHERE claimed_apart
+    AND status IN ('ready', 'running')
+    AND pinned_to IN ('', %s)
+    AND (open_slots > 0 OR (broadcast AND workers = 0))
+    AND (status = 'ready' OR workers > 1 OR broadcast)
+"""
+
+# The best that any worker of the queue may take.
+BEST = """
+SELECT priority, EXTRACT(epoch FROM run_after)::float8
+FROM taskqueue_task
+WHERE status = 'ready' AND NOT claimed_apart AND queue_name = %s AND name <> ALL (%s::text[])
+ORDER BY priority DESC, run_after, id
+LIMIT 1
+"""
+
+# Locks: broadcasts by id, skipping those that another worker is seating.
+UNSEATED = """
+SELECT id::text, queue_name
+FROM taskqueue_task
+WHERE claimed_apart
+    AND status IN ('ready', 'running')
+    AND pinned_to = ''
+    AND status = 'ready'
+    AND broadcast
+    AND workers = 0
+    AND queue_name = ANY (%s::text[])
+ORDER BY id
+FOR UPDATE SKIP LOCKED
+"""
+
+# Locks: leases by id, then their tasks by id.
+LOCK_LEASES = """
+SELECT id, task_id::text
+FROM taskqueue_lease
+WHERE id = ANY (%s::bigint[]) AND finished_at IS NULL AND is_shared
+ORDER BY id
+FOR UPDATE
+"""
+
+LOCK_TASKS = """
+SELECT id FROM taskqueue_task WHERE id = ANY (%s::uuid[]) ORDER BY id FOR UPDATE
+"""
+
+LIVE_TERMS = """
+SELECT lease.id, task.worker_names::text, EXTRACT(epoch FROM task.ping_interval)::float8
+FROM taskqueue_lease AS lease
+JOIN taskqueue_task AS task ON task.id = lease.task_id
+WHERE lease.id = ANY (%s::bigint[])
+    AND lease.finished_at IS NULL
+    AND (task.claimed_apart OR task.ping_interval IS NOT NULL)
+"""
+
+
+def candidates(
+    connection: BaseDatabaseWrapper,
+    *,
+    worker: str,
+    queue_names: Sequence[str],
+    unknown: Sequence[str],
+    limit: int,
+) -> list[Candidate]:
+    rows = fetch(
+        connection,
+        CANDIDATES,
+        (list(queue_names), worker, list(unknown), worker, worker, limit),
+    )
+    return list(starmap(Candidate, rows))
+
+
+def queues(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
+    return [row[0] for row in fetch(connection, QUEUES, (worker,))]
+
+
+def best(
+    connection: BaseDatabaseWrapper, *, queue_name: str, unknown: Sequence[str]
+) -> tuple[int, float] | None:
+    rows = fetch(connection, BEST, (queue_name, list(unknown)))
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def unseated(
+    connection: BaseDatabaseWrapper, *, queue_names: Sequence[str]
+) -> list[tuple[str, str]]:
+    return [(row[0], row[1]) for row in fetch(connection, UNSEATED, (list(queue_names),))]
+
+
+def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:
+    held = {row[0]: row[1] for row in fetch(connection, LOCK_LEASES, (list(lease_ids),))}
+    if held:
+        lock_tasks(connection, sorted(set(held.values())))
+    return held
+
+
+def lock_tasks(connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
+    fetch(connection, LOCK_TASKS, (list(task_ids),))
+
+
+def live_terms(
+    connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
+) -> list[tuple[int, str | None, float | None]]:
+    return [(row[0], row[1], row[2]) for row in fetch(connection, LIVE_TERMS, (list(lease_ids),))]

@@ -1,0 +1,231 @@
+"""Tasks of several workers: what the end of one worker's attempt makes of the whole.
+
+Each of `workers` distinct workers must succeed. `open_slots`, `running_leases` and `successes` are
+changed arithmetically under the task's lock, never counted from the leases. A delay after an
+attempt holds for the worker whose attempt it was; its place is open to others at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
+
+from taskqueue.engine.connections import installed
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Lease, Task
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.states import LeaseStatus, TaskStatus
+
+OTHERS_FIRST = timedelta(seconds=3)
+"""How long a worker whose attempt did not succeed lets others take its place."""
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+_LEASE_STATUS = {
+    Kind.SUCCEEDED: LeaseStatus.SUCCEEDED,
+    Kind.FAILED: LeaseStatus.FAILED,
+    Kind.RETRY_LATER: LeaseStatus.FAILED,
+    Kind.SNOOZED: LeaseStatus.RETURNED,
+    Kind.CANCELLED: LeaseStatus.STOPPED,
+    Kind.STOPPED: LeaseStatus.STOPPED,
+    Kind.LOST: LeaseStatus.LOST,
+    Kind.FENCED: LeaseStatus.LOST,
+    Kind.RETURNED: LeaseStatus.RETURNED,
+    Kind.UNSTARTED: LeaseStatus.RETURNED,
+    Kind.PARKED: LeaseStatus.RETURNED,
+}
+_COUNTERS = ("attempt", "failures", "crashes", "workers", "open_slots", "running_leases")
+_WRITTEN = (
+    *_COUNTERS, "successes", "status", "started_at", "finished_at", "prune_after", "error_class",
+    "error_message", "return_value", "holds_unique_key",
+)  # fmt: skip
+
+
+def leases_of(connection: BaseDatabaseWrapper, task: Task) -> QuerySet[Lease]:
+    """All attempts of a task."""
+    return Lease.objects.using(connection.alias).filter(task_id=task.id)
+
+
+def record_shared(
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
+) -> dict[int, str]:
+    """Record outcomes whose lease still runs for a task of several workers.
+
+    The tasks' statuses then, by lease. Locks the leases by id, then their tasks by id.
+    """
+    with installed(connection):
+        wording = wording_for(connection)
+        held = wording.lock_shared(connection, [outcome.lease_id for outcome in outcomes])
+        if not held:
+            return {}
+        now = wording.now(connection)
+        recorded = {}
+        for outcome in sorted(outcomes, key=lambda outcome: outcome.lease_id):
+            if outcome.lease_id in held:
+                recorded[outcome.lease_id] = _record(connection, outcome, now, limits)
+        return recorded
+
+
+def _record(
+    connection: BaseDatabaseWrapper, outcome: Outcome, now: datetime, limits: Limits
+) -> str:
+    lease = Lease.objects.using(connection.alias).get(id=outcome.lease_id)
+    task = Task.objects.using(connection.alias).get(id=lease.task_id)
+    kind = _kind_of(outcome, lease)
+    task.running_leases -= 1
+    if outcome.started is not None:
+        lease.started_at = lease.started_at or now - timedelta(seconds=outcome.started)
+    task.started_at = task.started_at or lease.started_at
+    lease.status = _LEASE_STATUS[kind]
+    lease.finished_at = now - timedelta(seconds=outcome.ended)
+    lease.error_class, lease.traceback = outcome.error_class, outcome.traceback
+    lease.error_message = outcome.error_message or lease.stop_reason
+    if kind is Kind.SUCCEEDED:
+        task.successes += 1
+        text = outcome.return_value
+        lease.return_value = None if text is None else json.loads(text)
+    elif kind in (Kind.CANCELLED, Kind.STOPPED) or lease.stop_requested_at is not None:
+        _close(connection, task, now, asked_by=lease)
+    else:
+        _reopen_or_exhaust(connection, task, lease, outcome, now, limits)
+    if kind is Kind.UNSTARTED and task.attempt == lease.attempt and not lease.stop_requested_at:
+        task.attempt -= 1  # It leaves no trace.
+        lease.delete(using=connection.alias)
+    else:
+        lease.save(using=connection.alias)
+    settle(connection, task, now=now, limits=limits)
+    return str(task.status)
+
+
+def _kind_of(outcome: Outcome, lease: Lease) -> Kind:
+    kind = Kind(outcome.kind)
+    if kind is Kind.SUCCEEDED:
+        return Kind.STOPPED if lease.stop_seen_at is not None else kind
+    if lease.stop_requested_at is not None and kind not in (Kind.LOST, Kind.FENCED):
+        return Kind.STOPPED
+    return kind
+
+
+def _close(connection: BaseDatabaseWrapper, task: Task, now: datetime, *, asked_by: Lease) -> None:
+    """No worker takes it any more, and those that run it are asked to stop."""
+    task.open_slots = 0
+    others = leases_of(connection, task).filter(status=LeaseStatus.RUNNING, stop_requested_at=None)
+    others.exclude(id=asked_by.id).update(
+        stop_requested_at=now,
+        stop_requested_by=asked_by.stop_requested_by,
+        stop_reason=asked_by.stop_reason or f"The task was cancelled on {asked_by.worker_id}.",
+    )
+
+
+def _reopen_or_exhaust(
+    connection: BaseDatabaseWrapper,
+    task: Task,
+    lease: Lease,
+    outcome: Outcome,
+    now: datetime,
+    limits: Limits,
+) -> None:
+    kind = Kind(outcome.kind)
+    was_closed = not task.broadcast and _missing(task) > task.open_slots + 1
+    delay = timedelta(seconds=outcome.delay)
+    if kind in (Kind.FAILED, Kind.RETRY_LATER):
+        task.failures += 1
+    if kind is Kind.LOST:
+        task.crashes += 1
+        delay = task.crash_delay
+    if _is_exhausted(connection, task, lease, outcome, now, limits):
+        lease.retry_at = NEVER
+        if not task.error_class:
+            task.error_class, task.error_message = lease.error_class, lease.error_message
+        if not task.broadcast:
+            task.open_slots = 0
+        return
+    if kind not in (Kind.FENCED, Kind.RETURNED, Kind.UNSTARTED):
+        lease.retry_at = now + max(delay, OTHERS_FIRST)
+    if not was_closed:
+        task.open_slots += 1
+
+
+def _missing(task: Task) -> int:
+    """How many workers have neither succeeded nor run it now."""
+    return task.workers - task.successes - task.running_leases
+
+
+def _is_exhausted(
+    connection: BaseDatabaseWrapper,
+    task: Task,
+    lease: Lease,
+    outcome: Outcome,
+    now: datetime,
+    limits: Limits,
+) -> bool:
+    """Whether this end leaves nothing to try: for the task, or for this worker's part of it."""
+    kind = Kind(outcome.kind)
+    if kind is Kind.PARKED:
+        return task.enqueued_at < now - limits.park_limit
+    if kind is Kind.FAILED and not outcome.retryable:
+        return True
+    if kind not in (Kind.FAILED, Kind.LOST):
+        return False
+    ended = lease.status
+    most = task.max_attempts if kind is Kind.FAILED else task.max_crashes
+    if not task.broadcast:
+        return (task.failures if kind is Kind.FAILED else task.crashes) >= most
+    earlier = leases_of(connection, task).filter(
+        worker_id=lease.worker_id,
+        status=ended,
+        attempt__gt=task.attempts_before_retry,
+        retry_at__isnull=False,
+    )
+    return earlier.count() + 1 >= most
+
+
+def settle(connection: BaseDatabaseWrapper, task: Task, *, now: datetime, limits: Limits) -> None:
+    """Write the task, and end it if nobody runs it and nobody may take it."""
+    if task.running_leases == 0 and task.open_slots == 0:
+        _finish(connection, task, now, limits)
+    elif task.attempt == 0 and task.status == TaskStatus.RUNNING:
+        task.status = TaskStatus.READY  # Nobody has started it after all.
+    values: dict[str, Any] = {name: getattr(task, name) for name in _WRITTEN}
+    Task.objects.using(connection.alias).filter(id=task.id).update(**values)
+
+
+def _finish(connection: BaseDatabaseWrapper, task: Task, now: datetime, limits: Limits) -> None:
+    leases = leases_of(connection, task)
+    this_time = leases.filter(attempt__gt=task.attempts_before_retry)
+    keep = limits.keep_failed
+    if 0 < task.workers <= task.successes:
+        task.status = TaskStatus.SUCCEEDED
+        task.error_class = task.error_message = ""
+        done = leases.filter(status=LeaseStatus.SUCCEEDED).order_by("finished_at", "attempt")
+        task.return_value = list(done.values_list("return_value", flat=True))
+        keep = limits.keep_succeeded
+    elif stopped := this_time.filter(stop_requested_at__isnull=False).first() or (
+        this_time.filter(status=LeaseStatus.STOPPED).first()
+    ):
+        task.status = TaskStatus.CANCELLED
+        task.error_class, task.error_message = "", stopped.stop_reason or stopped.error_message
+        keep = limits.keep_cancelled
+    else:
+        task.status = TaskStatus.FAILED
+        if not task.error_class and (last := this_time.exclude(error_class="").last()):
+            task.error_class, task.error_message = last.error_class, last.error_message
+    task.finished_at = now
+    task.prune_after = _kept_until(task, now, keep)
+    task.holds_unique_key = task.holds_unique_key and task.unique_for in ("kept", "duration")
+
+
+def _kept_until(task: Task, now: datetime, keep: timedelta | None) -> datetime | None:
+    """When a task that finishes now may be pruned; None: never before its key is free."""
+    kept_for = keep if task.retention is None else task.retention
+    if kept_for is None or (task.holds_unique_key and task.unique_for == "kept"):
+        return None
+    ends = [now + kept_for]
+    if task.holds_unique_key and task.unique_until is not None:
+        ends.append(task.unique_until)
+    return max(ends)

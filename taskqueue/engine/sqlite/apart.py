@@ -1,0 +1,165 @@
+"""Finding tasks that only some workers may take, on SQLite. The caller holds the write lock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import starmap
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import Candidate
+from taskqueue.engine.sqlite.values import clock, dashed, stored
+from taskqueue.engine.statement import fetch
+
+CANDIDATES = """
+SELECT
+    task.id, task.name, task.attempt, task.args, task.kwargs,
+    CASE WHEN task.options = '{}' THEN '' ELSE task.options END,
+    CASE WHEN task.metadata = '{}' THEN '' ELSE task.metadata END,
+    task.failures, task.crashes,
+    task.lease_duration / 1000000.0,
+    (julianday(task.deadline_at) - julianday(%s)) * 86400.0,
+    task.queue_name,
+    task.ping_interval / 1000000.0,
+    task.priority, julianday(task.run_after) * 86400.0,
+    task.worker_names IS NOT NULL,
+    task.workers > 1 OR task.broadcast
+FROM taskqueue_task AS task
+WHERE task.claimed_apart
+    AND task.status IN ('ready', 'running')
+    AND task.pinned_to IN ('', %s)
+    AND task.queue_name = %s
+    AND task.open_slots > 0
+    AND (task.status = 'ready' OR task.workers > 1 OR task.broadcast)
+    AND task.name NOT IN (SELECT value FROM json_each(%s))
+    AND (
+        task.worker_names IS NULL
+        OR EXISTS (SELECT 1 FROM json_each(task.worker_names) WHERE value = %s)
+    )
+    AND (task.expires_at IS NULL OR task.started_at IS NOT NULL OR task.expires_at > %s)
+    AND (task.deadline_at IS NULL OR task.deadline_at > %s)
+    AND NOT EXISTS (
+        SELECT 1
+        FROM taskqueue_lease AS own
+        WHERE own.task_id = task.id
+            AND own.worker_id = %s
+            AND (
+                (own.is_shared AND own.status IN ('running', 'succeeded'))
+                OR own.retry_at > %s
+            )
+    )
+    AND NOT EXISTS (
+        SELECT 1
+        FROM taskqueue_queue AS queue
+        WHERE queue.name = task.queue_name
+            AND queue.paused_at IS NOT NULL
+            AND (queue.paused_until IS NULL OR queue.paused_until > %s)
+    )
+ORDER BY task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
+LIMIT %s
+"""
+
+QUEUES = """
+SELECT DISTINCT queue_name
+FROM taskqueue_task
+WHERE claimed_apart
+    AND status IN ('ready', 'running')
+    AND pinned_to IN ('', %s)
+    AND (open_slots > 0 OR (broadcast AND workers = 0))
+    AND (status = 'ready' OR workers > 1 OR broadcast)
+"""
+
+BEST = """
+SELECT priority, julianday(run_after) * 86400.0
+FROM taskqueue_task
+WHERE status = 'ready'
+    AND NOT claimed_apart
+    AND queue_name = %s
+    AND name NOT IN (SELECT value FROM json_each(%s))
+ORDER BY priority DESC, run_after, id
+LIMIT 1
+"""
+
+UNSEATED = """
+SELECT id, queue_name
+FROM taskqueue_task
+WHERE claimed_apart
+    AND status IN ('ready', 'running')
+    AND pinned_to = ''
+    AND status = 'ready'
+    AND broadcast
+    AND workers = 0
+    AND queue_name IN (SELECT value FROM json_each(%s))
+ORDER BY id
+"""
+
+HELD = """
+SELECT id, task_id
+FROM taskqueue_lease
+WHERE id IN (SELECT value FROM json_each(%s)) AND status = 'running' AND is_shared
+"""
+
+LIVE_TERMS = """
+SELECT lease.id, task.worker_names, task.ping_interval / 1000000.0
+FROM taskqueue_lease AS lease
+JOIN taskqueue_task AS task ON task.id = lease.task_id
+WHERE lease.id IN (SELECT value FROM json_each(%s))
+    AND lease.status = 'running'
+    AND (task.claimed_apart OR task.ping_interval IS NOT NULL)
+"""
+
+
+def candidates(
+    connection: BaseDatabaseWrapper,
+    *,
+    worker: str,
+    queue_names: Sequence[str],
+    unknown: Sequence[str],
+    limit: int,
+) -> list[Candidate]:
+    now = stored(clock())
+    names = json.dumps(list(unknown))
+    found: list[Candidate] = []
+    for queue_name in queue_names:
+        rows = fetch(
+            connection,
+            CANDIDATES,
+            (now, worker, queue_name, names, worker, now, now, worker, now, now, limit),
+        )
+        found += starmap(Candidate, ((dashed(row[0]), *row[1:]) for row in rows))
+    return found
+
+
+def queues(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
+    return [row[0] for row in fetch(connection, QUEUES, (worker,))]
+
+
+def best(
+    connection: BaseDatabaseWrapper, *, queue_name: str, unknown: Sequence[str]
+) -> tuple[int, float] | None:
+    rows = fetch(connection, BEST, (queue_name, json.dumps(list(unknown))))
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def unseated(
+    connection: BaseDatabaseWrapper, *, queue_names: Sequence[str]
+) -> list[tuple[str, str]]:
+    rows = fetch(connection, UNSEATED, (json.dumps(list(queue_names)),))
+    return [(dashed(row[0]), row[1]) for row in rows]
+
+
+def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:
+    rows = fetch(connection, HELD, (json.dumps(list(lease_ids)),))
+    return {row[0]: dashed(row[1]) for row in rows}
+
+
+def lock_tasks(connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
+    """Nothing: the write lock is the lock."""
+
+
+def live_terms(
+    connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
+) -> list[tuple[int, str | None, float | None]]:
+    rows = fetch(connection, LIVE_TERMS, (json.dumps(list(lease_ids)),))
+    return [(row[0], row[1], row[2]) for row in rows]
