@@ -93,8 +93,8 @@ _POSTGRESQL_FUNCTIONS = (
                 EXTRACT(epoch FROM OLD.run_after));
         ELSE
             INSERT INTO chaos_change ({COLUMNS}) VALUES (
-                'task', NEW.id, NEW.attempt, OLD.status, NEW.status, '', NEW.holds_unique_key,
-                NULL, EXTRACT(epoch FROM OLD.run_after));
+                'task', NEW.id, GREATEST(OLD.attempt, NEW.attempt), OLD.status, NEW.status, '',
+                NEW.holds_unique_key, NULL, EXTRACT(epoch FROM OLD.run_after));
         END IF;
         RETURN NULL;
     END $$
@@ -189,8 +189,8 @@ TRIGGERS = {
         CREATE TRIGGER chaos_task_update AFTER UPDATE ON taskqueue_task
         WHEN OLD.status <> NEW.status OR OLD.holds_unique_key <> NEW.holds_unique_key BEGIN
             INSERT INTO chaos_change ({COLUMNS}) VALUES (
-                'task', NEW.id, NEW.attempt, OLD.status, NEW.status, '', NEW.holds_unique_key,
-                NULL, OLD.run_after);
+                'task', NEW.id, max(OLD.attempt, NEW.attempt), OLD.status, NEW.status, '',
+                NEW.holds_unique_key, NULL, OLD.run_after);
         END
         """,
         f"""

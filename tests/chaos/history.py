@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,6 +140,7 @@ class Change(NamedTuple):
     """task, lease or log."""
     task_id: str
     attempt: int
+    """That of the task before or after the change, whichever is higher: one is taken back."""
     before: str
     after: str
     worker_name: str = ""
@@ -159,7 +160,7 @@ class Term(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What was done to the system, and until when; `workers` are the names of those it hit."""
+    """What was done, and until when, to some workers or, where none is named, to the database."""
 
     name: str
     began_at: float
@@ -245,11 +246,8 @@ def _made(name: str, value: Any) -> Any:
     if name in _ROWS:
         return tuple(_ROWS[name](*row) for row in value)
     if name == "faults":
-        return tuple(Fault(*row[:3], tuple(row[3])) for row in value)
+        faults = (Fault._make(row) for row in value)
+        return tuple(fault._replace(workers=tuple(fault.workers)) for fault in faults)
     if name == "enqueues":
-        known = {field.name for field in fields(Enqueue)}
-        return tuple(
-            Enqueue(**{k: tuple(v) if k == "task_ids" else v for k, v in row.items() if k in known})
-            for row in value
-        )
+        return tuple(Enqueue(**{**row, "task_ids": tuple(row["task_ids"])}) for row in value)
     return Bounds(**value) if name == "bounds" else value

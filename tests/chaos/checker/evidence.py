@@ -1,0 +1,149 @@
+"""A history, sorted by task: what the invariants look at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from taskqueue.states import FINISHED
+from tests.chaos.history import (
+    NO_ANSWER,
+    Change,
+    EffectRow,
+    Enqueue,
+    History,
+    LeaseRow,
+    Line,
+    TaskRow,
+)
+
+EXPIRED = "The lease ran out"
+"""How the message of a lease begins that was taken over."""
+FENCED = "The worker lost the database"
+"""And that of one whose worker ended its body itself: no crash."""
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Violation(NamedTuple):
+    """Something that must never be."""
+
+    invariant: int
+    sentence: str
+    task_id: str = ""
+    details: str = ""
+
+    def __str__(self) -> str:
+        about = f" (task {self.task_id})" if self.task_id else ""
+        return f"{self.invariant}: {self.sentence}{about} {self.details}".rstrip()
+
+
+class Evidence:
+    """The rows of a history by what they are about; each list in the order in which it happened."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.bounds = history.bounds
+
+    @cached_property
+    def tasks(self) -> dict[str, TaskRow]:
+        """The tasks that are there, by id."""
+        return {task.id: task for task in self.history.tasks}
+
+    @cached_property
+    def leases(self) -> dict[str, list[LeaseRow]]:
+        """The attempts of each task, by their number."""
+        return _by((row.task_id, row) for row in _by_attempt(self.history.leases))
+
+    @cached_property
+    def effects(self) -> dict[str, list[EffectRow]]:
+        """What bodies wrote to the database."""
+        return _by((row.task_id, row) for row in self.history.effects)
+
+    @cached_property
+    def lines(self) -> dict[str, list[Line]]:
+        """What bodies appended, by the host's clock."""
+        lines = sorted(self.history.lines, key=lambda line: line.at)
+        return _by((line.task_id, line) for line in lines)
+
+    @cached_property
+    def task_changes(self) -> dict[str, list[Change]]:
+        """What became of each task's row."""
+        return self._changes("task")
+
+    @cached_property
+    def lease_changes(self) -> dict[str, list[Change]]:
+        """What became of the rows of each task's leases."""
+        return self._changes("lease")
+
+    @cached_property
+    def log_changes(self) -> dict[str, list[Change]]:
+        """Lines that were written of attempts that had ended."""
+        return self._changes("log")
+
+    def _changes(self, noun: str) -> dict[str, list[Change]]:
+        changes = sorted(self.history.changes)
+        return _by((change.task_id, change) for change in changes if change.noun == noun)
+
+    @cached_property
+    def pruned(self) -> dict[str, str]:
+        """The tasks that were deleted, with the status that they had then."""
+        return {
+            task_id: changes[-1].before
+            for task_id, changes in self.task_changes.items()
+            if not changes[-1].after and task_id not in self.tasks
+        }
+
+    @cached_property
+    def enqueue_of(self) -> dict[str, Enqueue]:
+        """What the client knows of each task: by its id, or by its sequence for want of one."""
+        by_sequence = {enqueue.sequence: enqueue for enqueue in self.history.enqueues}
+        found = {
+            task_id: enqueue
+            for enqueue in self.history.enqueues
+            if enqueue.state == "ok" and enqueue.created
+            for task_id in enqueue.task_ids
+        }
+        for task in self.tasks.values():
+            if task.id not in found and task.sequence in by_sequence:
+                found[task.id] = by_sequence[task.sequence]
+        return found
+
+    @cached_property
+    def unanswered(self) -> list[Enqueue]:
+        """Enqueues of which only the database can tell what became of them."""
+        return [enqueue for enqueue in self.history.enqueues if enqueue.state in NO_ANSWER]
+
+    @cached_property
+    def retried(self) -> dict[str, int]:
+        """How often each task was retried by hand."""
+        audits = [row for row in self.history.audits if row.verb.startswith(("retry", "restart"))]
+        return {id: len(rows) for id, rows in _by((row.subject, row) for row in audits).items()}
+
+    def database_back(self, at: float) -> float:
+        """From when on the leases that ran out at that moment may be taken over.
+
+        Not before one lease after an outage that had begun by then: nobody could renew.
+        """
+        outages = [fault for fault in self.history.faults if not fault.workers]
+        ends = [fault.healed_at + self.bounds.lease for fault in outages if fault.began_at <= at]
+        return max([at, *ends])
+
+
+def is_finished(status: str) -> bool:
+    """Whether a task of that status has ended."""
+    return status in FINISHED
+
+
+def _by_attempt(leases: Iterable[LeaseRow]) -> list[LeaseRow]:
+    return sorted(leases, key=lambda lease: (lease.attempt, lease.id))
+
+
+def _by(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    found: dict[K, list[V]] = defaultdict(list)
+    for key, value in pairs:
+        found[key].append(value)
+    return dict(found)

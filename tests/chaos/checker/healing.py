@@ -1,0 +1,69 @@
+"""Invariants 8 and 15: what becomes of work when workers or the database come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.chaos.checker.evidence import Evidence, Violation
+from tests.chaos.checker.ownership import taken_over
+from tests.chaos.history import Term
+
+
+def faults_heal(evidence: Evidence) -> Iterator[Violation]:
+    """8: after a fault, every due task ends within lease, scan, backoff and its own work."""
+    bounds = evidence.bounds
+    allowed = bounds.takeover_interval + bounds.slack
+    for lease in taken_over(evidence):
+        since = evidence.database_back(lease.expires_at)
+        if lease.finished_at is not None and lease.finished_at > since + allowed:
+            late = f"{lease.finished_at - since:.3f} s after it could have been"
+            yield Violation(8, "A lease was taken over late.", lease.task_id, f"{late}: {lease}")
+    now = evidence.history.gathered_at
+    for leases in evidence.leases.values():
+        for lease in leases:
+            due = evidence.database_back(lease.expires_at) + allowed
+            if lease.status == "running" and evidence.history.is_over and now > due:
+                details = f"{now - lease.expires_at:.3f} s ago: {lease}"
+                yield Violation(8, "A lease ran out and nobody cares.", lease.task_id, details)
+    if bounds.healing is not None and evidence.history.faults:
+        yield from _unhealed(evidence, bounds.healing)
+
+
+def _unhealed(evidence: Evidence, healing: float) -> Iterator[Violation]:
+    healed_at = max(fault.healed_at for fault in evidence.history.faults)
+    for task in evidence.tasks.values():
+        ended = task.finished_at or evidence.history.gathered_at
+        limit = max(healed_at, task.run_after, task.enqueued_at) + healing
+        if ended > limit:
+            details = f"{task.status} {ended - limit + healing:.1f} s after the last fault"
+            yield Violation(8, "A task took too long to heal.", task.id, details)
+
+
+def told_workers_claim_nothing(evidence: Evidence) -> Iterator[Violation]:
+    """15: after SIGTERM a worker claims nothing, and exits within its grace."""
+    bounds = evidence.bounds
+    for term in evidence.history.terms:
+        ended = term.exited_at or evidence.history.gathered_at
+        if ended > term.at + bounds.shutdown_timeout + bounds.slack:
+            details = f"{ended - term.at:.1f} s of {bounds.shutdown_timeout:g}"
+            yield Violation(15, "A worker took too long to end.", "", f"{term}: {details}")
+        for task_id, at in _claims_after(evidence, term, ended):
+            details = f"{at - term.at:.3f} s after it was told to end: {term}"
+            yield Violation(15, "A worker claimed after it was told to end.", task_id, details)
+
+
+def _claims_after(evidence: Evidence, term: Term, ended: float) -> Iterator[tuple[str, float]]:
+    """Also of those that it handed back without a trace: the triggers know."""
+    claims = {
+        (lease.task_id, lease.attempt): lease.claimed_at
+        for lease in evidence.history.leases
+        if lease.worker_name == term.worker_name
+    }
+    for change in evidence.history.changes:
+        is_claim = change.noun == "lease" and not change.before
+        if is_claim and change.worker_name == term.worker_name:
+            claims.setdefault((change.task_id, change.attempt), change.at)
+    for (task_id, _), at in claims.items():
+        # A later worker may have the same name.
+        if term.at + evidence.bounds.term_slack < at <= ended:
+            yield task_id, at
