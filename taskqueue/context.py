@@ -60,9 +60,12 @@ class Context:
         percent = min(100.0, max(0.0, 100.0 * done / total))
         self._report_progress(self._lease_id, percent, str(message))
 
-    def log(self, message: object, level: int = logging.INFO) -> None:
-        """Keep a line with this attempt. Never blocks."""
-        self._report_line(self._lease_id, int(level), "", str(message))
+    def log(self, message: object, level: int | str = logging.INFO) -> None:
+        """Keep a line with this attempt. Never blocks.
+
+        `level` is one of `logging`, as a number or by its name. Raises ValueError for another.
+        """
+        self._report_line(self._lease_id, _level_number(level), "", str(message))
 
     @property
     def stop_requested(self) -> bool:
@@ -76,6 +79,15 @@ class Context:
 
     def _request_stop(self, reason: str) -> None:
         self._stop_reason = reason
+
+
+def _level_number(level: int | str) -> int:
+    if not isinstance(level, str):
+        return int(level)
+    levels = logging.getLevelNamesMapping()
+    if level.upper() not in levels:
+        raise ValueError(f"No level is named {level!r}. Choose one of {', '.join(levels)}.")
+    return levels[level.upper()]
 
 
 def current() -> Context:

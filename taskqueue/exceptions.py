@@ -6,6 +6,8 @@ from datetime import timedelta
 
 Duration = int | float | timedelta
 """Seconds, or a timedelta."""
+LONGEST_DURATION = 100 * 366 * 24 * 3600
+"""Seconds; no option and no delay may be longer."""
 
 
 class TaskQueueError(Exception):
@@ -44,6 +46,10 @@ class TaskDoesNotExist(TaskQueueError, LookupError):
     """No such task: never enqueued, rolled back, or pruned after its retention."""
 
 
+class WorkerDoesNotExist(TaskQueueError, LookupError):
+    """No such worker: its name is unknown, or it has ended."""
+
+
 class TransitionRefused(TaskQueueError):
     """The task is not in a status from which this may happen."""
 
@@ -77,9 +83,15 @@ class Directive(Exception):
 
 class _Delayed(Directive):
     def __init__(self, delay: Duration, message: str = "") -> None:
-        seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
-        if not 0 <= seconds < 10**10:
-            raise ValueError(f"The delay must be 0 or more seconds, not {delay!r}.")
+        try:
+            seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
+        except (TypeError, ValueError, OverflowError):
+            seconds = -1.0
+        if not 0 <= seconds <= LONGEST_DURATION:
+            raise ValueError(
+                f"{type(self).__name__}: the delay must be 0 or more seconds, or a timedelta, "
+                f"and at most 100 years ({LONGEST_DURATION:,} seconds), not {delay!r}."
+            )
         super().__init__(message or f"again in {seconds:g} s")
         self.delay = timedelta(seconds=seconds)
 

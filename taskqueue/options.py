@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -10,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, cast
 
-from taskqueue.exceptions import Duration, InvalidTask
+from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask
 from taskqueue.payload import encode
 from taskqueue.retries import Backoff, seconds_of
 
@@ -19,7 +20,6 @@ LONGEST_UNIQUE_KEY = 255
 LARGEST_METADATA = 16 * 1024
 LONGEST_WORKER_NAME = 150
 MOST_WORKERS = 1000
-LONGEST_DURATION = 100 * 366 * 24 * 3600
 QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 Moment = datetime | Duration
 """A point in time, or the time from now until it."""
@@ -166,6 +166,14 @@ def _check_moment(name: str, value: Any) -> Moment | None:
         return value.astimezone(UTC)
     except OverflowError:
         raise InvalidTask(f"{name} must lie in the years 1 to 9999, not {value!r}.") from None
+
+
+def _check_run_after(name: str, value: Any) -> Moment | None:
+    """A duration that is over, however it is written, means now."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and -math.inf < seconds_of(value) < 0:
+        return timedelta(0)
+    return _check_moment(name, value)
 
 
 def _check_queue_name(name: str, value: Any) -> str:
@@ -320,7 +328,7 @@ def _check_sensitive(name: str, value: Any) -> frozenset[str]:
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "queue_name": _check_queue_name,
     "priority": _check_priority,
-    "run_after": _check_moment,
+    "run_after": _check_run_after,
     "max_attempts": _check_count,
     "backoff": _check_backoff,
     "retry_for": _check_retry_for,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import UserString
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -105,6 +106,11 @@ class _Normaliser:
                 return self._text(value.decode())
             except UnicodeDecodeError:
                 raise self._refused("bytes that are not UTF-8 text") from None
+        if isinstance(value, UserString):
+            # A sequence whose items are of its own kind: it would nest without end.
+            raise UnsupportedType(
+                f"Unsupported type: {type(value)} at {self._place()}. Pass it as text: str(value)."
+            )
         if depth >= DEEPEST and isinstance(value, Mapping | Sequence):
             raise self._refused(f"nested deeper than {DEEPEST} levels")
         if isinstance(value, Mapping):

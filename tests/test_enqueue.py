@@ -108,6 +108,15 @@ def test_many_may_be_none() -> None:
     assert echo.enqueue_many([]) == []
 
 
+@pytest.mark.parametrize(
+    "call", [1, "ab", (1,), ((1,), {}, 3), ((1,), [2]), ("a", {}), ({}, {}), ((), None), {}]
+)
+def test_a_call_of_many_that_is_no_pair_of_arguments_is_refused(call: Any) -> None:
+    with pytest.raises(InvalidArguments, match="pair of positional and keyword arguments"):
+        echo.enqueue_many([((1,), {}), call])
+    assert not Task.objects.exists()
+
+
 def test_ten_thousand_tasks_are_written_at_once() -> None:
     results = echo.enqueue_many([((number,), {}) for number in range(10_000)])
     assert len({result.id for result in results}) == Task.objects.count() == 10_000

@@ -34,7 +34,7 @@ def test_run_after_may_be_a_moment_of_any_time_zone() -> None:
         assert task_of(result).run_after == moment
 
 
-@pytest.mark.parametrize("moment", [past(), 0, timedelta(0), timedelta(-1)])
+@pytest.mark.parametrize("moment", [past(), 0, -5, -0.5, timedelta(0), timedelta(-1)])
 def test_a_time_that_has_come_makes_a_ready_task(moment: Any) -> None:
     definition = noop.using(run_after=moment)
     for result in (definition.enqueue(), *definition.enqueue_many([((), {})])):

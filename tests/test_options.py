@@ -133,7 +133,7 @@ def test_workers_that_cannot_be_found_are_refused(
         write(**options)
 
 
-@pytest.mark.parametrize("value", [-1, math.nan, HUGE, "x", datetime(2030, 1, 1), True])
+@pytest.mark.parametrize("value", [-math.inf, math.nan, HUGE, "x", datetime(2030, 1, 1), True])
 def test_run_after_is_an_aware_datetime_or_a_duration(value: Any) -> None:
     with pytest.raises(InvalidTask, match="run_after"):
         add.using(run_after=value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import OrderedDict, UserList
+from collections import OrderedDict, UserList, UserString
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -146,6 +146,11 @@ def test_the_error_names_the_place_of_what_is_wrong() -> None:
 def test_an_unsupported_type_is_a_type_error_as_django_raises() -> None:
     with pytest.raises(TypeError, match="Unsupported type"):
         echo.enqueue({1, 2})
+
+
+def test_text_of_another_class_is_refused_with_the_remedy() -> None:
+    with pytest.raises(UnsupportedType, match=r"UserString.* at args\[0\].*: str\(value\)"):
+        echo.enqueue(UserString("text"))
 
 
 @pytest.mark.parametrize(("value", "normal"), NORMALISED.values(), ids=NORMALISED)

@@ -61,6 +61,6 @@ class QueueContext(AnyContext):
         """Say that `done` of `total` is done. See `taskqueue.Context.progress`."""
         self._context.progress(done, total, message)
 
-    def log(self, message: object, level: int = logging.INFO) -> None:
+    def log(self, message: object, level: int | str = logging.INFO) -> None:
         """Keep a line with this attempt. See `taskqueue.Context.log`."""
         self._context.log(message, level)

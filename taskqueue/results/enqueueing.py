@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -13,7 +13,7 @@ from taskqueue.conf import Settings, get_settings
 from taskqueue.definitions import Call, Definition, registry
 from taskqueue.engine import enqueue as engine
 from taskqueue.engine.rows import Enqueued, Payload, Request
-from taskqueue.exceptions import DuplicateTask
+from taskqueue.exceptions import DuplicateTask, InvalidArguments
 from taskqueue.options import LARGEST_METADATA
 from taskqueue.payload import encode
 from taskqueue.results.handle import TaskResult, get_result
@@ -73,9 +73,23 @@ def _tell_enqueued(definition: Definition[Any, Any], results: Sequence[TaskResul
 
 def _payloads(definition: Definition[Any, Any], calls: Iterable[Call]) -> Sequence[Payload]:
     encode: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
-    encoded = [encode(tuple(args), kwargs) for args, kwargs in calls]
+    encoded = [encode(tuple(args), kwargs) for args, kwargs in map(_checked, calls)]
     ids = uuid7_hexes(len(encoded))
     return [Payload(id, *each) for id, each in zip(ids, encoded, strict=True)]
+
+
+def _checked(call: Call) -> Call:
+    """The call, if it is a pair of arguments. Raises `InvalidArguments`."""
+    if isinstance(call, tuple | Sequence) and len(call) == 2:
+        args, kwargs = call
+        if isinstance(kwargs, dict | Mapping) and not isinstance(args, str | bytes | dict):
+            return call
+    # Not its text: arguments may be secret.
+    size = f" of {len(call)}" if isinstance(call, Sized) else ""
+    raise InvalidArguments(
+        "Each call of enqueue_many is a pair of positional and keyword arguments, such as "
+        f"((42,), {{}}); this one is of type {type(call).__name__}{size}."
+    )
 
 
 def _handle(definition: Definition[Any, R], enqueued: Enqueued, payload: Payload) -> TaskResult[R]:

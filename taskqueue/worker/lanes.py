@@ -34,6 +34,8 @@ class QueueChoice:
                     f"not {weight!r}."
                 )
             weights[name] = int(weight or 1)
+        if text and not weights:
+            raise InvalidTask(f"--queues {text!r} names no queue; leave it out to serve all.")
         if is_strict and not weights:
             raise InvalidTask("--strict needs --queues: it drains them in the order given.")
         return cls(weights, is_strict)

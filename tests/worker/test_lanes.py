@@ -128,6 +128,13 @@ def test_a_choice_that_cannot_be_read_says_why(text: str, reason: str) -> None:
         QueueChoice.parse(text)
 
 
+@pytest.mark.parametrize("text", [",", " ", ", ,"])
+def test_a_list_that_names_no_queue_is_refused(text: str) -> None:
+    """It would serve all of them, which is the opposite of what a list is for."""
+    with pytest.raises(InvalidTask, match="names no queue; leave it out to serve all"):
+        QueueChoice.parse(text)
+
+
 def test_strict_without_names_is_refused() -> None:
     with pytest.raises(InvalidTask, match="--strict needs --queues"):
         QueueChoice.parse("", is_strict=True)
