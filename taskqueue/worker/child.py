@@ -21,6 +21,7 @@ from typing import Any
 
 from taskqueue.worker import frames
 from taskqueue.worker.frames import Unpacker, pack
+from taskqueue.worker.logs import show_logs
 
 PARENT_DIED = 1  # PR_SET_PDEATHSIG
 
@@ -259,6 +260,8 @@ def main() -> None:
         import django
 
         django.setup()
+        # Before the handler that captures what bodies log: it stands for a LOGGING of the project.
+        show_logs(logging.WARNING)
         from taskqueue.definitions import registry
 
         registry.autodiscover()

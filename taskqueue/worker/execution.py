@@ -148,6 +148,7 @@ class Attempt:
             snapshot=self.snapshot,
             failures=self.order.failures,
             result=lambda: self.context.task_result,
+            task_id=self.order.task_id,
         )._replace(started=self.started_at, ended=time.monotonic())
         self._tell_finished(outcome, error)
         return self._frame(outcome)

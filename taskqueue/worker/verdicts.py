@@ -23,7 +23,7 @@ from taskqueue.exceptions import (
 )
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.payload import storable
-from taskqueue.retries import LONGEST, seconds_of
+from taskqueue.retries import LONGEST, Backoff, seconds_of
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -39,6 +39,7 @@ def verdict_on(
     snapshot: dict[str, Any],
     failures: int,
     result: Callable[[], Any],
+    task_id: str,
 ) -> Outcome:
     """The outcome of an attempt that raised `error`, after that many earlier failures."""
     outcome = Outcome(lease_id, Kind.FAILED, error_message=_message(error))
@@ -58,26 +59,39 @@ def verdict_on(
         return outcome._replace(kind=Kind.RETRY_LATER, delay=error.delay.total_seconds())
     if isinstance(error, NEVER_RETRIED) or not snapshots.retries(snapshot, type(error)):
         return outcome._replace(retryable=False)
-    return outcome._replace(delay=_delay(error, definition, snapshot, failures + 1, result))
+    delay = None
+    if definition is not None and "backoff" not in snapshot:
+        delay = _delay_by_callable(error, definition, result, task_id)
+    if delay is None:
+        delay = snapshots.delay(snapshot, failures + 1)
+    return outcome._replace(delay=delay)
 
 
-def _delay(
+def _delay_by_callable(
     error: BaseException,
-    definition: Definition[Any, Any] | None,
-    snapshot: dict[str, Any],
-    failures: int,
+    definition: Definition[Any, Any],
     result: Callable[[], Any],
-) -> float:
-    backoff = definition.options.backoff if definition else None
-    if "backoff" not in snapshot and callable(backoff):
-        try:
-            delay = seconds_of(backoff(error, result()))
-            if 0 <= delay <= LONGEST:
-                return delay
-            logger.error("Backoff out of range task=%s delay=%s", definition, delay)
-        except Exception:
-            logger.exception("Backoff failed task=%s", definition)
-    return snapshots.delay(snapshot, failures)
+    task_id: str,
+) -> float | None:
+    """What the definition's callable says; None where it has none, or one that fails."""
+    backoff = definition.options.backoff
+    if isinstance(backoff, Backoff) or backoff is None:
+        return None
+    try:
+        delay = seconds_of(backoff(error, result()))
+    except BaseException:
+        # Also one that ends the program: it would take the attempt's outcome along.
+        logger.exception(
+            "Backoff failed, the default is used task=%s id=%s", definition.name, task_id
+        )
+        return None
+    if not 0 <= delay <= LONGEST:
+        logger.error(
+            "Backoff out of range, the default is used task=%s id=%s delay=%s",
+            definition.name, task_id, delay,
+        )  # fmt: skip
+        return None
+    return delay
 
 
 def _message(error: BaseException) -> str:

@@ -22,6 +22,8 @@ def _backoff(exception: BaseException, task_result: Any) -> Any:
     answer = exception.args[0]
     if answer == "raise":
         raise KeyError
+    if answer == "exit":
+        raise SystemExit
     return answer
 
 
@@ -38,6 +40,7 @@ def verdict(
         snapshot=snapshot,
         failures=failures,
         result=lambda: "the result",
+        task_id="the-id",
     )
 
 
@@ -46,14 +49,16 @@ def test_a_callable_decides_on_the_delay(answer: Any) -> None:
     assert verdict(ValueError(answer), asking).delay == seconds_of(answer)
 
 
-@pytest.mark.parametrize("answer", ["raise", -1, math.nan, math.inf, 10**400, "5", None])
+@pytest.mark.parametrize("answer", ["raise", "exit", -1, math.nan, math.inf, 10**400, "5", None])
 def test_a_callable_that_fails_leaves_the_default_policy(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     outcome = verdict(ValueError(answer), asking, failures=2)
     assert outcome.kind == Kind.FAILED
     assert 0 <= outcome.delay <= 8
-    assert "Backoff" in caplog.text
+    [said] = [record.getMessage() for record in caplog.records]
+    assert said.startswith("Backoff")
+    assert "the default is used task=tests.asking id=the-id" in said
 
 
 def test_a_stored_policy_goes_before_the_definitions_callable() -> None:
@@ -77,8 +82,13 @@ def test_a_body_may_name_its_own_delay(delay: Any) -> None:
     assert not verdict(GiveUp("no use"), max_attempts=9).retryable
 
 
-@pytest.mark.parametrize("delay", [-1, math.nan, math.inf, timedelta(-1)])
+IMPOSSIBLE = [-1, math.nan, math.inf, timedelta(-1), timedelta.max, 1e18, 10**400, "soon", None]
+
+
+@pytest.mark.parametrize("delay", IMPOSSIBLE, ids=lambda delay: str(delay)[:20])
 @pytest.mark.parametrize("directive", [RetryLater, Snooze])
 def test_an_impossible_delay_is_refused_in_the_body(directive: Any, delay: Any) -> None:
-    with pytest.raises(ValueError, match="must be 0 or more seconds"):
+    with pytest.raises(ValueError, match="must be 0 or more seconds") as refusal:
         directive(delay)
+    assert str(refusal.value).startswith(f"{directive.__name__}: the delay must be")
+    assert "at most 100 years" in str(refusal.value)
