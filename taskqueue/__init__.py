@@ -22,6 +22,7 @@ from taskqueue.exceptions import (
     TaskTimeout,
     TransitionRefused,
     UnknownTask,
+    WorkerDoesNotExist,
 )
 from taskqueue.retries import Exponential, Fibonacci, Fixed, Linear
 
@@ -50,6 +51,7 @@ __all__ = [
     "TaskTimeout",
     "TransitionRefused",
     "UnknownTask",
+    "WorkerDoesNotExist",
     "__version__",
     "current",
     "task",

@@ -6,25 +6,25 @@ import json
 import time
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
 from taskqueue.definitions import Definition, registry
-from taskqueue.engine import control
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.rows import Enqueued
 from taskqueue.exceptions import Duration
 from taskqueue.models import Lease, Task
 from taskqueue.results.reading import AttemptError, Progress, errors_of, identifier_of, row_of
+from taskqueue.results.verbs import TaskVerbs
 from taskqueue.results.waiting import Pauses
 from taskqueue.states import FINISHED, TaskStatus
 
 R = TypeVar("R")
 
 
-class TaskResult(Generic[R]):
+class TaskResult(TaskVerbs, Generic[R]):
     """A handle on one task. Its attributes are as last read: `refresh()` reads again."""
 
     def __init__(self, enqueued: Enqueued, definition: Definition[Any, R] | None) -> None:
@@ -45,7 +45,7 @@ class TaskResult(Generic[R]):
         self._attempts: list[Lease] | None = None
 
     @classmethod
-    def of(cls, task: Task, definition: Definition[Any, R] | None = None) -> TaskResult[R]:
+    def of(cls, task: Task, definition: Definition[Any, R] | None = None) -> Self:
         """The handle on a row."""
         result = cls(
             Enqueued(task.id.hex, task.status, task.enqueued_at, task.ready_at, created=False),
@@ -157,23 +157,9 @@ class TaskResult(Generic[R]):
                 return self
             await asyncio.sleep(pauses.next(f"Task {self.id} is {self.status}"))
 
-    def cancel(self, reason: str = "", *, by: str = "") -> None:
-        """Cancel it: what waits ends now, what runs is asked to stop.
-
-        Raises `TransitionRefused` if it has finished.
-        """
-        control.cancel(self.id, by=by, reason=reason)
-        self.refresh()
-
-    def request_stop(self, reason: str = "", *, by: str = "") -> None:
-        """Ask a running task to stop; after a grace it is interrupted, after another killed."""
-        control.request_stop(self.id, by=by, reason=reason)
-        self.refresh()
-
-    def retry(self, reason: str = "", *, by: str = "") -> None:
-        """Run a finished task again. Raises `TransitionRefused` if it has not finished."""
-        control.retry(self.id, by=by, reason=reason)
-        self.refresh()
+    def successor(self, task_id: UUID) -> Self:
+        """The handle on a task that this one gave rise to."""
+        return type(self).of(row_of(task_id), self.definition)
 
     @property
     def _loaded(self) -> Task:

@@ -47,11 +47,10 @@ def audited() -> list[tuple[str, str, str, str, str]]:
     )
 
 
-@pytest.mark.parametrize("verb", [cancel, request_stop])
 @pytest.mark.parametrize("status", sorted(PENDING))
-def test_what_waits_is_cancelled_at_once_and_audited(verb: Any, status: TaskStatus) -> None:
+def test_what_waits_is_cancelled_at_once_and_audited(status: TaskStatus) -> None:
     result = task_that_is(status)
-    assert verb(result.id, by="anna", reason="not needed") == "cancelled"
+    assert cancel(result.id, by="anna", reason="not needed") == "cancelled"
     task = task_of(result)
     assert (task.status, task.error_message, task.error_class) == ("cancelled", "not needed", "")
     assert task.finished_at is not None
@@ -85,13 +84,23 @@ def test_who_asked_first_is_remembered() -> None:
     assert len(audited()) == 1
 
 
-@pytest.mark.parametrize("verb", [cancel, request_stop])
+@pytest.mark.parametrize("status", sorted({*TaskStatus} - {TaskStatus.RUNNING}))
+def test_what_does_not_run_is_not_asked_to_stop(status: TaskStatus) -> None:
+    result = task_that_is(status)
+    before = Task.objects.values().get(id=result.id)
+    with pytest.raises(TransitionRefused, match=f"is {status}; only a running one") as refusal:
+        request_stop(result.id)
+    assert ("cancel() ends one that waits" in str(refusal.value)) == (status in PENDING)
+    assert Task.objects.values().get(id=result.id) == before
+    assert audited() == []
+
+
 @pytest.mark.parametrize("status", sorted(FINISHED))
-def test_what_has_finished_cannot_be_cancelled(verb: Any, status: TaskStatus) -> None:
+def test_what_has_finished_cannot_be_cancelled(status: TaskStatus) -> None:
     result = task_that_is(status)
     before = Task.objects.values().get(id=result.id)
     with pytest.raises(TransitionRefused, match=f"has {status} and cannot be cancelled"):
-        verb(result.id)
+        cancel(result.id)
     assert Task.objects.values().get(id=result.id) == before
     assert audited() == []
 

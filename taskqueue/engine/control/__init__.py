@@ -1,0 +1,50 @@
+"""What people do by hand to tasks, queues and workers: guarded, audited, loud when refused."""
+
+from taskqueue.engine.control.bulk import (
+    BulkOutcome,
+    cancel_many,
+    dry_run,
+    request_stop_many,
+    reschedule_many,
+    retry_many,
+    run_now_many,
+    update_many,
+)
+from taskqueue.engine.control.changes import reschedule, run_now, update
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.lineage import retry_with
+from taskqueue.engine.control.queues import pause, resume
+from taskqueue.engine.control.tasks import cancel, request_stop, retry
+from taskqueue.engine.control.workers import (
+    WorkerFilter,
+    kill_worker,
+    quiet_worker,
+    request_workers,
+    stop_worker,
+)
+
+__all__ = [
+    "BulkOutcome",
+    "TaskFilter",
+    "WorkerFilter",
+    "cancel",
+    "cancel_many",
+    "dry_run",
+    "kill_worker",
+    "pause",
+    "quiet_worker",
+    "request_stop",
+    "request_stop_many",
+    "request_workers",
+    "reschedule",
+    "reschedule_many",
+    "resume",
+    "retry",
+    "retry_many",
+    "retry_with",
+    "run_now",
+    "run_now_many",
+    "stop_worker",
+    "update",
+    "update_many",
+]

@@ -1,0 +1,111 @@
+"""The verbs on all tasks that fit a filter: in chunks, each a transaction of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import person
+from taskqueue.engine.control.changes import reschedule_each, run_now_each, update_each
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import ALLOWED
+from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry_each
+from taskqueue.engine.control.terms import check_terms
+from taskqueue.options import Moment
+
+CHUNK = 500
+"""Tasks a transaction."""
+
+Each = Callable[[BaseDatabaseWrapper, Sequence[UUID]], Collection[UUID]]
+"""Does something to those of the tasks that it may be done to, and gives these."""
+
+
+class BulkOutcome(NamedTuple):
+    """How many tasks fitted the filter, and to how many of them it was done."""
+
+    matched: int
+    done: int
+
+    @property
+    def refused(self) -> int:
+        """Those that were in no status for it, or ended meanwhile."""
+        return self.matched - self.done
+
+
+def dry_run(which: TaskFilter, verb: str) -> BulkOutcome:
+    """What the bulk verb would come to at this moment; writes nothing.
+
+    `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`.
+    """
+    tasks = which.tasks(project_connection())
+    return BulkOutcome(tasks.count(), tasks.filter(status__in=sorted(ALLOWED[verb])).count())
+
+
+def cancel_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
+    """Cancel all of them: what waits ends now, what runs is asked to stop."""
+    return _in_chunks(which, partial(cancel_each, person=person(by, reason)))
+
+
+def request_stop_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
+    """Ask those that run to stop."""
+    return _in_chunks(which, partial(request_stop_each, person=person(by, reason)))
+
+
+def retry_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
+    """Run those again that have finished."""
+    return _in_chunks(which, partial(retry_each, person=person(by, reason)))
+
+
+def run_now_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
+    """Make those ready that wait for their time."""
+    return _in_chunks(which, partial(run_now_each, person=person(by, reason)))
+
+
+def reschedule_many(
+    which: TaskFilter, run_after: Moment, *, by: str = "", reason: str = ""
+) -> BulkOutcome:
+    """Give those that wait another time. Raises `InvalidTask` before anything is changed."""
+    return _in_chunks(
+        which, partial(reschedule_each, run_after=run_after, person=person(by, reason))
+    )
+
+
+def update_many(
+    which: TaskFilter, changes: Mapping[str, Any], *, by: str = "", reason: str = ""
+) -> BulkOutcome:
+    """Change the terms of those that have not finished. Raises `InvalidTask` as `update` does.
+
+    One that a change does not fit counts as refused.
+    """
+    check_terms(changes)
+    return _in_chunks(which, partial(update_each, changes=changes, person=person(by, reason)))
+
+
+def _in_chunks(which: TaskFilter, each: Each) -> BulkOutcome:
+    """Each chunk commits with its audit lines, unless the caller holds a transaction."""
+    connection = project_connection()
+    matched = done = 0
+    for ids in _chunks(which, connection):
+        with atomic(using=connection.alias):
+            done += len(each(connection, ids))
+        matched += len(ids)
+    return BulkOutcome(matched, done)
+
+
+def _chunks(which: TaskFilter, connection: BaseDatabaseWrapper) -> Iterator[list[UUID]]:
+    """The ids, in order. What is enqueued from now on is left out, or it might never end."""
+    ids = which.tasks(connection).order_by("id").values_list("id", flat=True)
+    last = ids.last()
+    found: list[UUID] = []
+    while last is not None and (not found or found[-1] != last):
+        rest = ids.filter(id__gt=found[-1]) if found else ids
+        found = list(rest.filter(id__lte=last)[:CHUNK])
+        if not found:
+            return
+        yield found

@@ -1,0 +1,165 @@
+"""Changes to a task that has not finished: when it runs, and on what terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Case, Value, When
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, Person, audit, person
+from taskqueue.engine.control.locking import ALLOWED, locked, status_of
+from taskqueue.engine.control.terms import apply_terms, check_terms
+from taskqueue.engine.notify import wake
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import InvalidTask, TransitionRefused
+from taskqueue.models import Task
+from taskqueue.options import Moment, check_options
+from taskqueue.retries import seconds_of
+from taskqueue.states import TaskStatus
+
+
+def run_now(task_id: UUID, *, by: str = "", reason: str = "") -> None:
+    """Make a task ready that waits for its time.
+
+    Raises `TaskDoesNotExist`, and `TransitionRefused` for one that does not wait.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        if not run_now_each(connection, [task_id], person=person(by, reason)):
+            status = status_of(connection, task_id)
+            raise TransitionRefused(
+                f"Task {task_id} is {status}; only a scheduled or retrying one can be run now."
+            )
+
+
+def run_now_each(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
+) -> list[UUID]:
+    """Make those of the tasks ready that wait for their time."""
+    tasks = locked(connection, ids, ALLOWED["run_now"])
+    if not tasks:
+        return []
+    now = wording_for(connection).now(connection)
+    _rows(connection, tasks).update(status=TaskStatus.READY, run_after=now, ready_at=now)
+    audit(
+        connection,
+        "run_now",
+        [Act(str(t.id), t.status, f"was due at {t.run_after.isoformat()}") for t in tasks],
+        person=person,
+    )
+    wake(connection, "")
+    return [task.id for task in tasks]
+
+
+def reschedule(task_id: UUID, run_after: Moment, *, by: str = "", reason: str = "") -> None:
+    """Give a task that waits another time: a datetime, or a duration from now.
+
+    Raises `TaskDoesNotExist`, `TransitionRefused` for one that does not wait, and `InvalidTask`
+    for a time that cannot be.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        if not reschedule_each(connection, [task_id], run_after, person=person(by, reason)):
+            status = status_of(connection, task_id)
+            raise TransitionRefused(
+                f"Task {task_id} is {status}; only a scheduled, retrying or ready one can be "
+                "rescheduled."
+            )
+
+
+def reschedule_each(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], run_after: Moment, *, person: Person
+) -> list[UUID]:
+    """Give those of the tasks that wait another time. Raises `InvalidTask`."""
+    now = wording_for(connection).now(connection)
+    due = moment_of(run_after, now)
+    tasks = locked(connection, ids, ALLOWED["reschedule"])
+    if not tasks:
+        return []
+    retrying = When(status=TaskStatus.RETRYING, then=Value(TaskStatus.RETRYING.value))
+    waits = due > now
+    _rows(connection, tasks).update(
+        status=Case(retrying, default=Value(TaskStatus.SCHEDULED.value))
+        if waits
+        else TaskStatus.READY.value,
+        run_after=due,
+        ready_at=None if waits else now,
+    )
+    acts = [Act(str(task.id), task.status, f"to {due.isoformat()}") for task in tasks]
+    audit(connection, "reschedule", acts, person=person)
+    # The duties learn from it when they are needed.
+    wake(connection, "")
+    return [task.id for task in tasks]
+
+
+def moment_of(run_after: Moment, now: datetime) -> datetime:
+    """The point in time that is meant. Raises `InvalidTask`."""
+    checked = check_options({"run_after": run_after}, declared=False)["run_after"]
+    if checked is None:
+        raise InvalidTask("run_after must be an aware datetime or a duration, not None.")
+    if isinstance(checked, datetime):
+        return checked
+    try:
+        return now + timedelta(seconds=seconds_of(checked))
+    except OverflowError:
+        raise InvalidTask(f"run_after lies too far ahead: {run_after!r}.") from None
+
+
+def update(task_id: UUID, changes: Mapping[str, Any], *, by: str = "", reason: str = "") -> bool:
+    """Change the terms of a task that has not finished; whether that changed anything.
+
+    `changes` are options by their names: those of `terms.TERMS`. `worker_names` that now exclude a
+    worker end its lease at its next ping, `ping_interval` counts from the next ping, everything
+    else from the next claim. Raises `InvalidTask`, `TaskDoesNotExist` and, for a finished task,
+    `TransitionRefused`.
+    """
+    connection = project_connection()
+    checked = check_terms(changes)
+    with atomic(using=connection.alias):
+        tasks = locked(connection, [task_id], ALLOWED["update"])
+        if not tasks:
+            status = status_of(connection, task_id)
+            raise TransitionRefused(f"Task {task_id} has {status}; its terms matter no more.")
+        detail = apply_terms(connection, tasks[0], checked)
+        _tell_updated(connection, {tasks[0]: detail}, person(by, reason))
+        return bool(detail)
+
+
+def update_each(
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    changes: Mapping[str, Any],
+    *,
+    person: Person,
+) -> list[UUID]:
+    """Change the terms of those of the tasks that have not finished, and allow for them."""
+    checked = check_terms(changes)
+    details: dict[Task, str] = {}
+    for task in locked(connection, ids, ALLOWED["update"]):
+        try:
+            details[task] = apply_terms(connection, task, checked)
+        except InvalidTask:  # What is right for most may not fit this one.
+            continue
+    _tell_updated(connection, details, person)
+    return [task.id for task in details]
+
+
+def _tell_updated(
+    connection: BaseDatabaseWrapper, details: Mapping[Task, str], person: Person
+) -> None:
+    acts = [Act(str(task.id), task.status, detail) for task, detail in details.items() if detail]
+    if acts:
+        audit(connection, "update", acts, person=person)
+        wake(connection, "")
+        # A running one may have to leave its worker, or is pinged at another pace.
+        wake(connection, "stop")
+
+
+def _rows(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> Any:
+    return Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])

@@ -1,0 +1,95 @@
+"""Retry with edited arguments: a new task that knows which one it was made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.transaction import atomic
+
+from taskqueue.conf import get_settings
+from taskqueue.definitions import registry
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.locking import ALLOWED, locked, status_of
+from taskqueue.engine.rows import Payload, Request
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import TaskQueueError, TransitionRefused
+from taskqueue.models import Task
+from taskqueue.options import LARGEST_METADATA
+from taskqueue.payload import encode
+from taskqueue.uuid7 import uuid7_hex
+
+
+def retry_with(
+    task_id: UUID,
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    by: str = "",
+    reason: str = "",
+) -> UUID:
+    """Enqueue a finished task anew with other arguments; the id of the new task.
+
+    None leaves those arguments as they are. The old task stays as it is, the new one has its
+    options and names it in `retry_of`; it holds no unique key. Raises `TaskDoesNotExist`,
+    `TransitionRefused` for a task that is not finished, `ArgumentsDoNotBind` where this process
+    knows the definition, and `InvalidArguments`.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        if not locked(connection, [task_id], ALLOWED["retry"]):
+            status = status_of(connection, task_id)
+            raise TransitionRefused(f"Task {task_id} is {status}; only a finished one is retried.")
+        old = Task.objects.using(connection.alias).get(id=task_id)
+        texts = _encoded(
+            old.name, old.args if args is None else args, old.kwargs if kwargs is None else kwargs
+        )
+        payload = Payload(uuid7_hex(), *texts, None)
+        if wording_for(connection).insert(connection, _request_like(old), payload) is None:
+            raise TaskQueueError(f"Task {payload.id} exists already.")
+        new_id = UUID(hex=payload.id)
+        Task.objects.using(connection.alias).filter(id=new_id).update(retry_of_id=task_id)
+        act = Act(str(task_id), before=old.status, detail=f"with other arguments, as {new_id}")
+        audit(connection, "retry", [act], person=person(by, reason))
+    return new_id
+
+
+def _encoded(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str]:
+    """The arguments as they are stored, checked as at an enqueue."""
+    definition = registry.find(name)
+    if definition is not None:
+        definition.signature.check(name, args, dict(kwargs))
+    limit = get_settings().MAX_ARGUMENTS
+    args_text = encode(list(args), limit=limit, what="args")
+    return args_text, encode(dict(kwargs), limit=limit - len(args_text), what="kwargs")
+
+
+def _request_like(old: Task) -> Request:
+    """What an enqueue with the options of that task would ask for."""
+    return Request(
+        name=old.name,
+        queue_name=old.queue_name,
+        priority=old.priority,
+        run_at=None,
+        run_in=None,
+        options=json.dumps(old.options, separators=(",", ":")) if old.options else "{}",
+        metadata=encode(old.metadata, limit=2 * LARGEST_METADATA, what="metadata"),
+        max_attempts=old.max_attempts,
+        max_crashes=old.max_crashes,
+        crash_delay=old.crash_delay,
+        deadline_at=None,
+        deadline_in=None,
+        expires_in=None,
+        lease_duration=old.lease_duration,
+        ping_interval=old.ping_interval,
+        retention=old.retention,
+        unique_for="",
+        unique_in=None,
+        workers=1 if old.broadcast else old.workers,
+        worker_names=None if old.broadcast or old.worker_names is None else tuple(old.worker_names),
+        broadcast=old.broadcast,
+        restart=None,
+    )

@@ -1,0 +1,75 @@
+"""Pause and resume queues: what runs goes on, nothing more is claimed meanwhile."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from difflib import get_close_matches
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q, QuerySet
+from django.db.transaction import atomic
+
+from taskqueue.engine import workers
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.changes import moment_of
+from taskqueue.engine.notify import wake
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import InvalidTask, TransitionRefused
+from taskqueue.models import Queue
+from taskqueue.options import Moment, check_options
+
+
+def pause(name: str, *, until: Moment | None = None, by: str = "", reason: str = "") -> None:
+    """Pause a queue: a claim that begins after this leaves its tasks; what runs goes on.
+
+    The queue needs no row before. `until`, a datetime or a duration from now, ends the pause by
+    itself. Pausing again replaces time and reason. Raises `InvalidTask` for a name that no queue
+    can have, or a time that is over.
+    """
+    connection = project_connection()
+    check_options({"queue_name": name}, declared=False)
+    who = person(by, reason)
+    with atomic(using=connection.alias):
+        workers.remember_queues(connection, [name])
+        now = wording_for(connection).now(connection)
+        ends = None if until is None else moment_of(until, now)
+        if ends is not None and ends <= now:
+            raise InvalidTask(f"until must lie ahead, not at {ends.isoformat()}.")
+        before = _paused(connection, now).filter(name=name).exists()
+        Queue.objects.using(connection.alias).filter(name=name).update(
+            paused_at=now, paused_until=ends, paused_by=who.by, pause_reason=who.reason
+        )
+        detail = "" if ends is None else f"until {ends.isoformat()}"
+        audit(connection, "pause", [Act(name, "paused" if before else "", detail)], person=who)
+
+
+def resume(name: str, *, by: str = "", reason: str = "") -> None:
+    """End the pause of a queue, and wake the workers.
+
+    Raises `TransitionRefused` if it is not paused.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        now = wording_for(connection).now(connection)
+        resumed = (
+            _paused(connection, now)
+            .filter(name=name)
+            .update(paused_at=None, paused_until=None, paused_by="", pause_reason="")
+        )
+        if not resumed:
+            raise TransitionRefused(_not_paused(connection, name, now))
+        audit(connection, "resume", [Act(name, "paused")], person=person(by, reason))
+        wake(connection, "")
+
+
+def _paused(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Queue]:
+    """The queues that are paused at that moment: a pause whose time is over is none."""
+    lasting = Q(paused_until=None) | Q(paused_until__gt=now)
+    return Queue.objects.using(connection.alias).filter(lasting, paused_at__isnull=False)
+
+
+def _not_paused(connection: BaseDatabaseWrapper, name: str, now: datetime) -> str:
+    names = _paused(connection, now).values_list("name", flat=True)
+    near = get_close_matches(name, list(names), n=1)
+    return f"Queue {name!r} is not paused." + (f" Did you mean {near[0]!r}?" if near else "")

@@ -1,0 +1,195 @@
+"""Cancel, ask to stop, retry: what ends a task by hand, and what starts it again.
+
+Each verb comes in a pair: for one task, loud when it is refused, and for each of many, which gives
+those that it was done to. The latter stand in the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, Q
+from django.db.transaction import atomic
+
+from taskqueue.conf import get_settings
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, Person, audit, person
+from taskqueue.engine.control.locking import ALLOWED, locked, status_of
+from taskqueue.engine.notify import wake
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import TransitionRefused
+from taskqueue.models import Lease, Task
+from taskqueue.states import FINISHED, PENDING, LeaseStatus, TaskStatus
+
+TRIES = 10
+"""How often a cancel follows a task that starts and ends as it looks."""
+_TIME = models.DateTimeField()
+
+
+def cancel(task_id: UUID, *, by: str = "", reason: str = "") -> str:
+    """Cancel a task: one that waits ends now, a running one is asked to stop.
+
+    Returns the status that the task has then. Raises `TaskDoesNotExist`, and
+    `TransitionRefused` for a finished task.
+    """
+    connection = project_connection()
+    for _ in range(TRIES):
+        with atomic(using=connection.alias):
+            done = cancel_each(connection, [task_id], person=person(by, reason))
+        if task_id in done:
+            return done[task_id]
+        status = status_of(connection, task_id)
+        if status in FINISHED:
+            raise TransitionRefused(f"Task {task_id} has {status} and cannot be cancelled.")
+    raise TransitionRefused(f"Task {task_id} changed {TRIES} times while it was cancelled.")
+
+
+def cancel_each(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
+) -> dict[UUID, str]:
+    """Cancel what waits and ask what runs; the statuses of these tasks then."""
+    waiting = locked(connection, ids, PENDING)
+    if waiting:
+        _end_as_cancelled(connection, [task.id for task in waiting], reason=person.reason)
+        acts = [Act(str(task.id), before=task.status) for task in waiting]
+        audit(connection, "cancel", acts, person=person)
+    ended = {task.id: TaskStatus.CANCELLED.value for task in waiting}
+    running = [task_id for task_id in ids if task_id not in ended]
+    return ended | request_stop_each(connection, running, person=person)
+
+
+def _end_as_cancelled(connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, reason: str) -> None:
+    now = wording_for(connection).now(connection)
+    Task.objects.using(connection.alias).filter(id__in=ids).update(
+        status=TaskStatus.CANCELLED,
+        finished_at=now,
+        error_message=reason,
+        prune_after=_prune_after(now, get_settings().RETENTION["cancelled"]),
+        holds_unique_key=models.Case(
+            models.When(unique_for__in=("kept", "duration"), then=F("holds_unique_key")),
+            default=False,
+        ),
+    )
+
+
+def _prune_after(now: datetime, kept: timedelta | None) -> models.Case:
+    """When a task that finishes now may be pruned: never before it releases its key."""
+    moment, nothing = models.Value(now, _TIME), models.Value(None, _TIME)
+    own = models.ExpressionWrapper(moment + F("retention"), output_field=_TIME)
+    held = Q(holds_unique_key=True)
+    ends = [
+        models.When(held & Q(unique_for="kept"), then=nothing),
+        models.When(held & Q(retention__isnull=False, unique_until__gt=own), then="unique_until"),
+        models.When(retention__isnull=False, then=own),
+    ]
+    if kept is None:
+        return models.Case(*ends, default=nothing)
+    end = now + kept
+    ends.append(models.When(held & Q(unique_until__gt=end), then="unique_until"))
+    return models.Case(*ends, default=models.Value(end, _TIME))
+
+
+def request_stop(task_id: UUID, *, by: str = "", reason: str = "") -> str:
+    """Ask a running task to stop: it is told, after a grace interrupted, after another killed.
+
+    Returns its status, which is `running` until it has stopped. Who asked first is remembered.
+    Raises `TaskDoesNotExist`, and `TransitionRefused` for a task that is not running.
+    """
+    connection = project_connection()
+    for _ in range(TRIES):
+        with atomic(using=connection.alias):
+            asked = request_stop_each(connection, [task_id], person=person(by, reason))
+        if task_id in asked:
+            return asked[task_id]
+        status = status_of(connection, task_id)
+        if status != TaskStatus.RUNNING:
+            raise TransitionRefused(
+                f"Task {task_id} is {status}; only a running one is asked to stop."
+                + (" cancel() ends one that waits." if status in PENDING else "")
+            )
+    raise TransitionRefused(f"Task {task_id} changed {TRIES} times while it was asked to stop.")
+
+
+def request_stop_each(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
+) -> dict[UUID, str]:
+    """Ask the attempts that run of these tasks to stop; the statuses of the tasks that have any.
+
+    The place where a task of several workers is told to take no further ones, too.
+    """
+    if not ids:
+        return {}
+    leases = Lease.objects.using(connection.alias).filter(
+        task_id__in=ids, status=LeaseStatus.RUNNING
+    )
+    # Locks: leases by id, as who records them does.
+    running = list(
+        leases.order_by("id").select_for_update().only("id", "task", "stop_requested_at")
+    )
+    unasked = [lease for lease in running if lease.stop_requested_at is None]
+    if unasked:
+        leases.filter(id__in=[lease.id for lease in unasked], stop_requested_at=None).update(
+            stop_requested_at=wording_for(connection).now(connection),
+            stop_requested_by=person.by,
+            stop_reason=person.reason,
+        )
+        subjects = dict.fromkeys(str(lease.task_id) for lease in unasked)
+        acts = [Act(subject, before=TaskStatus.RUNNING.value) for subject in subjects]
+        audit(connection, "stop", acts, person=person)
+        wake(connection, "stop")
+    return {lease.task_id: TaskStatus.RUNNING.value for lease in running}
+
+
+def retry(task_id: UUID, *, by: str = "", reason: str = "") -> None:
+    """Run a finished task again, its failures and crashes forgotten, its attempts counted on.
+
+    Raises `TaskDoesNotExist`, and `TransitionRefused` for a task that is not finished.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        if not retry_each(connection, [task_id], person=person(by, reason)):
+            status = status_of(connection, task_id)
+            raise TransitionRefused(f"Task {task_id} is {status}; only a finished one is retried.")
+
+
+def retry_each(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
+) -> list[UUID]:
+    """Run those of the tasks again that have finished."""
+    tasks = locked(connection, ids, ALLOWED["retry"])
+    if not tasks:
+        return []
+    _reopen(connection, tasks)
+    acts = [Act(str(task.id), before=task.status) for task in tasks]
+    audit(connection, "retry", acts, person=person)
+    wake(connection, "")
+    return [task.id for task in tasks]
+
+
+def _reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
+    """Make finished tasks ready: the place where those of several workers get theirs back, too.
+
+    A unique key that was released is not taken back.
+    """
+    now = wording_for(connection).now(connection)
+    chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])
+    chosen.update(
+        status=TaskStatus.READY,
+        attempts_before_retry=F("attempt"),
+        failures=0,
+        crashes=0,
+        run_after=now,
+        ready_at=now,
+        started_at=None,
+        finished_at=None,
+        prune_after=None,
+        return_value=None,
+        error_class="",
+        error_message="",
+        deadline_at=None,
+        expires_at=None,
+    )

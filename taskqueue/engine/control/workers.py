@@ -1,0 +1,118 @@
+"""Ask workers to be quiet, to stop, to stop at once; they see it with their next ping."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.notify import wake
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import WorkerDoesNotExist
+from taskqueue.models import Worker
+from taskqueue.models.worker import WorkerRequest, WorkerStatus
+
+STRENGTH = ("", WorkerRequest.QUIET.value, WorkerRequest.STOP.value, WorkerRequest.KILL.value)
+"""A request is replaced by a stronger one only."""
+GONE = frozenset({WorkerStatus.STOPPED, WorkerStatus.LOST})
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerFilter:
+    """Which of the workers that have not ended: those that fit all that is given."""
+
+    names: Collection[str] = ()
+    host: str = ""
+    queue_name: str = ""
+    """Those that take tasks from this queue, also because they serve all."""
+    everyone: bool = False
+    """Says that no other choice is meant."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.names, str):
+            raise TypeError(f"names holds several names: [{self.names!r}].")
+        if self.everyone == bool(self.names or self.host or self.queue_name):
+            raise ValueError("Choose workers by names, host or queue_name, or say everyone=True.")
+
+
+def quiet_worker(name: str, *, by: str = "", reason: str = "") -> None:
+    """Ask a worker to claim nothing more, to finish what runs, and to stay.
+
+    Raises `WorkerDoesNotExist`.
+    """
+    request_workers(WorkerFilter(names=[name]), WorkerRequest.QUIET, by=by, reason=reason)
+
+
+def stop_worker(name: str, *, by: str = "", reason: str = "") -> None:
+    """Ask a worker to end as at SIGTERM. Raises `WorkerDoesNotExist`."""
+    request_workers(WorkerFilter(names=[name]), WorkerRequest.STOP, by=by, reason=reason)
+
+
+def kill_worker(name: str, *, by: str = "", reason: str = "") -> None:
+    """Ask a worker to return what runs, and to end at once. Raises `WorkerDoesNotExist`."""
+    request_workers(WorkerFilter(names=[name]), WorkerRequest.KILL, by=by, reason=reason)
+
+
+def request_workers(
+    which: WorkerFilter, request: WorkerRequest, *, by: str = "", reason: str = ""
+) -> list[str]:
+    """Ask workers that have not ended; the names of those that are asked for this, or for more.
+
+    A weaker request never replaces a stronger one. Raises `WorkerDoesNotExist` if one is named
+    that is not there; then nobody is asked.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        chosen = _chosen(connection, which)
+        weaker = STRENGTH[: STRENGTH.index(request)]
+        asked = [worker for worker in chosen if worker.request in weaker]
+        who = person(by, reason)
+        Worker.objects.using(connection.alias).filter(
+            id__in=[worker.id for worker in asked], request__in=weaker
+        ).update(
+            request=request.value,
+            requested_at=wording_for(connection).now(connection),
+            requested_by=who.by,
+            request_reason=who.reason,
+            request_seen_at=None,
+        )
+        if asked:
+            acts = [Act(worker.name, worker.status, worker.request) for worker in asked]
+            audit(connection, f"{request.value}_worker", acts, person=who)
+            wake(connection, "stop")
+    return [worker.name for worker in chosen]
+
+
+def _chosen(connection: BaseDatabaseWrapper, which: WorkerFilter) -> list[Worker]:
+    rows = Worker.objects.using(connection.alias)
+    workers = rows.exclude(status__in=sorted(GONE)).order_by("name").select_for_update()
+    if which.names:
+        workers = workers.filter(name__in=list(which.names))
+    if which.host:
+        workers = workers.filter(host=which.host)
+    chosen = [
+        worker
+        for worker in workers
+        if not which.queue_name or not worker.queues or which.queue_name in worker.queues
+    ]
+    missing = set(which.names) - {worker.name for worker in chosen}
+    if missing:
+        raise WorkerDoesNotExist(_missing(connection, sorted(missing)[0], which))
+    return chosen
+
+
+def _missing(connection: BaseDatabaseWrapper, name: str, which: WorkerFilter) -> str:
+    rows = Worker.objects.using(connection.alias)
+    if which.host or which.queue_name:
+        return f"No worker named {name!r} fits the host and the queue given."
+    ended = rows.filter(name=name, status__in=sorted(GONE)).first()
+    if ended is not None:
+        return f"Worker {name!r} is {ended.status}: there is nobody to ask."
+    living = rows.exclude(status__in=sorted(GONE)).values_list("name", flat=True)
+    near = get_close_matches(name, list(living), n=1)
+    return f"No worker is named {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")

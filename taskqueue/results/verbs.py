@@ -1,0 +1,117 @@
+"""What a handle can do to its task: each a verb of the engine, then a look at what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+
+from taskqueue.engine import control
+from taskqueue.options import Moment
+
+
+class TaskVerbs:
+    """The verbs, with `by` and `reason` for the audit.
+
+    Each raises `TransitionRefused` where the task's status does not allow it, and
+    `TaskDoesNotExist`. Async code uses the twins that begin with `a`.
+    """
+
+    @property
+    def id(self) -> UUID:
+        """The id of the task."""
+        raise NotImplementedError
+
+    def refresh(self) -> None:
+        """Read the task again."""
+        raise NotImplementedError
+
+    def successor(self, task_id: UUID) -> Self:
+        """The handle on a task that this one gave rise to."""
+        raise NotImplementedError
+
+    def cancel(self, reason: str = "", *, by: str = "") -> None:
+        """Cancel it: what waits ends now, what runs is asked to stop."""
+        control.cancel(self.id, by=by, reason=reason)
+        self.refresh()
+
+    def request_stop(self, reason: str = "", *, by: str = "") -> None:
+        """Ask a running task to stop; after a grace it is interrupted, after another killed."""
+        control.request_stop(self.id, by=by, reason=reason)
+        self.refresh()
+
+    def retry(
+        self,
+        reason: str = "",
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        by: str = "",
+    ) -> Self:
+        """Run a finished task again; with other arguments as a new task, which is given back.
+
+        What is None of `args` and `kwargs` stays as it was. Raises `ArgumentsDoNotBind` and
+        `InvalidArguments`.
+        """
+        if args is None and kwargs is None:
+            control.retry(self.id, by=by, reason=reason)
+            self.refresh()
+            return self
+        new_id = control.retry_with(self.id, args=args, kwargs=kwargs, by=by, reason=reason)
+        return self.successor(new_id)
+
+    def run_now(self, reason: str = "", *, by: str = "") -> None:
+        """Make it ready, if it waits for its time."""
+        control.run_now(self.id, by=by, reason=reason)
+        self.refresh()
+
+    def reschedule(self, run_after: Moment, reason: str = "", *, by: str = "") -> None:
+        """Give it another time, if it waits: a datetime, or a duration from now.
+
+        Raises `InvalidTask` for a time that cannot be.
+        """
+        control.reschedule(self.id, run_after, by=by, reason=reason)
+        self.refresh()
+
+    def update(self, reason: str = "", *, by: str = "", **changes: Any) -> bool:
+        """Change its terms, such as `priority=5`, before it has finished; whether any changed.
+
+        Raises `InvalidTask`, naming what may change.
+        """
+        changed = control.update(self.id, changes, by=by, reason=reason)
+        self.refresh()
+        return changed
+
+    async def acancel(self, reason: str = "", *, by: str = "") -> None:
+        """As `cancel`, from async code."""
+        await sync_to_async(self.cancel, thread_sensitive=True)(reason, by=by)
+
+    async def arequest_stop(self, reason: str = "", *, by: str = "") -> None:
+        """As `request_stop`, from async code."""
+        await sync_to_async(self.request_stop, thread_sensitive=True)(reason, by=by)
+
+    async def aretry(
+        self,
+        reason: str = "",
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        by: str = "",
+    ) -> Self:
+        """As `retry`, from async code."""
+        retry = sync_to_async(self.retry, thread_sensitive=True)
+        return await retry(reason, args=args, kwargs=kwargs, by=by)
+
+    async def arun_now(self, reason: str = "", *, by: str = "") -> None:
+        """As `run_now`, from async code."""
+        await sync_to_async(self.run_now, thread_sensitive=True)(reason, by=by)
+
+    async def areschedule(self, run_after: Moment, reason: str = "", *, by: str = "") -> None:
+        """As `reschedule`, from async code."""
+        await sync_to_async(self.reschedule, thread_sensitive=True)(run_after, reason, by=by)
+
+    async def aupdate(self, reason: str = "", *, by: str = "", **changes: Any) -> bool:
+        """As `update`, from async code."""
+        return await sync_to_async(self.update, thread_sensitive=True)(reason, by=by, **changes)
