@@ -31,9 +31,11 @@ class Child:
 
     def __init__(self, sock: socket.socket, *, setup: dict[str, Any]) -> None:
         from taskqueue.conf import get_settings
+        from taskqueue.worker.forks import keep_from_copies
         from taskqueue.worker.reporting import CaptureHandler, Channel
 
         self._socket = sock
+        keep_from_copies(sock)
         self._slots: int = setup["slots"]
         self._worker_name: str = setup["worker_name"]
         self._max_memory: float | None = setup["max_memory"]

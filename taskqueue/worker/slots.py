@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from taskqueue.context import Context, _current
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
+from taskqueue.worker.forks import end_copy
 from taskqueue.worker.interrupts import (
     Interruption,
     MainThread,
@@ -53,6 +54,7 @@ class EventLoop:
                     raise interruption.error.with_traceback(cancelled.__traceback__) from None
                 raise
             finally:
+                end_copy()
                 interruption.leave()
                 # Django's async ORM works in the thread that sync_to_async shares.
                 await sync_to_async(reset_connections, thread_sensitive=True)()
@@ -119,6 +121,7 @@ class MainSlot(Slot):
             self.interruption.enter(self._main.raise_in_body)
             return definition.body(*args, **kwargs)
         finally:
+            end_copy()
             self._main.disarm()
             self.interruption.leave()
 
@@ -136,6 +139,7 @@ class ThreadSlot(Slot):
             error = interruption.error or raised
             raise error.with_traceback(raised.__traceback__) from None
         finally:
+            end_copy()
             interruption.leave()
             self._absorb_late_interrupt()
 

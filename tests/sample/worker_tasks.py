@@ -265,3 +265,42 @@ def sleep_atomically(seconds: float) -> None:
     """Writes, then sleeps within its transaction."""
     Effect.objects.create(task_id=current().task_id, attempt=current().attempt, note="asleep")
     time.sleep(seconds)
+
+
+def _fork(copy_ends: str) -> int:
+    """The exit code of a copy of this process, which goes on with the body of the task."""
+    copy = os.fork()
+    if copy:
+        return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+    current().log("said by the copy")
+    if copy_ends == "raise":
+        raise ValueError("raised in the copy")
+    if copy_ends == "exit":
+        raise SystemExit(7)
+    return -1
+
+
+@task
+def fork(copy_ends: str) -> int:
+    """Forks, and waits for the copy; both use the database before and after."""
+    before = Effect.objects.count()
+    code = _fork(copy_ends)
+    task_id = current().task_id
+    Effect.objects.create(task_id=task_id, attempt=1, note="original" if code >= 0 else "copy")
+    assert Effect.objects.count() > before
+    return code
+
+
+@task
+async def fork_async(copy_ends: str) -> int:
+    """The same on the event loop."""
+    return _fork(copy_ends)
+
+
+@task(takes_context=True, atomic=True)
+def fork_atomically(context: Context, copy_ends: str) -> int:
+    """The same within the transaction that records its success."""
+    code = _fork(copy_ends)
+    if code >= 0:
+        Effect.objects.create(task_id=context.task_id, attempt=context.attempt, note="original")
+    return code
