@@ -139,8 +139,8 @@ def insert_many(
     ready_at = None if run_after > clock else clock
     tail = _shared_columns(request, clock, run_after, status, ready_at)
     with connection.cursor() as cursor:
-        # Django's wrapper hands unknown names to psycopg's cursor.
-        with cast(Any, cursor).copy(COPY) as copy:
+        # Django's wrapper hands unknown names to psycopg's cursor, and does not wrap its errors.
+        with connection.wrap_database_errors, cast(Any, cursor).copy(COPY) as copy:
             for block in _blocks(payloads, tail):
                 copy.write(block)
         cursor.execute(NOTIFY, (request.queue_name,))
