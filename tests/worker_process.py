@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,9 +53,11 @@ class WorkerProcess:
         log_path: Path,
         env: Mapping[str, str] | None = None,
         settings: Mapping[str, Any] | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         self.log_path = log_path
-        self.command = [sys.executable, "-m", "django", "runworker", "--noreload", *arguments]
+        run = [sys.executable, "-m", "django", "runworker", "--noreload"]
+        self.command = [*prefix, *run, *arguments]
         with log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command,

@@ -7,7 +7,7 @@
 
 | file | what |
 | --- | --- |
-| `client.jsonl` | the client's log, one JSON object a line: see `client.py` |
+| `client` | the client's log: see `clients.py` |
 | `journal` | what bodies appended: see `tests.guarantees.history.Journal` |
 | `*.log` | the workers' output |
 """

@@ -1,21 +1,12 @@
 """The client: enqueues the mixture while faults happen, and logs what it was told.
 
-Each request is one transaction, and its tasks carry `{"request": …, "kind": …}` as metadata. The
-log holds a line before it and one after it, written through:
-
-    {"at": 1.5, "verb": "asked", "request": "c-17", "kind": "work", "count": 3}
-    {"at": 1.6, "verb": "ok", "request": "c-17", "tasks": ["…", …], "held": []}
-    {"at": 1.6, "verb": "failed", "request": "c-17", "error": "…"}
-    {"at": 1.6, "verb": "unknown", "request": "c-17", "error": "…"}
-
-`tasks` are those it created, `held` those that it was given in place of new ones. After `failed`
-none of its tasks may exist; after `unknown`, for which the connection broke before the answer, all
-or none. `at` is the monotonic clock, which the journal uses too.
+Each request is one transaction, and its tasks carry `{"sequence": …, "kind": …}` as metadata.
+After an answer of `failed` none of its tasks may exist; after `unknown`, for which the connection
+broke before the answer came, all or none.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -23,15 +14,18 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from django.db import DatabaseError, connection, transaction
 
 from taskqueue.results import TaskResult
+from tests.chaos.clients import ClientLog
 from tests.chaos.kinds import Kind
 
 ROLLED_BACK = 0.03
 """How often it changes its mind within a transaction."""
+SMALL = 0.9
+"""The greater, the smaller are the batches."""
 
 
 class ChangedMind(Exception):
@@ -50,88 +44,94 @@ class Client(threading.Thread):
         chance: random.Random,
         count: int,
         seconds: float,
-        name: str = "c",
     ) -> None:
-        super().__init__(name=f"client-{name}", daemon=True)
-        self._log_path = log_path
+        super().__init__(name="client", daemon=True)
+        self._log = ClientLog(log_path)
         self._journal = str(journal_path)
         self._kinds = kinds
         self._weights = [kind.weight for kind in kinds]
         self._chance = chance
         self._count = count
         self._seconds = seconds
-        self._name = name
+        self._sequence = 0
         self.asked = 0
         self.answers: Counter[str] = Counter()
+        self.errors: Counter[str] = Counter()
         self.is_over = threading.Event()
         self.error: BaseException | None = None
 
     def run(self) -> None:
         """Enqueue, at an even pace, until there are enough."""
         began = time.monotonic()
-        number = 0
-        with self._log_path.open("a") as log:
-            try:
-                while self.asked < self._count and not self.is_over.is_set():
-                    number += 1
-                    self._request(log, f"{self._name}-{number}")
-                    ahead = began + self._seconds * self.asked / self._count - time.monotonic()
-                    self.is_over.wait(max(0.0, ahead))
-            except BaseException as error:
-                self.error = error
-                raise
-            finally:
-                self.is_over.set()
-                connection.close()
+        try:
+            while self.asked < self._count and not self.is_over.is_set():
+                self._sequence += 1
+                self._request(self._sequence)
+                ahead = began + self._seconds * self.asked / self._count - time.monotonic()
+                self.is_over.wait(max(0.0, ahead))
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.is_over.set()
+            self._log.close()
+            connection.close()
 
-    def _request(self, log: IO[str], request: str) -> None:
+    def _request(self, sequence: int) -> None:
         kind = self._chance.choices(self._kinds, self._weights)[0]
-        count = self._chance.randint(1, min(kind.most, self._count - self.asked))
+        # Mostly few, seldom many.
+        size = int(self._chance.paretovariate(SMALL))
+        count = min(size, kind.most, self._count - self.asked)
         self.asked += count
-        _write(log, "asked", request, kind=kind.name, count=count)
+        definition = kind.definition.using(
+            metadata={"sequence": sequence, "kind": kind.name}, **kind.options(self._chance)
+        )
+        calls = [kind.arguments(self._journal, self._chance) for _ in range(count)]
+        self._log.asked(
+            sequence,
+            kind=kind.name,
+            is_atomic=kind.is_atomic,
+            unique_key=kind.unique_key(calls[0]),
+            workers=kind.workers,
+            count=count,
+        )
+        is_connected = False
         try:
             connection.ensure_connection()
-        except DatabaseError as error:
-            self._answer(log, "failed", request, error=repr(error))
-            self.is_over.wait(0.1)
-            return
-        try:
-            results = self._enqueue(kind, request, count)
+            is_connected = True
+            results = self._enqueue(definition, calls)
         except ChangedMind:
-            self._answer(log, "failed", request, error="rolled back")
+            self.answers["failed"] += 1
+            self._log.failed(sequence)
         except DatabaseError as error:
-            verb = "failed" if was_answered(error) else "unknown"
-            self._answer(log, verb, request, error=repr(error))
-            with suppress(Exception):
-                connection.close()
+            self._on_trouble(sequence, error, is_refusal=not is_connected or was_answered(error))
         else:
-            self._answer(
-                log, "ok", request,
-                tasks=[str(result.id) for result in results if result.created],
-                held=[str(result.id) for result in results if not result.created],
-            )  # fmt: skip
+            self.answers["ok"] += 1
+            created = all(result.created for result in results)
+            self._log.ok(sequence, [result.id for result in results], created=created)
 
-    def _enqueue(self, kind: Kind, request: str, count: int) -> list[TaskResult[Any]]:
-        chance = self._chance
-        definition = kind.definition.using(
-            metadata={"request": request, "kind": kind.name}, **kind.options(chance)
-        )
-        calls = [kind.arguments(self._journal, chance) for _ in range(count)]
-        if chance.random() < ROLLED_BACK:
+    def _on_trouble(self, sequence: int, error: Exception, *, is_refusal: bool) -> None:
+        self.errors[f"{type(error).__name__}: {str(error).strip()[:120]}"] += 1
+        self.answers["failed" if is_refusal else "unknown"] += 1
+        if is_refusal:
+            self._log.failed(sequence)
+        else:
+            self._log.unknown(sequence)
+        with suppress(Exception):
+            connection.close()
+        self.is_over.wait(0.1)
+
+    def _enqueue(self, definition: Any, calls: list[tuple[Any, ...]]) -> list[TaskResult[Any]]:
+        if self._chance.random() < ROLLED_BACK:
             with transaction.atomic():
                 for arguments in calls[:5]:
                     definition.enqueue(*arguments)
                 raise ChangedMind
-        if count == 1:
+        if len(calls) == 1:
             return [definition.enqueue(*calls[0])]
-        if chance.random() < 0.5:
+        if self._chance.random() < 0.5:
             return list(definition.enqueue_many([(arguments, {}) for arguments in calls]))
         with transaction.atomic():
             return [definition.enqueue(*arguments) for arguments in calls]
-
-    def _answer(self, log: IO[str], verb: str, request: str, **fields: Any) -> None:
-        self.answers[verb] += 1
-        _write(log, verb, request, **fields)
 
 
 def was_answered(error: BaseException) -> bool:
@@ -142,9 +142,3 @@ def was_answered(error: BaseException) -> bool:
     state = getattr(cause, "sqlstate", None)
     # 08 and 57: the connection, or the server, went away; a COMMIT may have been under way.
     return state is not None and not state.startswith(("08", "57"))
-
-
-def _write(log: IO[str], verb: str, request: str, **fields: Any) -> None:
-    line = {"at": time.monotonic(), "verb": verb, "request": request, **fields}
-    log.write(json.dumps(line) + "\n")
-    log.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from tests.chaos import tasks
@@ -24,7 +25,18 @@ class Kind:
     options: Callable[[random.Random], dict[str, Any]] = lambda chance: {}
     ends: frozenset[str] = SUCCEEDED
     most: int = 60
-    """How many at most in one `enqueue_many`; 1 where each is enqueued for itself."""
+    """How many at most in one transaction; 1 where each is enqueued for itself."""
+    workers: int = 1
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether its effect commits with its success."""
+        return bool(self.definition.options.atomic)
+
+    def unique_key(self, arguments: Arguments) -> str:
+        """The key that it holds, or none."""
+        key = self.definition.options.unique_key
+        return str(key(*arguments)) if callable(key) else str(key or "")
 
 
 def _path_only(path: str, chance: random.Random) -> Arguments:
@@ -99,8 +111,15 @@ MIXTURE = (
     Kind(name="alone", weight=8, definition=tasks.alone, arguments=_with_key, most=1),
     Kind(
         name="several", weight=3, definition=tasks.work, arguments=_briefly, options=_for_several,
-        most=2,
+        most=2, workers=2,
     ),
 )  # fmt: skip
+
+
+def mixture() -> tuple[Kind, ...]:
+    """The kinds that this version of the package can run."""
+    can_share = find_spec("taskqueue.engine.apart") is not None
+    return tuple(kind for kind in MIXTURE if kind.workers == 1 or can_share)
+
 
 BY_NAME = {kind.name: kind for kind in MIXTURE}

@@ -10,10 +10,17 @@ from typing import Any
 from taskqueue import Cancel, Fixed, GiveUp, RetryLater, Snooze, current, task
 from tests.sample.worker_tasks import append, mark_here
 
+# For the fault of children that cannot start.
+if os.path.exists(os.environ.get("CHAOS_BROKEN_CODE") or "/nowhere"):
+    raise ImportError("This project is broken on purpose.")
+
 # A fault may take an attempt many times, and must not make a task fail by that.
 PATIENT: dict[str, Any] = {"max_crashes": 100, "crash_delay": 0}
 # A body that needs the database fails while that is away, and is tried again.
 PERSISTENT: dict[str, Any] = {**PATIENT, "max_attempts": 200, "backoff": Fixed(0.3)}
+
+OWN_EXIT = 11
+"""The exit code of a body that ends its process."""
 
 
 class OnPurpose(Exception):
@@ -111,7 +118,7 @@ def crash_once(path: str) -> int:
     """Takes its process down in its first attempt."""
     append(path, "start")
     if current().attempt == 1:
-        os._exit(11)
+        os._exit(OWN_EXIT)
     return current().attempt
 
 
@@ -133,6 +140,22 @@ def beat(path: str, until: str) -> int:
         time.sleep(0.1)
     append(path, "end")
     return current().attempt
+
+
+@task(**PATIENT)
+def be_refused(path: str) -> str:
+    """Returns what the database is told to refuse."""
+    append(path, "start")
+    return "refuse this"
+
+
+if os.environ.get("CHAOS_NEWER_CODE"):
+
+    @task(name="tests.chaos.tasks.of_tomorrow", **PATIENT)
+    def of_tomorrow(path: str) -> int:
+        """Known to newer workers only."""
+        append(path, "start")
+        return current().attempt
 
 
 def _failures() -> int:

@@ -1,0 +1,186 @@
+"""The fault run: `python -m tests.chaos --help`. It exits with 1 where an invariant is violated."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from tests.chaos.databases import DATABASES, ROOT, make_template, remove
+from tests.chaos.run import VERDICT, Plan
+from tests.chaos.verdict import HEADER, Verdict, row
+
+QUICK_TASKS, FULL_TASKS = 400, 1500
+QUICK_SEEDS, FULL_SEEDS = 1, 3
+LONGEST_RUN = 240
+"""Seconds after which a run is taken to hang."""
+
+
+def main() -> int:
+    """Run what was asked for, and print the table."""
+    arguments = _parse()
+    signal.signal(signal.SIGTERM, _end)
+    faults = _faults(arguments)
+    if arguments.list:
+        for name, fault in faults.items():
+            databases = "/".join(sorted(fault.databases))
+            print(f"{name:24} {databases:18} {fault.__doc__}\n{'':24} -> {fault.expectation}")
+        return 0
+    folder = Path(tempfile.mkdtemp(prefix="taskqueue-chaos-"))
+    folder.chmod(0o755)
+    try:
+        make_template(arguments.database, folder / "template")
+        plans = [
+            Plan(
+                fault=name,
+                seed=seed,
+                database=arguments.database,
+                tasks=arguments.tasks,
+                folder=str(folder / f"{name}-{seed}"),
+                template=str(folder / "template"),
+            )
+            for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+            for name in faults
+        ]
+        return _run_all(plans, jobs=arguments.jobs)
+    finally:
+        if arguments.keep:
+            print(f"What the runs left is in {folder}")
+        else:
+            remove(folder / "template")
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--database", choices=sorted(DATABASES), default="postgresql")
+    parser.add_argument("--full", action="store_true", help="every fault, with three seeds")
+    parser.add_argument("--only", action="append", metavar="NAME", help="this fault; repeatable")
+    parser.add_argument("--seeds", type=int, help="how many seeds for each fault")
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--tasks", type=int, help="how many tasks in each run")
+    parser.add_argument("--jobs", type=int, default=2, help="how many runs side by side")
+    parser.add_argument("--list", action="store_true", help="show the faults")
+    parser.add_argument("--keep", action="store_true", help="keep logs, journals, histories")
+    arguments = parser.parse_args()
+    is_full = arguments.full
+    arguments.seeds = arguments.seeds or (FULL_SEEDS if is_full else QUICK_SEEDS)
+    arguments.tasks = arguments.tasks or (FULL_TASKS if is_full else QUICK_TASKS)
+    return arguments
+
+
+def _faults(arguments: argparse.Namespace) -> dict[str, type]:
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.chaos.settings"
+    import django
+
+    django.setup()
+    from tests.chaos.faults import FAULTS
+
+    if unknown := set(arguments.only or ()) - FAULTS.keys():
+        raise SystemExit(f"No fault is named {', '.join(unknown)}. See --list.")
+    return {
+        name: fault
+        for name, fault in FAULTS.items()
+        if arguments.database in fault.databases
+        and (name in arguments.only if arguments.only else
+             fault.is_quick or arguments.full or arguments.list)
+    }  # fmt: skip
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _run_all(plans: Sequence[Plan], *, jobs: int) -> int:
+    began = time.monotonic()
+    print(HEADER, flush=True)
+    verdicts: list[Verdict] = []
+    with ThreadPoolExecutor(jobs) as executor:
+        running = [executor.submit(_run, plan) for plan in plans]
+        try:
+            for future in as_completed(running):
+                verdicts.append(future.result())
+                print(row(verdicts[-1]), flush=True)
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            _end_running()
+            raise
+    return _sum_up(verdicts, time.monotonic() - began)
+
+
+def _sum_up(verdicts: Sequence[Verdict], seconds: float) -> int:
+    bad = [verdict for verdict in verdicts if not verdict.is_good]
+    for verdict in bad:
+        print(f"\n{verdict.fault}, seed {verdict.seed}: {verdict.facts}")
+        for problem in verdict.problems:
+            print(f"  - {problem}")
+    skipped = sorted({verdict.fault for verdict in verdicts if verdict.skipped})
+    worst = max((verdict.takeover_p99 or 0.0 for verdict in verdicts), default=0.0)
+    print(
+        f"\n{len(verdicts)} runs, {sum(verdict.tasks for verdict in verdicts)} tasks,"
+        f" {sum(verdict.lost for verdict in verdicts)} lost,"
+        f" {sum(verdict.doubled for verdict in verdicts)} doubled,"
+        f" {sum(verdict.stale for verdict in verdicts)} stale writes,"
+        f" longest takeover p99 {worst:.1f} s, {seconds:.0f} s in all"
+        f"{'; skipped: ' + ', '.join(skipped) if skipped else ''}"
+    )
+    print("VIOLATIONS" if bad else "No violation.")
+    return 1 if bad else 0
+
+
+_processes: set[subprocess.Popen[bytes]] = set()
+
+
+def _run(plan: Plan) -> Verdict:
+    folder = Path(plan.folder)
+    folder.mkdir()
+    folder.chmod(0o755)
+    with (folder / "run.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.run", plan.text()],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    _processes.add(process)
+    try:
+        process.wait(LONGEST_RUN)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+        process.kill()
+        process.wait()
+    finally:
+        _processes.discard(process)
+    if not (folder / VERDICT).exists():
+        said = (folder / "run.log").read_text(errors="replace")[-3000:]
+        problem = f"the run ended with {process.returncode} and without a verdict: {said}"
+        return Verdict(fault=plan.fault, seed=plan.seed, problems=[problem])
+    return Verdict.load(folder / VERDICT)
+
+
+def _end_running() -> None:
+    """Have the runs end their workers and servers, and wait for that."""
+    for process in list(_processes):
+        process.terminate()
+    for process in list(_processes):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

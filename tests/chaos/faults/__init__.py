@@ -1,0 +1,16 @@
+"""The rows of the fault table in GUARANTEES.md, one class each, registered by being imported."""
+
+from tests.chaos.faults import bodies, disks, network, outages, processes, server, signals
+from tests.chaos.faults.base import FAULTS, Fault
+
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "bodies",
+    "disks",
+    "network",
+    "outages",
+    "processes",
+    "server",
+    "signals",
+]

@@ -1,0 +1,240 @@
+"""Faults of processes: killed, frozen, unable to start, with a wrong clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import psutil
+
+from taskqueue.models import Lease, Task, Worker
+from tests.chaos.faults.base import TAKEN_OVER, Fault
+from tests.chaos.faults.outages import OWN_CRASH
+from tests.chaos.stage import LEASE, ChaosWorker
+from tests.worker_process import children_of, wait_until
+
+
+class ChildKilled(Fault):
+    """SIGKILL children, one after the other."""
+
+    name = "child_killed"
+    expectation = "the attempt is lost at once and retried; siblings are unharmed"
+    is_quick = True
+    takeover_limit = 2.0
+    fleet = (("process", 2), ("process", 2))
+    kills = 6
+
+    def strike(self) -> None:
+        stage = self.stage
+        stage.await_load(0.1)
+        for _ in range(self.kills):
+            worker = self.chance.choice(stage.alive())
+            children = children_of(worker.pid)
+            if children:
+                child = self.chance.choice(children)
+                stage.hit(worker, lambda child=child: _kill(child))
+            stage.pause(0.1, 0.8)
+
+    def look(self) -> Iterator[str]:
+        lost = Lease.objects.filter(status="lost").exclude(OWN_CRASH)
+        # A child of one slot costs what runs in it, and nothing else.
+        if lost.count() > self.kills:
+            yield f"{lost.count()} attempts were lost by {self.kills} children that were killed"
+
+
+class WorkerKilled(Fault):
+    """SIGKILL a worker's parent; another one takes its place."""
+
+    name = "worker_killed"
+    expectation = "its children die with it; its tasks are taken over within lease + scan"
+    is_quick = True
+    takeover_limit = TAKEN_OVER
+
+    def strike(self) -> None:
+        stage = self.stage
+        stage.await_load(0.2)
+        stage.pause(0, 1)
+        worker = self.chance.choice(stage.workers)
+        stage.await_lease(worker)
+        began = stage.now()
+        children = children_of(worker.pid)
+        stage.hit(worker, worker.kill)
+        wait_until(lambda: not any(_lives(each) for each in children), 5, what="children's end")
+        stage.start_worker("process", 2)
+        stage.pause(0.2, 1)
+        stage.note(self.name, began, worker)
+
+
+class ParentFrozen(Fault):
+    """SIGSTOP the parent alone beyond its lease, then SIGCONT."""
+
+    name = "parent_frozen"
+    expectation = "its children stop themselves, its tasks are taken over; it registers anew"
+    is_quick = True
+    takeover_limit = TAKEN_OVER
+    seconds = 9.0
+
+    def strike(self) -> None:
+        stage = self.stage
+        stage.await_load(0.1)
+        worker = self.chance.choice(stage.workers)
+        stage.await_lease(worker)
+        began = stage.now()
+        stage.hit(worker, lambda: self.freeze(worker))
+        time.sleep(LEASE + self.chance.uniform(1.0, 3.0))
+        self.thaw(worker)
+        stage.note(self.name, began, worker)
+        stage.await_load(1)
+
+    def freeze(self, worker: ChaosWorker) -> None:
+        worker.suspend()
+
+    def thaw(self, worker: ChaosWorker) -> None:
+        worker.resume()
+
+
+class TreeFrozen(ParentFrozen):
+    """SIGSTOP a worker with all its processes beyond its lease, then SIGCONT."""
+
+    name = "tree_frozen"
+    expectation = "its tasks are taken over; on waking it writes nothing, and goes on"
+
+    def freeze(self, worker: ChaosWorker) -> None:
+        worker.suspend_tree()
+
+    def thaw(self, worker: ChaosWorker) -> None:
+        worker.resume_tree()
+
+
+class ChildrenCannotStart(Fault):
+    """The project breaks: a child that dies is replaced by one that cannot be imported."""
+
+    name = "children_cannot_start"
+    expectation = "no attempt is spent, leases go back, the worker says what troubles it"
+
+    def prepare(self) -> None:
+        stage = self.stage
+        self._broken = stage.folder / "broken"
+        env = {"CHAOS_BROKEN_CODE": str(self._broken)}
+        self._worker = stage.start_worker("process", 2, env=env)
+        stage.start_worker("process", 2)
+
+    def strike(self) -> None:
+        stage = self.stage
+        stage.await_load(0.2)
+        began = stage.now()
+        self._broken.touch()
+        for child in children_of(self._worker.pid):
+            stage.hit(self._worker, lambda child=child: _kill(child))
+        self._seen = ""
+        with suppress(AssertionError):
+            self._seen = wait_until(self._trouble, 20, what="a word on what troubles the worker")
+        stage.await_load(0.8)
+        stage.pause(0, 2)
+        self._broken.unlink()
+        stage.note(self.name, began, self._worker)
+        with suppress(AssertionError):
+            wait_until(lambda: not self._trouble(), 60, what="the end of the trouble")
+        self._still = self._trouble()
+
+    def _trouble(self) -> str:
+        row = Worker.objects.get(name=self._worker.name)
+        return str(row.trouble)
+
+    def look(self) -> Iterator[str]:
+        if "broken on purpose" not in self._seen:
+            yield f"the worker's row does not say what troubles it, but {self._seen!r}"
+        if self._still:
+            yield f"the trouble is over, and the worker's row still says {self._still[:80]!r}"
+        lost = Lease.objects.filter(status="lost", worker_id=self._worker.name)
+        if lost.exclude(OWN_CRASH).count() > 2:
+            yield f"{lost.count()} attempts were spent on children that could not start"
+
+
+SHIFT = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+static long shift(void) { char *by = getenv("CHAOS_CLOCK"); return by ? atol(by) : 0; }
+int clock_gettime(clockid_t id, struct timespec *t) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int code = real(id, t);
+    if (code == 0 && id == CLOCK_REALTIME) t->tv_sec += shift();
+    return code;
+}
+int gettimeofday(struct timeval *t, void *zone) {
+    int (*real)(struct timeval *, void *) = dlsym(RTLD_NEXT, "gettimeofday");
+    int code = real(t, zone);
+    if (code == 0) t->tv_sec += shift();
+    return code;
+}
+time_t time(time_t *t) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (t) *t = now.tv_sec;
+    return now.tv_sec;
+}
+"""
+
+
+class ClockWrong(Fault):
+    """Two workers whose clocks are wrong by an hour, one ahead and one behind; one is killed."""
+
+    name = "clock_wrong"
+    expectation = "no difference"
+    takeover_limit = TAKEN_OVER
+
+    @classmethod
+    def obstacle(cls) -> str:
+        return "" if shutil.which("cc") else "there is no C compiler to build another clock with"
+
+    def prepare(self) -> None:
+        stage = self.stage
+        source, library = stage.folder / "clock.c", stage.folder / "clock.so"
+        source.write_text(SHIFT)
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True
+        )
+        for seconds in (3600, -3600):
+            env = {"LD_PRELOAD": str(library), "CHAOS_CLOCK": str(seconds)}
+            stage.start_worker("process", 2, env=env, wait_ready=False)
+        stage.start_worker("thread", 2)
+        for worker in stage.workers:
+            worker.wait_until_ready(60)
+
+    def strike(self) -> None:
+        stage = self.stage
+        stage.await_load(0.3)
+        stage.pause(0, 1)
+        began = stage.now()
+        worker = stage.workers[self.chance.randrange(2)]
+        stage.await_lease(worker)
+        stage.hit(worker, worker.kill)
+        stage.note(self.name, began, worker)
+        stage.await_load(1)
+
+    def look(self) -> Iterator[str]:
+        now = self.stage.now()
+        for task in Task.objects.filter(finished_at__isnull=False).iterator():
+            if not abs(task.finished_at.timestamp() - now) < 600:
+                yield f"{task.id} ended at {task.finished_at}, by some worker's clock"
+                return
+
+
+def _kill(process: psutil.Process) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

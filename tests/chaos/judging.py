@@ -1,0 +1,76 @@
+"""Judging a run: the checker's invariants, how each kind had to end, and what the fault adds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from taskqueue.models import Task
+from taskqueue.states import FINISHED
+from tests.chaos.faults.base import Fault
+from tests.chaos.gathering import gather
+from tests.chaos.history import Bounds, History
+from tests.chaos.stage import LEASE, PING, TAKEOVER_INTERVAL, Stage
+from tests.chaos.takeover import percentile, takeover_times
+from tests.chaos.verdict import Verdict
+
+MOST_SHOWN = 5
+BOUNDS = Bounds(lease=LEASE, ping=PING, takeover_interval=TAKEOVER_INTERVAL, shutdown_timeout=15.0)
+
+
+def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> None:
+    """Enter all that is to be said of the run into its verdict."""
+    history = gather(
+        client_log=stage.folder / "client",
+        journals=[stage.journal],
+        terms=stage.terms,
+        faults=stage.faults,
+        is_over=True,
+        bounds=BOUNDS,
+    )
+    history.save(stage.folder / "history.json")
+    verdict.tasks = len(history.tasks)
+    verdict.count(violations_of(history))
+    if not has_ended:
+        open_tasks = Task.objects.exclude(status__in=FINISHED)
+        counts = Counter(open_tasks.values_list("metadata__kind", "status"))
+        verdict.problems.append(f"not ended within {fault.healing:g} s: {dict(counts)}")
+    verdict.problems += wrong_ends(stage)
+    verdict.problems += list(fault.look())[:20]
+    judge_takeovers(fault, stage, verdict)
+    verdict.facts |= {
+        "answers": dict(stage.client.answers),
+        "errors": dict(stage.client.errors.most_common(MOST_SHOWN)),
+        "leases": dict(Counter(lease.status for lease in history.leases)),
+    }
+
+
+def violations_of(history: History) -> list[tuple[int, str]]:
+    """What the checker finds, as numbers of invariants and texts."""
+    from tests.chaos.checker import check
+
+    return [(violation.invariant, str(violation)) for violation in check(history)]
+
+
+def wrong_ends(stage: Stage) -> Iterator[str]:
+    """Tasks that ended otherwise than their kind must."""
+    ends = {kind.name: kind.ends for kind in stage.kinds}
+    shown = Counter[str]()
+    rows = Task.objects.filter(status__in=FINISHED).values_list(
+        "id", "metadata__kind", "status", "error_class", "error_message"
+    )
+    for task_id, kind, status, error, message in rows:
+        if kind in ends and status not in ends[kind]:
+            shown[kind] += 1
+            if shown[kind] <= MOST_SHOWN:
+                yield f"{task_id} ({kind}) {status}: {error} {message[:200]}"
+
+
+def judge_takeovers(fault: Fault, stage: Stage, verdict: Verdict) -> None:
+    """How long takeovers took, where the fault is about them."""
+    times = takeover_times(stage.hits)
+    verdict.takeover_p50, verdict.takeover_p99 = percentile(times, 0.5), percentile(times, 0.99)
+    verdict.facts["takeovers"] = len(times)
+    limit = fault.takeover_limit
+    if limit is not None and verdict.takeover_p99 is not None and verdict.takeover_p99 > limit:
+        verdict.problems.append(f"takeover p99 {verdict.takeover_p99:.1f} s, not {limit:g} s")

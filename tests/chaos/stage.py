@@ -1,0 +1,300 @@
+"""The stage of one run: workers, a client, a database, and what a fault may do with them."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+from django.db import DatabaseError, connection
+
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Lease, Task, Worker
+from taskqueue.states import FINISHED
+from tests.chaos.client import Client
+from tests.chaos.databases import Database
+from tests.chaos.history import Fault, Term
+from tests.chaos.kinds import Kind, mixture
+from tests.chaos.proxy import ProxyProcess
+from tests.chaos.takeover import Hit
+from tests.worker_process import WorkerProcess, children_of, wait_until
+
+LEASE, PING, TAKEOVER_INTERVAL = 6.0, 1.0, 0.5
+SETTINGS: dict[str, Any] = {
+    "LEASE_DURATION": LEASE,
+    "PING_INTERVAL": PING,
+    "TAKEOVER_INTERVAL": TAKEOVER_INTERVAL,
+    "CRASH_DELAY": 0.5,
+    "PARK_DELAY": 0.5,
+    "PARK_LIMIT": 10,
+    "STOP_GRACE": 1,
+    "KILL_GRACE": 1,
+    "SHUTDOWN_TIMEOUT": 15,
+}
+T = TypeVar("T")
+
+
+class ChaosWorker(WorkerProcess):
+    """A worker with a name, and a note of what was done to it."""
+
+    name = ""
+    is_expendable = False
+    """Whether it may be gone at the end: somebody killed it."""
+
+    def kill(self) -> None:
+        self.is_expendable = True
+        super().kill()
+
+
+class Stage:
+    """What a run consists of. `close` ends all processes that it started."""
+
+    def __init__(
+        self, database: Database, *, folder: Path, seed: int, count: int, seconds: float
+    ) -> None:
+        self.database = database
+        self.folder = folder
+        self.count = count
+        self.seconds = seconds
+        self.chance = random.Random(seed)
+        self.journal = folder / "journal"
+        self.kinds: list[Kind] = list(mixture())
+        self.workers: list[ChaosWorker] = []
+        self.hits: list[Hit] = []
+        self.terms: list[Term] = []
+        self.faults: list[Fault] = []
+        self.problems: list[str] = []
+        self._cleanups: list[Callable[[], object]] = []
+        self._client: Client | None = None
+
+    # Who works
+
+    def start_worker(
+        self,
+        pool: str = "process",
+        concurrency: int = 2,
+        *arguments: str,
+        settings: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        wait_ready: bool = True,
+    ) -> ChaosWorker:
+        """Start a worker; names are w1, w2, …"""
+        name = f"w{len(self.workers) + 1}"
+        worker = ChaosWorker(
+            "--name", name, "--pool", pool, "--concurrency", str(concurrency), *arguments,
+            log_path=self.folder / f"{name}.log",
+            env={**self.database.environment(), **(env or {})},
+            settings={**SETTINGS, **(settings or {})},
+            prefix=prefix,
+        )  # fmt: skip
+        worker.name = name
+        self.workers.append(worker)
+        if wait_ready:
+            worker.wait_until_ready(90)
+        return worker
+
+    def start_fleet(self, *shapes: tuple[str, int]) -> None:
+        """Start workers side by side: each a pool and its slots."""
+        first = len(self.workers)
+        for pool, concurrency in shapes:
+            self.start_worker(pool, concurrency, wait_ready=False)
+        for worker in self.workers[first:]:
+            worker.wait_until_ready(90)
+
+    def alive(self) -> list[ChaosWorker]:
+        """The workers that run."""
+        return [worker for worker in self.workers if worker.returncode is None]
+
+    def children(self) -> list[psutil.Process]:
+        """The processes of all workers in which bodies run."""
+        found: list[psutil.Process] = []
+        for worker in self.alive():
+            with suppress(psutil.NoSuchProcess):
+                found += children_of(worker.pid)
+        return found
+
+    def proxy(self) -> ProxyProcess:
+        """A proxy in front of the server."""
+        address = self.database.connection
+        proxy = ProxyProcess(address["HOST"], int(address["PORT"]))
+        self.at_end(proxy.close)
+        return proxy
+
+    def at_end(self, cleanup: Callable[[], object]) -> None:
+        """Do this when the run is over, however it ends; the last first."""
+        self._cleanups.append(cleanup)
+
+    # Who enqueues
+
+    @property
+    def client(self) -> Client:
+        """The client; it is started with the load."""
+        assert self._client is not None
+        return self._client
+
+    def start_load(self) -> None:
+        """Begin to enqueue."""
+        self._client = Client(
+            log_path=self.folder / "client",
+            journal_path=self.journal,
+            kinds=self.kinds,
+            chance=random.Random(self.chance.random()),
+            count=self.count,
+            seconds=self.seconds,
+        )
+        self._client.start()
+
+    def await_load(self, share: float, *, timeout: float = 60) -> None:
+        """Wait until that share of the load was asked for; the rest comes meanwhile."""
+        wait_until(
+            lambda: self.client.asked >= share * self.count or self.client.is_over.is_set(),
+            timeout, what=f"{share:.0%} of the load",
+        )  # fmt: skip
+
+    def await_work(self, lines: int = 10, *, timeout: float = 60) -> None:
+        """Wait until bodies have started that often since now."""
+        before = self._journal_size()
+        wait_until(
+            lambda: self._journal_size() > before + 80 * lines or self.is_idle(),
+            timeout, what="some work",
+        )  # fmt: skip
+
+    def await_lease(self, worker: ChaosWorker, *, timeout: float = 10) -> None:
+        """Wait until a worker holds one of the long tasks, so that there is something to hit."""
+        held = Lease.objects.filter(
+            worker_id=worker.name, status="running", task__metadata__kind="long"
+        )
+        with suppress(AssertionError):
+            wait_until(lambda: self.ask(held.exists, False), timeout, what="a lease")
+
+    def pause(self, least: float, most: float) -> None:
+        """Let the seed choose when the fault comes."""
+        time.sleep(self.chance.uniform(least, most))
+
+    def _journal_size(self) -> int:
+        return self.journal.stat().st_size if self.journal.exists() else 0
+
+    # What is asked of the database
+
+    def is_idle(self) -> bool:
+        """Whether all that was enqueued has ended."""
+        return self.client.is_over.is_set() and not self.open_tasks()
+
+    def open_tasks(self) -> int:
+        """How many tasks have not ended; -1 while the database does not answer."""
+        return self.ask(lambda: Task.objects.exclude(status__in=FINISHED).count(), -1)
+
+    def ask(self, question: Callable[[], T], otherwise: T) -> T:
+        """Put a question to a database that may be away."""
+        try:
+            return question()
+        except DatabaseError:
+            with suppress(Exception):
+                connection.close()
+            return otherwise
+
+    def now(self) -> float:
+        """The database's clock."""
+        return wording_for(connection).now(connection).timestamp()
+
+    def execute(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Run a statement, on the runner's own connection."""
+        with connection.cursor() as cursor:
+            cursor.execute(statement, parameters or None)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def move_database(self, folder: Path) -> None:
+        """Move SQLite's file elsewhere, before anybody works on it."""
+        connection.close()
+        self.database.move(folder)
+        connection.settings_dict.update(self.database.connection)
+
+    # What is done to workers
+
+    def hit(self, worker: ChaosWorker, how: Callable[[], object]) -> Hit:
+        """Do something to a worker that ends its leases; note which ones it held."""
+        at = self.now()
+        how()
+        leases = Lease.objects.filter(worker_id=worker.name, status="running", is_shared=False)
+        hit = Hit(at, tuple(leases.values_list("task_id", "attempt")))
+        self.hits.append(hit)
+        return hit
+
+    def note(self, name: str, began_at: float, *workers: ChaosWorker) -> None:
+        """Write down when a fault was, for the checker."""
+        names = tuple(worker.name for worker in workers)
+        self.faults.append(Fault(name, began_at, self.now(), names))
+
+    def end_worker(self, worker: ChaosWorker, *, timeout: float = 40) -> None:
+        """Tell a worker to end, and see that it does, with 0."""
+        at = self.now()
+        worker.terminate()
+        try:
+            code = worker.wait(timeout)
+        except AssertionError:
+            self.problems.append(f"{worker.name} still runs {timeout:g} s after SIGTERM")
+            self.terms.append(Term(worker.name, at, None))
+            return
+        self.terms.append(Term(worker.name, at, self.now()))
+        if code:
+            self.problems.append(f"{worker.name} ended with {code} after SIGTERM")
+
+    # The end
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until the client is done and all tasks have ended; whether they have."""
+        self.client.join(timeout)
+        if self.client.error is not None:
+            raise self.client.error
+        deadline = time.monotonic() + timeout
+        while self.open_tasks() != 0:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def end_workers(self) -> None:
+        """End the workers that are left. One that is gone without a reason is a problem."""
+        for worker in self.workers:
+            if worker.returncode is not None and not worker.is_expendable:
+                told = {term.worker_name for term in self.terms}
+                if worker.name not in told:
+                    self.problems.append(f"{worker.name} was gone, with {worker.returncode}")
+        names = [(worker, self.now()) for worker in self.alive()]
+        for worker, _ in names:
+            worker.terminate()
+        for worker, at in names:
+            try:
+                code = worker.wait(40)
+            except AssertionError:
+                self.problems.append(f"{worker.name} still runs 40 s after SIGTERM")
+                continue
+            self.terms.append(Term(worker.name, at, self.now()))
+            if code:
+                self.problems.append(f"{worker.name} ended with {code} after SIGTERM")
+        for row in Worker.objects.filter(name__in=[worker.name for worker, _ in names]):
+            if row.status != "stopped":
+                self.problems.append(f"{row.name} has ended, but its row says {row.status}")
+
+    def close(self) -> None:
+        """End all processes, and take back what was done to the machine."""
+        if self._client is not None:
+            self._client.is_over.set()
+            self._client.join(10)
+        for worker in self.workers:
+            with suppress(ProcessLookupError, psutil.NoSuchProcess):
+                for child in psutil.Process(worker.pid).children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        os.kill(child.pid, signal.SIGKILL)
+            worker.destroy()
+        for cleanup in reversed(self._cleanups):
+            with suppress(Exception):
+                cleanup()
+        connection.close()
