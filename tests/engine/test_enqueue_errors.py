@@ -21,12 +21,10 @@ from tests.sample.tasks import add
 def test_an_enqueue_into_a_read_only_database_raises_djangos_error(
     enqueue: Callable[[], object],
 ) -> None:
-    with (
-        pytest.raises(DatabaseError, match="read-only transaction"),
-        transaction.atomic(),
-        connection.cursor() as cursor,
-    ):
+    with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION READ ONLY")
-        enqueue()
+        with pytest.raises(DatabaseError, match="read-only transaction"):
+            enqueue()
+        transaction.set_rollback(True)
 
     assert not Task.objects.exists()
