@@ -51,8 +51,8 @@ def _names_serving(connection: BaseDatabaseWrapper, queue_name: str) -> list[str
 def release_gone(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
     """Record the parts of workers that have ended as lost, and do not wait for them any longer.
 
-    A worker counts as gone when its end lies a lease's time back: one that is restarted under its
-    name takes its part up again.
+    A worker counts as gone when it has not been seen for the time of two leases: one that is
+    restarted under its name takes its part up again.
     """
     with installed(connection):
         waiting = Task.objects.using(connection.alias).filter(
@@ -111,10 +111,7 @@ def _gone(connection: BaseDatabaseWrapper, names: Sequence[str], now: datetime) 
 
 
 def _is_gone(worker: Worker, now: datetime) -> bool:
-    if worker.status not in (WorkerStatus.STOPPED, WorkerStatus.LOST):
-        return False
-    ended_at = worker.stopped_at or worker.seen_at
-    return ended_at + timedelta(seconds=worker.lease_seconds) < now
+    return worker.seen_at + 2 * timedelta(seconds=worker.lease_seconds) < now
 
 
 def _record_absence(

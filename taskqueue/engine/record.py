@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
-from taskqueue.engine.shared import record_shared
+from taskqueue.engine.shared import has_succeeded, record_shared
 from taskqueue.engine.wording import wording_for
 from taskqueue.outcomes import Kind, Outcome
 
@@ -46,6 +46,17 @@ def record(
     if missed:
         recorded.update(record_shared(connection, missed, limits=limits))
     return recorded
+
+
+def record_success(connection: BaseDatabaseWrapper, outcome: Outcome, *, limits: Limits) -> bool:
+    """Record a success in the body's own transaction; whether the attempt has succeeded.
+
+    It has not if its lease had ended, or its stop was seen: the transaction must not commit then.
+    """
+    status = record(connection, [outcome], limits=limits).get(outcome.lease_id)
+    if status is None or status == "succeeded":
+        return status is not None
+    return has_succeeded(connection, outcome.lease_id)
 
 
 def record_each(

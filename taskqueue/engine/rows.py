@@ -207,3 +207,5 @@ class Outlook(NamedTuple):
     has_ready: bool
     rank: int
     """How many live workers stand before this one in serving the duties."""
+    has_apart: bool
+    """Whether a task waits that not every worker may take, but perhaps this one."""

@@ -15,15 +15,18 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
-from taskqueue.engine.connections import installed
+from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import DeadlineExceeded
 from taskqueue.models import Lease, Task
 from taskqueue.outcomes import Kind, Outcome
+from taskqueue.snapshots import class_path
 from taskqueue.states import LeaseStatus, TaskStatus
 
 OTHERS_FIRST = timedelta(seconds=3)
 """How long a worker whose attempt did not succeed lets others take its place."""
+BATCH = 100
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 _LEASE_STATUS = {
@@ -69,6 +72,13 @@ def record_shared(
             if outcome.lease_id in held:
                 recorded[outcome.lease_id] = _record(connection, outcome, now, limits)
         return recorded
+
+
+def has_succeeded(connection: BaseDatabaseWrapper, lease_id: int) -> bool:
+    """Whether one worker's attempt has succeeded, whatever became of the task."""
+    with installed(connection):
+        leases = Lease.objects.using(connection.alias).filter(id=lease_id)
+        return leases.filter(status=LeaseStatus.SUCCEEDED).exists()
 
 
 def _record(
@@ -229,3 +239,31 @@ def _kept_until(task: Task, now: datetime, keep: timedelta | None) -> datetime |
     if task.holds_unique_key and task.unique_until is not None:
         ends.append(task.unique_until)
     return max(ends)
+
+
+def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
+    """Fail shared tasks past their deadline that wait for a next worker; how many there were.
+
+    What runs is its workers' to end.
+    """
+    wording = wording_for(connection)
+    now = wording.now(connection)
+    with installed(connection):
+        overdue = Task.objects.using(connection.alias).filter(
+            claimed_apart=True,
+            status=TaskStatus.RUNNING,
+            open_slots__gt=0,
+            deadline_at__lte=now,
+        )
+        ids = [str(task_id) for task_id in overdue.values_list("id", flat=True)[:BATCH]]
+    for task_id in ids:
+        with transaction(connection), installed(connection):
+            wording.lock_tasks(connection, [task_id])
+            task = Task.objects.using(connection.alias).get(id=task_id)
+            if task.status != TaskStatus.RUNNING or task.open_slots == 0:
+                continue
+            task.open_slots = 0
+            task.error_class = class_path(DeadlineExceeded)
+            task.error_message = "The deadline passed before all workers had run it."
+            settle(connection, task, now=now, limits=limits)
+    return len(ids)

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import Settings
-from taskqueue.engine import takeover, workers
+from taskqueue.engine import broadcast, shared, takeover, workers
 from taskqueue.engine.connections import owns_session, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.wording import wording_for
@@ -65,6 +65,8 @@ class Duties:
             self._take_over(connection, now)
         else:
             self._suspects.clear()
+        if outlook.has_apart:
+            self._look_after_shared(connection)
         self._clean_up(connection, now)
         waits = [self._interval]
         stagger = min(LONGEST_STAGGER, outlook.rank * STAGGER)
@@ -76,7 +78,13 @@ class Duties:
         if self._prune_at <= now + PRUNE_PAUSE:
             waits.append(PRUNE_PAUSE)
         self.next_at = time.monotonic() + min(waits)
-        return outlook.has_ready
+        return outlook.has_ready or outlook.has_apart
+
+    def _look_after_shared(self, connection: BaseDatabaseWrapper) -> None:
+        released = broadcast.release_gone(connection, limits=self._limits)
+        if released:
+            logger.warning("Broadcasts no longer wait for workers that ended parts=%s", released)
+        shared.end_overdue(connection, limits=self._limits)
 
     def _take_over(self, connection: BaseDatabaseWrapper, now: float) -> None:
         suspects = None

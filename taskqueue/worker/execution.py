@@ -17,7 +17,7 @@ from taskqueue.context import Context, _current
 from taskqueue.definitions import Definition, registry
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.limits import Limits
-from taskqueue.engine.record import record
+from taskqueue.engine.record import record_success
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.payload import encode, storable
@@ -107,8 +107,7 @@ class Attempt:
                 outcome = self._outcome(Kind.SUCCEEDED)._replace(return_value=text)
                 limits = Limits.of(get_settings())
                 # The last statement before COMMIT: later, the fence would not cover the body.
-                recorded = record(connection, [self._ages(outcome)], limits=limits)
-                if recorded.get(self.order.lease_id) != "succeeded":
+                if not record_success(connection, self._ages(outcome), limits=limits):
                     raise LeaseEnded("The lease ended before the body did.")
                 is_recorded = True
         except (OperationalError, InterfaceError) as error:

@@ -14,7 +14,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
+from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import Held, Renewal
+from taskqueue.engine.terms import heed_terms
 from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Asked
 from taskqueue.models.worker import WorkerStatus
@@ -62,12 +64,16 @@ class Heartbeat:
         self,
         worker: Beating,
         *,
+        name: str,
         worker_id: int,
         incarnation: UUID,
         interval: float,
         lease_seconds: float,
+        limits: Limits,
     ) -> None:
         self._worker = worker
+        self._name = name
+        self._limits = limits
         self._worker_id = worker_id
         self._incarnation = incarnation
         self._interval = interval
@@ -142,6 +148,7 @@ class Heartbeat:
                 if renewal.stops:
                     ids = [stop.lease_id for stop in renewal.stops]
                     wording_for(connection).see_stops(connection, ids)
+                renewal = self._heed_terms(connection, held, renewal)
         asked = workers.touch(
             connection,
             worker_id=self._worker_id,
@@ -156,6 +163,20 @@ class Heartbeat:
         self._worker.on_asked(asked)
         self._pulse(began)
         self._worker.on_renewal(renewal)
+
+    def _heed_terms(
+        self, connection: BaseDatabaseWrapper, held: list[Job], renewal: Renewal
+    ) -> Renewal:
+        terms = heed_terms(
+            connection,
+            worker=self._name,
+            lease_ids=sorted(renewal.renewed),
+            limits=self._limits,
+        )
+        for job in held:
+            if job.lease_id in renewal.renewed:
+                job.ping_seconds = terms.ping_seconds.get(job.lease_id)
+        return renewal._replace(ended=renewal.ended | terms.ended)
 
     def _held(self, job: Job, now: float) -> Held:
         return Held(

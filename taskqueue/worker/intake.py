@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import Settings
 from taskqueue.engine import workers
+from taskqueue.engine.apart import claim_apart, queues_apart
 from taskqueue.engine.connections import (
     open_worker_connection,
     own_session,
@@ -31,6 +32,8 @@ logger = logging.getLogger("taskqueue.worker")
 
 DISCOVERY_INTERVAL = 1.0
 """Seconds for which a worker of all queues trusts the list of those that have tasks."""
+APART_INTERVAL = 0.05
+"""Seconds between two looks for tasks of several or named workers, while others keep it busy."""
 
 
 class Intake:
@@ -43,8 +46,10 @@ class Intake:
         lanes: Lanes,
         worker_name: str,
         registered: Registered,
+        slots: int,
         heard: Callable[[str], None],
     ) -> None:
+        self._slots = slots
         self._limits = Limits.of(settings)
         self._lease_duration: timedelta = settings.LEASE_DURATION
         self._lanes = lanes
@@ -56,6 +61,9 @@ class Intake:
         self._discovered_at = 0.0
         self._remembered: set[str] = set()
         self._is_idle = False
+        self._is_busy = False
+        """Whether the last claim gave all that was wanted."""
+        self._looked_apart_at = 0.0
         self.listener: Listener | None = None
 
     def open(self) -> None:
@@ -111,7 +119,7 @@ class Intake:
                 write_logs(connection, lines)
                 write_notes(connection, notes)
                 recorded = record(connection, outcomes, limits=self._limits)
-                return recorded, self._claim(want, unknown)
+                return recorded, self._claim(want, unknown, self._queues_apart(want))
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
@@ -119,7 +127,7 @@ class Intake:
         self._write_reports(lines, notes)
         recorded = record_each(connection, outcomes, limits=self._limits)
         with transaction(connection):
-            return recorded, self._claim(want, unknown)
+            return recorded, self._claim(want, unknown, self._queues_apart(want))
 
     def look_and_claim(self, want: int, unknown: list[str]) -> list[Claimed]:
         """Claim, with nothing to write before it.
@@ -127,14 +135,17 @@ class Intake:
         On PostgreSQL the claim is a transaction of its own; on SQLite a look costs less than the
         write lock that a claim takes.
         """
-        if not self.is_sqlite and owns_session(self.connection):
-            return self._claim(want, unknown)
-        if self.is_sqlite and not self._lanes.serving(
-            wording_for(self.connection).ready_queues(self.connection)
+        apart = self._queues_apart(want)
+        if not apart and not self.is_sqlite and owns_session(self.connection):
+            return self._claim(want, unknown, apart)
+        if (
+            not apart
+            and self.is_sqlite
+            and not self._lanes.serving(wording_for(self.connection).ready_queues(self.connection))
         ):
             return []
         with transaction(self.connection):
-            return self._claim(want, unknown)
+            return self._claim(want, unknown, apart)
 
     def _write_reports(self, lines: list[LogLine], notes: list[Note]) -> None:
         try:
@@ -148,7 +159,36 @@ class Intake:
 
     # Claiming
 
-    def _claim(self, want: int, unknown: list[str]) -> list[Claimed]:
+    def _queues_apart(self, want: int) -> list[str]:
+        """The queues where tasks wait that not every worker may take, if it is time to look."""
+        now = time.monotonic()
+        if want <= 0 or (self._is_busy and now - self._looked_apart_at < APART_INTERVAL):
+            return []
+        self._looked_apart_at = now
+        return self._lanes.serving(queues_apart(self.connection, worker=self._worker_name))
+
+    def _claim(self, want: int, unknown: list[str], apart: list[str]) -> list[Claimed]:
+        """What only some workers may take goes before its equals; then what any may; the rest."""
+        claimed = self._claim_apart(want, unknown, apart)
+        claimed += self._claim_ordinary(want - len(claimed), unknown)
+        if len(claimed) < want:
+            claimed += self._claim_apart(want - len(claimed), unknown, apart)
+        self._is_busy = len(claimed) >= want > 0
+        return claimed
+
+    def _claim_apart(self, want: int, unknown: list[str], names: list[str]) -> list[Claimed]:
+        if not names or want <= 0:
+            return []
+        return claim_apart(
+            self.connection,
+            worker=self._worker_name,
+            queue_names=names,
+            unknown=unknown,
+            limit=min(want, self._slots),
+            lease_duration=self._lease_duration,
+        )
+
+    def _claim_ordinary(self, want: int, unknown: list[str]) -> list[Claimed]:
         connection = self.connection
         claimed: list[Claimed] = []
         names = self._queues(connection) if want > 0 else []

@@ -13,6 +13,7 @@ from django.db import DatabaseError, InterfaceError
 from taskqueue.conf import Settings
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import Renewal
 from taskqueue.engine.workers import Asked, Registered, Registration
 from taskqueue.models.worker import WorkerStatus
@@ -132,6 +133,7 @@ class Supervisor:
             lanes=self._lanes,
             worker_name=options.name,
             registered=registered,
+            slots=options.concurrency,
             heard=self._hear,
         )
         self._errands = Errands(self._intake, duties, self._alarm.ring)
@@ -145,10 +147,12 @@ class Supervisor:
         )
         self._heartbeat = Heartbeat(
             self,
+            name=options.name,
             worker_id=registered.id,
             incarnation=registration.incarnation,
             interval=settings.PING_INTERVAL.total_seconds(),
             lease_seconds=registration.lease_seconds,
+            limits=Limits.of(settings),
         )
         logger.info(
             "Worker started name=%s pid=%s pool=%s concurrency=%s queues=%s",

@@ -325,4 +325,4 @@ def log_in(user: str, password: str) -> str:
 
 
 # Autodiscovery imports this module only.
-from tests.sample import framework_tasks, worker_tasks  # noqa: E402, F401
+from tests.sample import framework_tasks, shared_tasks, worker_tasks  # noqa: E402, F401

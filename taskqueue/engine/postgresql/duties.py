@@ -91,7 +91,16 @@ SELECT
         WHERE status = 'running'
             AND id < %s
             AND seen_at > clock_timestamp() - lease_seconds * interval '1 second'
-    )::int
+    )::int,
+    EXISTS (
+        SELECT
+        FROM taskqueue_task
+        WHERE claimed_apart
+            AND status IN ('ready', 'running')
+            AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %s))
+            AND (open_slots > 0 OR (broadcast AND workers = 0))
+            AND (status = 'ready' OR workers > 1 OR broadcast)
+    )
 """
 
 # Locks: overdue tasks by id, skipping locked ones; running ones are their worker's to end.
@@ -170,7 +179,7 @@ DELETE FROM taskqueue_task AS task USING old WHERE task.id = old.id
 
 
 def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
-    (row,) = fetch(connection, PROMOTE, (limit, worker_id))
+    (row,) = fetch(connection, PROMOTE, (limit, worker_id, worker_id))
     outlook = Outlook._make(row)
     return outlook._replace(has_ready=outlook.has_ready or outlook.promoted > 0)
 

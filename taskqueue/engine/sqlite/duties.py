@@ -30,6 +30,15 @@ SELECT
     ),
     (SELECT min(expires_at) FROM taskqueue_lease WHERE status = 'running'),
     EXISTS (
+        SELECT 1
+        FROM taskqueue_task
+        WHERE claimed_apart
+            AND status IN ('ready', 'running')
+            AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %s))
+            AND (open_slots > 0 OR (broadcast AND workers = 0))
+            AND (status = 'ready' OR workers > 1 OR broadcast)
+    ),
+    EXISTS (
         WITH RECURSIVE lane (queue_name) AS (
             SELECT min(queue_name) FROM taskqueue_task WHERE status = 'ready' AND NOT claimed_apart
             UNION ALL
@@ -122,15 +131,15 @@ DELETE_OLD = (
 def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
     moment = clock()
     with connection.cursor() as cursor:
-        cursor.execute(OUTLOOK, (stored(moment),))
-        due, deadline, expires, expiry, has_ready = cursor.fetchone()
+        cursor.execute(OUTLOOK, (worker_id, stored(moment)))
+        due, deadline, expires, expiry, has_apart, has_ready = cursor.fetchone()
         promoted = 0
         due_in = _until(due, moment)
         if due_in is not None and due_in <= 0:
             cursor.execute(PROMOTE, (stored(moment), stored(moment), limit))
             promoted = cursor.rowcount
-            cursor.execute(OUTLOOK, (stored(moment),))
-            due, deadline, expires, expiry, has_ready = cursor.fetchone()
+            cursor.execute(OUTLOOK, (worker_id, stored(moment)))
+            due, deadline, expires, expiry, has_apart, has_ready = cursor.fetchone()
         cursor.execute(RANK, (worker_id, stored(moment)))
         (rank,) = cursor.fetchone()
     ends = [end for end in (_until(deadline, moment), _until(expires, moment)) if end is not None]
@@ -141,6 +150,7 @@ def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> O
         next_expiry=_until(expiry, moment),
         has_ready=bool(has_ready),
         rank=rank,
+        has_apart=bool(has_apart),
     )
 
 
