@@ -11,3 +11,8 @@ class SampleConfig(AppConfig):
     name = "tests.sample"
     label = "sample"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from tests.chaos.bugs import plant_if_told
+
+        plant_if_told()

@@ -1,0 +1,82 @@
+"""The bugs: what each does, which invariant it breaks, and in which small run that shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.db import connection
+
+from tests.chaos.bugs import claiming, publishing, recording, running, scenarios
+from tests.chaos.bugs.planting import Planting
+
+BOTH = frozenset({"postgresql", "sqlite"})
+POSTGRESQL = frozenset({"postgresql"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bug:
+    """A bug; its function's docstring says what is wrong."""
+
+    plant: Callable[[Planting], None]
+    invariant: int
+    scenario: scenarios.Scenario
+    databases: frozenset[str] = BOTH
+    guards: tuple[str, ...] = ()
+    """What must go first, for it would keep the database from taking what the bug writes."""
+
+    @property
+    def name(self) -> str:
+        """By which it is planted."""
+        return self.plant.__name__
+
+    def drop_guards(self) -> None:
+        """Take them away; SQLite cannot drop a CHECK, and is told to look away by the bug."""
+        with connection.cursor() as cursor:
+            for statement in self.guards:
+                if connection.vendor == "postgresql" or "CONSTRAINT" not in statement:
+                    cursor.execute(statement)
+
+    @property
+    def summary(self) -> str:
+        """What is wrong."""
+        return (self.plant.__doc__ or "").split("\n")[0]
+
+
+_ALL = (
+    Bug(plant=recording.success_without_fence, invariant=5, scenario=scenarios.stale_success),
+    Bug(plant=recording.failure_without_fence, invariant=5, scenario=scenarios.stale_failure),
+    Bug(plant=recording.lines_without_fence, invariant=5, scenario=scenarios.stale_success),
+    Bug(plant=recording.progress_without_fence, invariant=5, scenario=scenarios.stale_success),
+    Bug(plant=recording.success_after_stop, invariant=14, scenario=scenarios.stops),
+    Bug(plant=recording.stopped_runs_again, invariant=14, scenario=scenarios.stops),
+    Bug(plant=recording.crashes_not_counted, invariant=9, scenario=scenarios.giving_up),
+    Bug(plant=recording.failures_without_limit, invariant=9, scenario=scenarios.giving_up),
+    Bug(plant=recording.strange_transition, invariant=7, scenario=scenarios.giving_up),
+    Bug(plant=recording.end_left_unasked, invariant=7, scenario=scenarios.giving_up),
+    Bug(plant=recording.effect_apart, invariant=6, scenario=scenarios.hooks_that_crash),
+    Bug(plant=claiming.claims_without_lock, invariant=3, scenario=scenarios.crowd),
+    Bug(plant=claiming.attempt_not_raised, invariant=3, scenario=scenarios.crowd),
+    Bug(plant=claiming.claimed_task_deleted, invariant=1, scenario=scenarios.crowd),
+    Bug(plant=claiming.claims_when_told_to_end, invariant=15, scenario=scenarios.told_to_end),
+    Bug(plant=claiming.own_success_forgotten, invariant=16,
+        scenario=scenarios.one_after_the_other,
+        guards=("DROP INDEX taskqueue_lease_worker",)),
+    Bug(plant=claiming.places_not_counted, invariant=16, scenario=scenarios.all_at_once,
+        guards=("ALTER TABLE taskqueue_task DROP CONSTRAINT taskqueue_task_workers",)),
+    Bug(plant=claiming.names_ignored, invariant=16, scenario=scenarios.by_name),
+    Bug(plant=running.takeover_without_expiry, invariant=4, scenario=scenarios.long_bodies),
+    Bug(plant=running.takeover_without_lock, invariant=4, scenario=scenarios.sleeping_worker),
+    Bug(plant=running.takeover_never, invariant=8, scenario=scenarios.killed_worker),
+    Bug(plant=running.no_pings_while_bodies_run, invariant=3, scenario=scenarios.long_bodies),
+    Bug(plant=running.children_outlive_leases, invariant=3, scenario=scenarios.sleeping_worker),
+    Bug(plant=running.stops_not_enforced, invariant=14, scenario=scenarios.stops),
+    Bug(plant=publishing.key_never_held, invariant=10, scenario=scenarios.publishers),
+    Bug(plant=publishing.key_released_at_claim, invariant=10, scenario=scenarios.publishers),
+    Bug(plant=publishing.wrong_holder_answered, invariant=10, scenario=scenarios.publishers),
+    Bug(plant=publishing.enqueued_twice, invariant=2, scenario=scenarios.publishers),
+    Bug(plant=publishing.enqueue_apart, invariant=2, scenario=scenarios.publishers,
+        databases=POSTGRESQL),
+)  # fmt: skip
+
+BUGS = {bug.name: bug for bug in _ALL}

@@ -1,0 +1,110 @@
+"""Bugs in who takes what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import F
+
+from tests.chaos.bugs.planting import Planting
+
+ENGINE = "taskqueue.engine"
+
+
+def claims_without_lock(planting: Planting) -> None:
+    """Two workers take one task: no row is locked, nor looked at again."""
+    if planting.vendor == "postgresql":
+        path = f"{ENGINE}.postgresql.claim:CLAIM"
+        planting.rewrite(path, "FOR UPDATE SKIP LOCKED", "")
+        # The claims of all workers meet in their picks.
+        planting.rewrite(
+            path,
+            "FROM picked\n    WHERE task.id = picked.id",
+            "FROM picked CROSS JOIN (SELECT pg_sleep(0.02)) AS pause\n"
+            "    WHERE task.id = picked.id",
+        )
+        return
+
+    # Where one lock is around all of it, only a claim that looked before it can meet another's.
+    planting.rewrite(
+        f"{ENGINE}.sqlite.claim:PICK", "status = 'ready'", "status IN ('ready', 'running')"
+    )
+    planting.rewrite(f"{ENGINE}.sqlite.claim:CLAIM", " AND status = 'ready'", "")
+
+
+def attempt_not_raised(planting: Planting) -> None:
+    """A claim leaves the number of the attempt as it is."""
+    old, new = {
+        "postgresql": ("attempt = task.attempt + 1", "attempt = task.attempt"),
+        "sqlite": ("attempt = attempt + 1", "attempt = attempt"),
+    }[planting.vendor]
+    planting.rewrite(f"{ENGINE}.{planting.vendor}.claim:CLAIM", old, new)
+
+
+def claimed_task_deleted(planting: Planting) -> None:
+    """The first task of each claim is taken out of the table, and forgotten."""
+
+    def claim(self: Any, *arguments: Any) -> Any:
+        claimed = before(self, *arguments)
+        for each in claimed[:1]:
+            task_id = each.task_id
+            if self.connection.vendor == "sqlite":
+                task_id = task_id.replace("-", "")
+            with self.connection.cursor() as cursor:
+                cursor.execute("DELETE FROM taskqueue_lease WHERE id = %s", [each.lease_id])
+                cursor.execute("DELETE FROM taskqueue_task WHERE id = %s", [task_id])
+        return claimed[1:]
+
+    before = planting.replace("taskqueue.worker.intake:Intake._claim", claim)
+
+
+def claims_when_told_to_end(planting: Planting) -> None:
+    """A worker that was told to end goes on to take what there is."""
+    planting.replace("taskqueue.worker.pool:Pool.takes_more", property(lambda self: True))
+
+
+def own_success_forgotten(planting: Planting) -> None:
+    """A worker takes a task again that it has run already."""
+    planting.rewrite(
+        f"{ENGINE}.{planting.vendor}.apart:CANDIDATES",
+        "own.is_shared AND own.status IN ('running', 'succeeded')",
+        "own.is_shared AND own.status IN ('running')",
+    )
+
+
+def places_not_counted(planting: Planting) -> None:
+    """One worker more than asked for finds a free place."""
+    _allow(planting)
+
+    def lease(connection: Any, candidate: Any, worker: str, *others: Any) -> Any:
+        from taskqueue.models import Task
+
+        claimed = before(connection, candidate, worker, *others)
+        if candidate.is_shared:
+            tasks = Task.objects.using(connection.alias).filter(id=candidate.task_id)
+            tasks.update(open_slots=F("open_slots") + 1)
+        return claimed
+
+    before = planting.replace(f"{ENGINE}.apart:_lease", lease)
+
+
+def _allow(planting: Planting) -> None:
+    """Have SQLite, which cannot drop a CHECK, look away."""
+    if planting.vendor != "sqlite":
+        return
+
+    def begin(connection: Any) -> None:
+        before.__func__(connection)
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA ignore_check_constraints = ON")
+
+    before = planting.replace(f"{ENGINE}.sqlite:SQLite.begin", staticmethod(begin))
+
+
+def names_ignored(planting: Planting) -> None:
+    """A worker takes what others are named for."""
+    old = {
+        "postgresql": "open.worker_names IS NULL OR",
+        "sqlite": "task.worker_names IS NULL\n        OR",
+    }[planting.vendor]
+    planting.rewrite(f"{ENGINE}.{planting.vendor}.apart:CANDIDATES", old, "true OR")

@@ -1,0 +1,65 @@
+"""How a bug gets into a process: by rewriting a statement or replacing a function, and back."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection
+
+
+class DoesNotFit(Exception):
+    """The code has changed, and a bug no longer fits into it: mend the bug."""
+
+
+class Planting:
+    """What was changed in this process, so that it can be taken back."""
+
+    def __init__(self) -> None:
+        self.vendor = connection.vendor
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def replace(self, path: str, value: Any) -> Any:
+        """Put a value in place of what `package.module:name` or `…:Class.name` is; what was."""
+        owner, name = _find(path)
+        before = owner.__dict__[name]
+        self._before.append((owner, name, before))
+        setattr(owner, name, value)
+        return before
+
+    def rewrite(self, path: str, old: str, new: str) -> None:
+        """Put other words into a statement."""
+        owner, name = _find(path)
+        text = getattr(owner, name)
+        if old not in text:
+            raise DoesNotFit(f"{path} does not say {old!r}: the bug that drops it must be mended.")
+        self.replace(path, text.replace(old, new))
+
+    def restore(self) -> None:
+        """Take everything back."""
+        for owner, name, value in reversed(self._before):
+            setattr(owner, name, value)
+        self._before.clear()
+
+
+@contextmanager
+def planting() -> Iterator[Planting]:
+    """A planting that is taken back at the end."""
+    made = Planting()
+    try:
+        yield made
+    finally:
+        made.restore()
+
+
+def _find(path: str) -> tuple[Any, str]:
+    module_name, _, name = path.partition(":")
+    owner: Any = importlib.import_module(module_name)
+    *owners, name = name.split(".")
+    for each in owners:
+        owner = getattr(owner, each)
+    if name not in owner.__dict__:
+        raise DoesNotFit(f"{path} is not there: the bug that changes it must be mended.")
+    return owner, name

@@ -1,0 +1,76 @@
+"""Bugs in enqueues."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from tests.chaos.bugs.planting import Planting
+
+ENGINE = "taskqueue.engine"
+
+
+def key_never_held(planting: Planting) -> None:
+    """A task is put down with its key, and does not hold it."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.enqueue:INSERT", "%s::text IS NOT NULL", "%s::text = ''"
+        )
+        return
+
+    def parameters(request: Any, payload: Any, moment: Any) -> Any:
+        # The only boolean before the moment of the enqueue.
+        values = list(before(request, payload, moment))
+        place = next(i for i, value in enumerate(values) if isinstance(value, bool))
+        values[place] = False
+        return tuple(values)
+
+    before = planting.replace(f"{ENGINE}.sqlite.enqueue:_parameters", parameters)
+
+
+def key_released_at_claim(planting: Planting) -> None:
+    """A key is free as soon as its task has started."""
+    old = {
+        "postgresql": "task.holds_unique_key AND task.unique_for <> 'started'",
+        "sqlite": "holds_unique_key AND unique_for <> 'started'",
+    }[planting.vendor]
+    planting.rewrite(f"{ENGINE}.{planting.vendor}.claim:CLAIM", old, "false")
+
+
+def wrong_holder_answered(planting: Planting) -> None:
+    """Who loses the race for a key is told an id that no task has."""
+
+    def meet_holder(*arguments: Any, **named: Any) -> Any:
+        met = before(*arguments, **named)
+        return met._replace(id=uuid4().hex) if met is not None else None
+
+    before = planting.replace(f"{ENGINE}.enqueue:_meet_holder", meet_holder)
+
+
+def enqueued_twice(planting: Planting) -> None:
+    """An enqueue is tried again that had succeeded."""
+
+    def insert(connection: Any, request: Any, payload: Any) -> Any:
+        before.__func__(connection, request, payload)
+        again = payload._replace(id=uuid4().hex, unique_key=None)
+        return before.__func__(connection, request, again)
+
+    name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[planting.vendor]
+    before = planting.replace(f"{ENGINE}.{planting.vendor}:{name}.insert", staticmethod(insert))
+
+
+def enqueue_apart(planting: Planting) -> None:
+    """An enqueue commits for itself, whatever becomes of its caller's transaction."""
+    from taskqueue.engine.connections import open_worker_connection
+
+    def insert(connection: Any, request: Any, payload: Any) -> Any:
+        if not connection.in_atomic_block:
+            return before.__func__(connection, request, payload)
+        own = open_worker_connection(silence=2)
+        try:
+            return before.__func__(own, request, payload)
+        finally:
+            own.close()
+
+    name = f"{ENGINE}.postgresql:PostgreSQL.insert"
+    before = planting.replace(name, staticmethod(insert))

@@ -1,0 +1,156 @@
+"""Bugs in what is recorded at the end of an attempt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.chaos.bugs.planting import Planting
+
+ENGINE = "taskqueue.engine"
+
+
+def success_without_fence(planting: Planting) -> None:
+    """A success is recorded whatever became of its lease."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:RECORD_SUCCESSES", "lease.finished_at IS NULL", "true"
+        )
+    else:
+        planting.rewrite(
+            f"{ENGINE}.sqlite.record:END_SUCCEEDED", "id = %s AND status = 'running'", "id = %s"
+        )
+
+
+def failure_without_fence(planting: Planting) -> None:
+    """Any other end is recorded whatever became of its lease."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "lease.finished_at IS NULL", "true"
+        )
+    else:
+        planting.rewrite(
+            f"{ENGINE}.sqlite.record:HELD", "lease.id = %s AND lease.status = 'running'",
+            "lease.id = %s",
+        )  # fmt: skip
+
+
+def lines_without_fence(planting: Planting) -> None:
+    """Log lines are kept after the attempt's end."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:INSERT_LOGS", "lease.finished_at IS NULL", "true"
+        )
+    else:
+        planting.rewrite(
+            f"{ENGINE}.sqlite.record:INSERT_LOG", "id = %s AND status = 'running'", "id = %s"
+        )
+
+
+def progress_without_fence(planting: Planting) -> None:
+    """Progress is written after the attempt's end."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:WRITE_NOTES", "lease.finished_at IS NULL", "true"
+        )
+    else:
+        planting.rewrite(
+            f"{ENGINE}.sqlite.record:NOTE_LEASES",
+            " AND taskqueue_lease.status = 'running'",
+            "",
+        )
+
+
+def success_after_stop(planting: Planting) -> None:
+    """A success counts though its stop was seen before."""
+    name = {"postgresql": "RECORD_SUCCESSES", "sqlite": "END_SUCCEEDED"}[planting.vendor]
+    old = {"postgresql": " AND lease.stop_seen_at IS NULL", "sqlite": " AND stop_seen_at IS NULL"}
+    planting.rewrite(f"{ENGINE}.{planting.vendor}.record:{name}", old[planting.vendor], "")
+
+
+def stopped_runs_again(planting: Planting) -> None:
+    """A task that was stopped is retried."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS",
+            "WHEN stopping OR kind IN ('cancelled', 'stopped') THEN 'cancelled'",
+            "WHEN stopping OR kind IN ('cancelled', 'stopped') THEN 'retrying'",
+        )
+    else:
+        _change_verdicts(planting, {"cancelled": "retrying"})
+
+
+def crashes_not_counted(planting: Planting) -> None:
+    """A task may crash for ever."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "(verdict.kind = 'lost')::int", "0"
+        )
+    else:
+        planting.rewrite(f"{ENGINE}.sqlite.record:FINISH", "crashes + %s", "crashes + 0 * %s")
+
+
+def failures_without_limit(planting: Planting) -> None:
+    """A task may fail for ever."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "failures + 1 < max_attempts", "true"
+        )
+        return
+
+    def verdict(held: Any, outcome: Any, *others: Any) -> Any:
+        return before(held._replace(max_attempts=held.failures + 9), outcome, *others)
+
+    before = planting.replace(f"{ENGINE}.sqlite.record:_verdict", verdict)
+
+
+def strange_transition(planting: Planting) -> None:
+    """A task that sleeps on it is said to wait for others."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS",
+            "WHEN kind = 'snoozed' THEN 'scheduled'",
+            "WHEN kind = 'snoozed' THEN 'blocked'",
+        )
+    else:
+        _change_verdicts(planting, {"scheduled": "blocked"})
+
+
+def _change_verdicts(planting: Planting, changed: dict[str, str]) -> None:
+    def verdict(*arguments: Any) -> str:
+        status: str = before(*arguments)
+        return changed.get(status, status)
+
+    before = planting.replace(f"{ENGINE}.sqlite.record:_verdict", verdict)
+
+
+def end_left_unasked(planting: Planting) -> None:
+    """What failed is promoted as if it were to be retried."""
+    path = f"{ENGINE}.{planting.vendor}.duties:PROMOTE"
+    if planting.vendor == "postgresql":
+        planting.rewrite(path, "SET status = 'ready',", "SET status = 'ready', finished_at = NULL,")
+        planting.rewrite(
+            path,
+            "WHERE status IN ('retrying', 'scheduled') AND run_after <= statement_timestamp()",
+            "WHERE status IN ('retrying', 'scheduled', 'failed')"
+            " AND run_after <= statement_timestamp()",
+        )
+    else:
+        planting.rewrite(path, "SET status = 'ready',", "SET status = 'ready', finished_at = NULL,")
+        for name in ("PROMOTE", "OUTLOOK"):
+            planting.rewrite(
+                f"{ENGINE}.sqlite.duties:{name}",
+                "WHERE status IN ('retrying', 'scheduled')",
+                "WHERE status IN ('retrying', 'scheduled', 'failed')",
+            )
+
+
+def effect_apart(planting: Planting) -> None:
+    """The effect of an atomic body commits before its success is recorded."""
+    from django.db.transaction import atomic
+
+    def run_atomic(self: Any, call: Any, definition: Any, args: Any, kwargs: Any) -> Any:
+        with atomic(durable=True):
+            text = self._encode(call(definition, self.context, args, kwargs))
+        return self._succeeded(text)
+
+    planting.replace("taskqueue.worker.execution:Attempt._run_atomic", run_atomic)

@@ -1,0 +1,77 @@
+"""Bugs in leases: their pings, their takeover, and what runs under them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.chaos.bugs.planting import Planting
+
+ENGINE = "taskqueue.engine"
+
+
+def takeover_without_expiry(planting: Planting) -> None:
+    """Leases are taken over though they have not run out."""
+    if planting.vendor == "postgresql":
+        path = f"{ENGINE}.postgresql.lease:EXPIRED"
+        planting.rewrite(path, "expires_at < clock_timestamp()", "true")
+    else:
+        path = f"{ENGINE}.sqlite.lease:EXPIRED"
+        planting.rewrite(path, "expires_at < %s", "%s <> ''")
+
+    def step(self: Any, connection: Any, now: float) -> Any:
+        self._take_over(connection, now)
+        return before(self, connection, now)
+
+    before = planting.replace("taskqueue.worker.duties:Duties.step", step)
+
+
+def takeover_without_lock(planting: Planting) -> None:
+    """What was found expired is taken over a while later, without another look."""
+    from taskqueue.engine.connections import transaction
+    from taskqueue.engine.takeover import LOST, MESSAGE
+    from taskqueue.engine.wording import wording_for
+    from taskqueue.outcomes import Kind, Outcome
+
+    # The guardian and the next claim would hide it: what nobody renews has no body for long.
+    children_outlive_leases(planting)
+
+    def take_over(connection: Any, *, limits: Any, grace: Any, suspects: Any = None) -> Any:
+        wording = wording_for(connection)
+        with transaction(connection):
+            expired = wording.expired_leases(connection, limit=500, grace=grace)
+        if not expired:
+            return {}
+        time.sleep(1.0)
+        outcomes = [
+            Outcome(lease_id, Kind.LOST, error_class=LOST, error_message=MESSAGE)
+            for lease_id in expired
+        ]
+        with transaction(connection):
+            return wording.record_endings(connection, outcomes, limits)
+
+    planting.replace(f"{ENGINE}.takeover:take_over", take_over)
+
+
+def takeover_never(planting: Planting) -> None:
+    """Nobody takes over what ran out."""
+    planting.replace(f"{ENGINE}.takeover:take_over", lambda *arguments, **named: {})
+
+
+def no_pings_while_bodies_run(planting: Planting) -> None:
+    """A lease is not renewed while its body runs, which goes on nevertheless."""
+
+    def step(self: Any, began: float, held: Any) -> None:
+        before(self, began, [job for job in held if job.started_at is None])
+
+    before = planting.replace("taskqueue.worker.heartbeat:Heartbeat.step", step)
+
+
+def children_outlive_leases(planting: Planting) -> None:
+    """A body goes on when nobody could renew its lease."""
+    planting.replace("taskqueue.worker.heartbeat:FENCE", 100)
+
+
+def stops_not_enforced(planting: Planting) -> None:
+    """A body that does not listen is let go on."""
+    planting.replace("taskqueue.worker.stopping:Stopping.enforce", lambda self, now: None)

@@ -1,0 +1,177 @@
+"""The small runs: each is clean without a bug, and shows some bugs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from taskqueue.exceptions import TransitionRefused
+from taskqueue.models import Lease
+from tests.chaos.bugs import bodies
+from tests.chaos.bugs.trial import Trial
+from tests.chaos.history import Fault
+
+Scenario = Callable[[Trial], None]
+
+
+def stale_success(trial: Trial) -> None:
+    """A worker is frozen with outcomes in its ear, and wakes when another runs its tasks."""
+    _stale(trial, fails=False)
+
+
+def stale_failure(trial: Trial) -> None:
+    """The same with failures."""
+    _stale(trial, fails=True)
+
+
+def _stale(trial: Trial, *, fails: bool) -> None:
+    for _ in range(3):
+        trial.enqueue(bodies.answer_twice, fails)
+    frozen = trial.start_worker(3)
+    trial.wait_for(lambda: trial.marks() == 3)
+    with _frozen(trial, frozen):
+        trial.start_worker(3)
+        trial.wait_for(lambda: trial.marks(attempt=2) == 3)
+    trial.settle(5)
+
+
+def sleeping_worker(trial: Trial) -> None:
+    """A worker is frozen beyond its leases while its bodies run, and wakes a little later."""
+    for _ in range(2):
+        trial.enqueue(bodies.work, 4.0)
+    frozen = trial.start_worker(2)
+    trial.wait_for(lambda: trial.marks() == 2)
+    trial.start_worker(2)
+    with _frozen(trial, frozen):
+        expires_at = max(Lease.objects.values_list("expires_at", flat=True)).timestamp()
+        time.sleep(max(0.0, expires_at + 0.5 - time.time()))
+    trial.settle(8)
+
+
+class _frozen:  # noqa: N801  (reads as a verb)
+    """A worker's parent is stopped meanwhile."""
+
+    def __init__(self, trial: Trial, worker: object) -> None:
+        self._trial = trial
+        self._worker = worker
+        self._began_at = 0.0
+
+    def __enter__(self) -> None:
+        self._began_at = time.time()
+        self._worker.suspend()  # type: ignore[attr-defined]
+
+    def __exit__(self, *exception: object) -> None:
+        self._worker.resume()  # type: ignore[attr-defined]
+        number = self._trial.workers.index(self._worker) + 1  # type: ignore[arg-type]
+        self._trial.faults.append(Fault("freeze", self._began_at, time.time(), (f"w{number}",)))
+
+
+def killed_worker(trial: Trial) -> None:
+    """A worker is killed, and another is there."""
+    trial.enqueue(bodies.work, 1.0)
+    killed = trial.start_worker()
+    trial.wait_for(lambda: trial.marks() == 1)
+    trial.start_worker()
+    trial.faults.append(Fault("kill", time.time(), time.time(), ("w1",)))
+    killed.kill()
+    trial.settle(7)
+
+
+def crowd(trial: Trial) -> None:
+    """Three workers, and many short tasks at once."""
+    trial.start_workers(3, 2)
+    for _ in range(8):
+        for _ in range(8):
+            trial.enqueue(bodies.work, 0.02)
+        time.sleep(0.1)
+    trial.settle(6)
+
+
+def long_bodies(trial: Trial) -> None:
+    """Bodies run for longer than a lease."""
+    for _ in range(2):
+        trial.enqueue(bodies.work, 3.5)
+    trial.start_workers(2, 2)
+    trial.settle(8)
+
+
+def giving_up(trial: Trial) -> None:
+    """Tasks that crash, fail and sleep."""
+    for _ in range(2):
+        trial.enqueue(bodies.crash)
+        trial.enqueue(bodies.fail)
+        trial.enqueue(bodies.snooze_once)
+    trial.start_worker(3)
+    trial.settle(5)
+
+
+def hooks_that_crash(trial: Trial) -> None:
+    """The process of an atomic body dies just behind its commit."""
+    for _ in range(3):
+        trial.enqueue(bodies.crash_behind_commit, is_atomic=True)
+    trial.start_worker(3)
+    trial.settle(5)
+
+
+def stops(trial: Trial) -> None:
+    """Running tasks are asked to stop: one listens, another does not."""
+    for _ in range(2):
+        trial.enqueue(bodies.finish_when_asked)
+    trial.enqueue(bodies.ignore_stop, 6.0)
+    trial.start_worker(3)
+    trial.wait_for(lambda: trial.marks() == 3)
+    for result in trial.results:
+        try:
+            result.cancel("enough")
+        except TransitionRefused:  # With a bug it may have ended before.
+            continue
+    trial.settle(7)
+
+
+def told_to_end(trial: Trial) -> None:
+    """A worker with more to do than it can is told to end; another does the rest."""
+    trial.start_worker(2, CLAIM_AHEAD=0)
+    trial.enqueue(bodies.work, 1.5)
+    for _ in range(20):
+        trial.enqueue(bodies.work, 0.2)
+    trial.wait_for(lambda: trial.marks() >= 2)
+    trial.terminate(trial.workers[0], timeout=6)
+    trial.start_worker(4)
+    trial.settle(6)
+
+
+def publishers(trial: Trial) -> None:
+    """Clients race for two keys, and roll back at times."""
+    trial.start_workers(2, 3)
+    for number in range(4):
+        trial.enqueue(
+            bodies.publish, str(trial.log.path), 1000 * (number + 1), 16, queue_name="publishers"
+        )
+    trial.settle(8)
+
+
+def one_after_the_other(trial: Trial) -> None:
+    """Tasks for two workers, of whom the second comes late."""
+    for _ in range(4):
+        trial.enqueue(bodies.work, 0.02, workers=2)
+    trial.start_worker()
+    trial.wait_for(lambda: Lease.objects.filter(status="succeeded").count() >= 4)
+    time.sleep(0.5)
+    trial.start_worker()
+    trial.settle(5)
+
+
+def all_at_once(trial: Trial) -> None:
+    """Tasks for two workers, and four that are idle."""
+    trial.start_workers(4, 2)
+    for _ in range(4):
+        trial.enqueue(bodies.work, 0.6, workers=2)
+    trial.settle(8)
+
+
+def by_name(trial: Trial) -> None:
+    """Tasks for the second worker only, and one that dies as it works for two."""
+    trial.start_workers(2, 2)
+    for _ in range(6):
+        trial.enqueue(bodies.work, 0.1, worker_names=["w2", "w9"])
+    trial.settle(5)

@@ -1,0 +1,162 @@
+"""A small run with a bug in its workers, and what it leaves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+from django.db import connection
+
+from taskqueue.models import Task
+from taskqueue.results import TaskResult
+from taskqueue.states import FINISHED
+from tests.chaos.bugs import PLANTED
+from tests.chaos.clients import ClientLog
+from tests.chaos.gathering import gather, read_journal
+from tests.chaos.history import Bounds, Fault, History, Term
+from tests.worker_process import WorkerProcess, wait_until
+
+SETTINGS: dict[str, Any] = {
+    "LEASE_DURATION": 2,
+    "PING_INTERVAL": 0.3,
+    "TAKEOVER_INTERVAL": 0.2,
+    "CRASH_DELAY": 0,
+    "STOP_GRACE": 0.5,
+    "KILL_GRACE": 0.5,
+    "SHUTDOWN_TIMEOUT": 10,
+}
+BOUNDS = Bounds(
+    lease=2, ping=0.3, takeover_interval=0.2, stop_grace=0.5, kill_grace=0.5, shutdown_timeout=10,
+    slack=2, term_slack=0.3,
+)  # fmt: skip
+
+
+class Trial:
+    """Workers with a bug, tasks, and a log of both. `close` ends all that it started."""
+
+    def __init__(self, folder: Path, bug: str) -> None:
+        self.folder = folder
+        self.bug = bug
+        self.journal = folder / "journal"
+        self.log = ClientLog(folder / "client")
+        self.results: list[TaskResult[Any]] = []
+        self.workers: list[WorkerProcess] = []
+        self.terms: list[Term] = []
+        self.faults: list[Fault] = []
+        self.bounds = BOUNDS
+        self._sequence = 0
+
+    def start_worker(self, concurrency: int = 1, **settings: Any) -> WorkerProcess:
+        """Start a worker in whose processes the bug is; they are named w1, w2, …"""
+        worker = self.begin_worker(concurrency, settings)
+        worker.wait_until_ready(60)
+        return worker
+
+    def start_workers(self, count: int, concurrency: int = 1) -> list[WorkerProcess]:
+        """Start several side by side."""
+        workers = [self.begin_worker(concurrency, {}) for _ in range(count)]
+        for worker in workers:
+            worker.wait_until_ready(60)
+        return workers
+
+    def begin_worker(self, concurrency: int, settings: Mapping[str, Any]) -> WorkerProcess:
+        """Start a worker, and wait for nothing."""
+        name = f"w{len(self.workers) + 1}"
+        worker = WorkerProcess(
+            "--name", name, "--concurrency", str(concurrency),
+            log_path=self.folder / f"{name}.log",
+            env={PLANTED: self.bug},
+            settings={**SETTINGS, **settings},
+        )  # fmt: skip
+        self.workers.append(worker)
+        return worker
+
+    def enqueue(
+        self, definition: Any, *args: Any, is_atomic: bool = False, **options: Any
+    ) -> TaskResult[Any]:
+        """As a client that logs what it does; the journal is the first argument of each body."""
+        self._sequence += 1
+        workers = options.get("workers", 1)
+        self.log.asked(self._sequence, is_atomic=is_atomic, workers=workers)
+        metadata = {"sequence": self._sequence}
+        result = definition.using(metadata=metadata, **options).enqueue(str(self.journal), *args)
+        self.log.ok(self._sequence, [result.id])
+        self.results.append(result)
+        return result  # type: ignore[no-any-return]
+
+    def marks(self, text: str = "start", *, attempt: int = 1) -> int:
+        """How many bodies of that attempt have left this mark."""
+        lines = read_journal(self.journal)
+        return sum(line.text == text and line.attempt == attempt for line in lines)
+
+    def wait_for(self, condition: Callable[[], object], timeout: float = 15) -> None:
+        """Wait for what happens with any bug too."""
+        wait_until(condition, timeout, what=f"the trial of {self.bug or 'nothing'} to go on")
+
+    def settle(self, timeout: float) -> bool:
+        """Wait until all tasks have ended, but no longer; with some bugs they never do."""
+        deadline = time.monotonic() + timeout
+        while Task.objects.exclude(status__in=FINISHED).exists():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def terminate(self, worker: WorkerProcess, timeout: float) -> None:
+        """Tell a worker to end, and note when it did."""
+        name = f"w{self.workers.index(worker) + 1}"
+        told_at = time.time()
+        worker.terminate()
+        deadline = time.monotonic() + timeout
+        while worker.returncode is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        exited_at = None if worker.returncode is None else time.time()
+        self.terms.append(Term(name, told_at, exited_at))
+
+    def pause_all(self) -> None:
+        """Freeze the workers, so that what is read is not written at the same time."""
+        for worker in self.workers:
+            if worker.returncode is None:
+                worker.suspend_tree()
+
+    def history(self) -> History:
+        """What there is to check."""
+        return gather(
+            client_log=self.log.path,
+            journals=[self.journal],
+            terms=self.terms,
+            faults=self.faults,
+            bounds=self.bounds,
+        )
+
+    def close(self) -> None:
+        """End every process."""
+        for worker in self.workers:
+            try:
+                family = psutil.Process(worker.pid).children(recursive=True)
+            except psutil.NoSuchProcess:
+                family = []
+            worker.destroy()
+            for process in family:
+                if process.is_running():
+                    process.kill()
+        self.log.close()
+
+    def told(self) -> str:
+        """The workers' logs, to find out why."""
+        return "\n".join(str(worker) for worker in self.workers)
+
+
+def clear_tables() -> None:
+    """Leave no row of an earlier trial."""
+    tables = (
+        "chaos_change", "sample_effect", "taskqueue_tasklog", "taskqueue_lease", "taskqueue_audit",
+        "taskqueue_task", "taskqueue_worker", "taskqueue_queue",
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"DELETE FROM {table}")
+        cursor.execute("DELETE FROM chaos_change")
