@@ -26,6 +26,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from taskqueue import snapshots
 from taskqueue.conf import get_settings
 from taskqueue.exceptions import InvalidTask, UnknownTask
+from taskqueue.identity import is_same_function, is_same_place, place, run_of
 from taskqueue.options import Options, check_options, check_together, check_unique_key
 from taskqueue.payload import encode
 from taskqueue.signatures import Signature
@@ -168,18 +169,25 @@ class Registry:
 
     def __init__(self) -> None:
         self._definitions: dict[str, Definition[Any, Any]] = {}
+        self._runs: dict[str, object] = {}
+        """In which run of its module each was defined."""
         self._is_complete = False
         self._lock = RLock()
 
     def register(self, definition: Definition[Any, Any]) -> None:
         """Add a definition. Raises `InvalidTask` if another function has its name."""
-        known = self._definitions.get(definition.name)
-        if known is not None and not _is_same_function(known.body, definition.body):
+        name, body = definition.name, definition.body
+        known = self._definitions.get(name)
+        if known is not None and not (
+            is_same_function(known.body, body)
+            or (is_same_place(known.body, body) and run_of(body) is not self._runs[name])
+        ):
             raise InvalidTask(
-                f"Two functions are named {definition.name!r}: {_place(known.body)} and "
-                f"{_place(definition.body)}. Give one of them another name with @task(name=...)."
+                f"Two functions are named {name!r}: {place(known.body)} and "
+                f"{place(body)}. Give one of them another name with @task(name=...)."
             )
-        self._definitions[definition.name] = definition
+        self._definitions[name] = definition
+        self._runs[name] = run_of(body)
 
     def autodiscover(self) -> None:
         """Import the `tasks` module of every installed app, once."""
@@ -223,17 +231,6 @@ class Registry:
         """All definitions, by name."""
         self.autodiscover()
         return [self._definitions[name] for name in sorted(self._definitions)]
-
-
-def _is_same_function(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    """Whether the second is the first, met again (by a reload, or under two decorators)."""
-    return one is other or _place(one) == _place(other)
-
-
-def _place(body: Callable[..., Any]) -> str:
-    code = getattr(inspect.unwrap(body), "__code__", None)
-    line = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
-    return f"{body.__module__}.{body.__qualname__} ({line})"
 
 
 registry = Registry()
