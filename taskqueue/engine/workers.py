@@ -23,7 +23,9 @@ from taskqueue.models.worker import WorkerStatus
 _TOUCH = """
 UPDATE taskqueue_worker
 SET seen_at = {clock}, status = %s, running_leases = %s, trouble = %s, stopped_at = NULL,
-    request_seen_at = CASE WHEN request <> '' THEN COALESCE(request_seen_at, {clock}) END
+    request_seen_at = CASE
+        WHEN request <> '' THEN COALESCE(request_seen_at, {later}(requested_at, {clock}))
+    END
 WHERE id = %s AND incarnation = %s
 RETURNING request, requested_by, request_reason
 """
@@ -31,7 +33,11 @@ _CLOCK = {
     "postgresql": "clock_timestamp()",
     "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
 }
-TOUCH = {vendor: _TOUCH.format(clock=clock) for vendor, clock in _CLOCK.items()}
+_LATER = {"postgresql": "GREATEST", "sqlite": "MAX"}
+"""SQLite's own clock has milliseconds, the rows have more: nothing is seen before it was asked."""
+TOUCH = {
+    vendor: _TOUCH.format(clock=clock, later=_LATER[vendor]) for vendor, clock in _CLOCK.items()
+}
 
 _MARK_LOST = """
 UPDATE taskqueue_worker

@@ -1,0 +1,218 @@
+"""The verbs on all tasks that fit a filter: counted first, in chunks, each task audited."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from taskqueue import InvalidTask
+from taskqueue.engine.control import (
+    TaskFilter,
+    bulk,
+    cancel_many,
+    dry_run,
+    request_stop_many,
+    reschedule_many,
+    retry_many,
+    run_now_many,
+    update_many,
+)
+from taskqueue.models import Audit, Lease, Task
+from taskqueue.outcomes import Kind
+from tests.engine.steps import claim, claim_one, end, future, past
+from tests.sample.tasks import add, noop
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "CHUNK", 3)
+
+
+def statuses() -> dict[str, int]:
+    return dict(Counter(Task.objects.values_list("status", flat=True)))
+
+
+def fill(count: int = 10, **options: Any) -> None:
+    noop.using(**options).enqueue_many([((), {})] * count)
+
+
+def failed_tasks(count: int = 10) -> None:
+    fill(count)
+    for claimed in claim():
+        end(claimed, Kind.FAILED, error_class="shop.errors.NoStock")
+
+
+def test_all_that_fit_are_cancelled_and_each_is_audited() -> None:
+    fill(10, queue_name="mail")
+    fill(2)
+    claim(1, queue="mail")
+    outcome = cancel_many(TaskFilter(queue_name="mail"), by="anna", reason="the wrong list")
+    assert (outcome.matched, outcome.done, outcome.refused) == (10, 10, 0)
+    assert statuses() == {"cancelled": 9, "running": 1, "ready": 2}
+    assert Lease.objects.get().stop_requested_by == "anna"
+    lines = Audit.objects.filter(actor="anna", reason="the wrong list")
+    assert Counter(lines.values_list("verb", flat=True)) == {"cancel": 9, "stop": 1}
+    assert lines.values("subject").distinct().count() == 10
+
+
+def test_what_is_in_no_status_for_it_is_counted_as_refused() -> None:
+    fill(10)
+    for claimed in claim(4):
+        end(claimed, Kind.SUCCEEDED)
+    assert tuple(cancel_many(TaskFilter(name=noop.name))) == (10, 6)
+    assert statuses() == {"cancelled": 6, "succeeded": 4}
+
+
+def test_a_dry_run_counts_and_writes_nothing() -> None:
+    fill(5)
+    claim(2)
+    which = TaskFilter(everything=True)
+    assert tuple(dry_run(which, "cancel")) == (5, 5)
+    assert tuple(dry_run(which, "stop")) == (5, 2)
+    assert tuple(dry_run(which, "retry")) == (5, 0)
+    assert statuses() == {"ready": 3, "running": 2}
+    assert not Audit.objects.exists()
+
+
+def test_what_failed_in_one_way_is_retried() -> None:
+    failed_tasks(7)
+    add.enqueue(1)
+    end(claim_one(), Kind.FAILED, error_class="builtins.ValueError")
+    outcome = retry_many(TaskFilter(statuses=["failed"], error_class="NoStock"))
+    assert tuple(outcome) == (7, 7)
+    assert statuses() == {"ready": 7, "failed": 1}
+
+
+def test_those_that_run_are_asked_to_stop() -> None:
+    fill(5)
+    claim(4)
+    assert tuple(request_stop_many(TaskFilter(worker="w1"))) == (4, 4)
+    assert Lease.objects.filter(stop_requested_at__isnull=False).count() == 4
+    # Asked again, they remember who was first.
+    assert tuple(request_stop_many(TaskFilter(worker="w1"), by="late")) == (4, 4)
+    assert not Lease.objects.filter(stop_requested_by="late").exists()
+    assert Audit.objects.count() == 4
+
+
+def test_time_and_terms_change_for_all() -> None:
+    fill(7, run_after=3600)
+    which = TaskFilter(statuses=["scheduled"])
+    assert tuple(reschedule_many(which, timedelta(hours=5))) == (7, 7)
+    assert Task.objects.filter(run_after__gt=future(timedelta(hours=4))).count() == 7
+    assert tuple(update_many(which, {"priority": 5, "queue_name": "mail"})) == (7, 7)
+    assert Task.objects.filter(priority=5, queue_name="mail").count() == 7
+    assert tuple(run_now_many(which)) == (7, 7)
+    assert statuses() == {"ready": 7}
+    assert Audit.objects.count() == 21
+
+
+def test_what_a_change_does_not_fit_is_refused_by_itself() -> None:
+    fill(4)
+    fill(2, lease_duration=9)
+    outcome = update_many(TaskFilter(everything=True), {"ping_interval": 5})
+    assert (outcome.matched, outcome.done, outcome.refused) == (6, 4, 2)
+
+
+def test_a_change_that_cannot_be_is_refused_before_anything_is_written() -> None:
+    fill(4)
+    with pytest.raises(InvalidTask):
+        update_many(TaskFilter(everything=True), {"priority": 500})
+    with pytest.raises(InvalidTask):
+        reschedule_many(TaskFilter(everything=True), past().replace(tzinfo=None))
+    assert not Audit.objects.exists()
+
+
+def test_what_is_enqueued_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a bulk act on a busy queue might never end."""
+    fill(7)
+    cancel_each = bulk.cancel_each
+
+    def cancel_while_others_enqueue(*args: Any, **options: Any) -> Any:
+        fill(3)
+        return cancel_each(*args, **options)
+
+    monkeypatch.setattr(bulk, "cancel_each", cancel_while_others_enqueue)
+    assert tuple(cancel_many(TaskFilter(name=noop.name))) == (7, 7)
+    assert statuses() == {"cancelled": 7, "ready": 9}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_chunk_commits_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(7)
+    cancel_each = bulk.cancel_each
+    chunks: list[int] = []
+
+    def fail_at_the_third(connection: Any, ids: Any, **options: Any) -> Any:
+        assert connection.in_atomic_block
+        chunks.append(len(ids))
+        if len(chunks) == 3:
+            raise RuntimeError("the plug was pulled")
+        return cancel_each(connection, ids, **options)
+
+    monkeypatch.setattr(bulk, "cancel_each", fail_at_the_third)
+    with pytest.raises(RuntimeError):
+        cancel_many(TaskFilter(everything=True))
+    assert chunks == [3, 3, 1]
+    assert statuses() == {"cancelled": 6, "ready": 1}
+    assert Audit.objects.count() == 6
+
+
+def test_the_callers_transaction_holds_it_all() -> None:
+    fill(5)
+    with pytest.raises(RuntimeError), transaction.atomic():
+        cancel_many(TaskFilter(everything=True))
+        raise RuntimeError
+    assert statuses() == {"ready": 5}
+
+
+def test_a_filter_takes_what_fits_all_that_is_given() -> None:
+    fill(2, queue_name="mail")
+    fill(3)
+    one = noop.using(queue_name="mail", priority=3).enqueue()
+    claim_one(queue="mail", size=1, worker="w7")
+
+    def count(**choice: Any) -> int:
+        return dry_run(TaskFilter(**choice), "cancel").matched
+
+    assert count(ids=[one.id]) == 1
+    assert count(queue_name="mail") == 3
+    assert count(queue_name="mail", statuses=["ready"]) == 2
+    assert count(statuses=["ready", "running"]) == 6
+    assert count(worker="w7") == count(worker="w7", ids=[one.id]) == 1
+    assert count(worker="w8") == 0
+    assert (count(enqueued_after=past()), count(enqueued_before=past())) == (6, 0)
+    assert count(name=add.name) == 0
+    assert count(everything=True) == 6
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({}, "or say everything=True"),
+        ({"statuses": []}, "or say everything=True"),
+        ({"everything": True, "name": "x"}, "or say everything=True"),
+        ({"statuses": ["runing"]}, "Did you mean 'running'"),
+        ({"statuses": ["x"]}, "Choose from"),
+        ({"enqueued_after": past().replace(tzinfo=None)}, "aware"),
+    ],
+)
+def test_a_filter_that_says_nothing_or_nonsense_is_refused(
+    choice: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        TaskFilter(**choice)
+
+
+def test_one_status_is_not_several() -> None:
+    with pytest.raises(TypeError, match="holds several"):
+        TaskFilter(statuses="ready")
+
+
+def test_nothing_that_fits_is_nothing_done() -> None:
+    assert tuple(cancel_many(TaskFilter(name="nobody"))) == (0, 0)

@@ -1,0 +1,158 @@
+"""Workers are asked to be quiet, to stop, to stop at once: who is asked, and what they see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from taskqueue import WorkerDoesNotExist
+from taskqueue.engine import workers
+from taskqueue.engine.control import (
+    WorkerFilter,
+    kill_worker,
+    quiet_worker,
+    request_workers,
+    stop_worker,
+)
+from taskqueue.engine.workers import Asked
+from taskqueue.models import Audit, Worker
+from taskqueue.models.worker import WorkerRequest, WorkerStatus
+from tests.engine.test_workers import fall_silent, registered, row, touch
+
+pytestmark = pytest.mark.django_db
+VERBS = {"quiet": quiet_worker, "stop": stop_worker, "kill": kill_worker}
+
+
+def asked(name: str = "w1") -> str:
+    return str(row(name).request)
+
+
+@pytest.mark.parametrize("request_", ["quiet", "stop", "kill"])
+def test_a_ping_brings_what_is_asked_and_acknowledges_it(request_: str) -> None:
+    own, answer = registered()
+    assert touch(own, answer) == Asked("", "", "")
+    assert row().request_seen_at is None
+    VERBS[request_]("w1", by="anna", reason="a new release")
+    worker = row()
+    assert (worker.request, worker.requested_by, worker.request_reason) == (
+        request_,
+        "anna",
+        "a new release",
+    )
+    assert worker.request_seen_at is None
+    assert touch(own, answer) == Asked(request_, "anna", "a new release")
+    seen_at = row().request_seen_at
+    assert seen_at >= worker.requested_at
+    touch(own, answer, status=WorkerStatus.QUIET)
+    assert (row().request_seen_at, row().status) == (seen_at, "quiet")
+
+
+def test_each_request_is_audited_with_what_the_worker_was() -> None:
+    registered()
+    quiet_worker("w1", by="anna", reason="a new release")
+    stop_worker("w1", by="ben")
+    lines = Audit.objects.order_by("id").values_list(
+        "verb", "subject", "actor", "reason", "before", "detail"
+    )
+    assert list(lines) == [
+        ("quiet_worker", "w1", "anna", "a new release", "running", ""),
+        ("stop_worker", "w1", "ben", "", "running", "quiet"),
+    ]
+
+
+@pytest.mark.parametrize("first", ["quiet", "stop", "kill"])
+@pytest.mark.parametrize("second", ["quiet", "stop", "kill"])
+def test_a_weaker_request_never_replaces_a_stronger_one(first: str, second: str) -> None:
+    own, answer = registered()
+    VERBS[first]("w1", by="anna")
+    touch(own, answer)
+    VERBS[second]("w1", by="ben")
+    order = ["quiet", "stop", "kill"]
+    is_stronger = order.index(second) > order.index(first)
+    assert asked() == (second if is_stronger else first)
+    assert (row().requested_by, row().request_seen_at is None) == (
+        ("ben", True) if is_stronger else ("anna", False)
+    )
+    assert Audit.objects.count() == (2 if is_stronger else 1)
+
+
+def test_who_registers_anew_under_the_name_was_asked_nothing() -> None:
+    registered()
+    kill_worker("w1", by="anna", reason="why")
+    fall_silent()
+    own, answer = registered(pid=8)
+    assert touch(own, answer) == Asked("", "", "")
+    worker = row()
+    assert (worker.request, worker.requested_by, worker.request_reason) == ("", "", "")
+    assert (worker.requested_at, worker.request_seen_at) == (None, None)
+
+
+def test_what_was_asked_can_be_read_after_the_end() -> None:
+    own, answer = registered()
+    stop_worker("w1", by="anna")
+    touch(own, answer)
+    workers.unregister(worker_id=answer.id, incarnation=own.incarnation)
+    worker = row()
+    assert worker.requested_at <= worker.request_seen_at <= worker.stopped_at
+    assert (worker.request, worker.requested_by) == ("stop", "anna")
+
+
+def test_a_name_that_nobody_has_is_refused_and_the_nearest_suggested() -> None:
+    registered("mailer-1")
+    with pytest.raises(WorkerDoesNotExist, match="named 'mailer-l'. Did you mean 'mailer-1'?"):
+        stop_worker("mailer-l")
+    assert asked("mailer-1") == ""
+
+
+@pytest.mark.parametrize("status", ["stopped", "lost"])
+def test_a_worker_that_has_ended_is_not_asked(status: str) -> None:
+    registered()
+    Worker.objects.update(status=status)
+    with pytest.raises(WorkerDoesNotExist, match=f"'w1' is {status}: there is nobody to ask"):
+        stop_worker("w1")
+    assert request_workers(WorkerFilter(everyone=True), WorkerRequest.STOP) == []
+    assert Audit.objects.count() == 0
+
+
+def test_if_one_of_the_names_is_unknown_nobody_is_asked() -> None:
+    registered("a")
+    with pytest.raises(WorkerDoesNotExist):
+        request_workers(WorkerFilter(names=["a", "b"]), WorkerRequest.STOP)
+    assert asked("a") == ""
+
+
+@pytest.mark.parametrize(
+    ("which", "names"),
+    [
+        ({"everyone": True}, ["a", "b", "c"]),
+        ({"host": "here"}, ["a", "b"]),
+        ({"queue_name": "mail"}, ["a", "c"]),
+        ({"queue_name": "images"}, ["b", "c"]),
+        ({"host": "here", "queue_name": "mail"}, ["a"]),
+        ({"names": ["c", "a"]}, ["a", "c"]),
+    ],
+)
+def test_workers_are_chosen_by_host_and_by_the_queues_they_serve(
+    which: dict[str, Any], names: list[str]
+) -> None:
+    registered("a", host="here", queues={"mail": 1})
+    registered("b", host="here", queues={"images": 1})
+    registered("c", host="there", queues={})
+    assert request_workers(WorkerFilter(**which), WorkerRequest.QUIET) == names
+    assert [name for name in "abc" if asked(name)] == names
+
+
+@pytest.mark.parametrize("which", [{}, {"everyone": True, "host": "here"}])
+def test_a_choice_of_nothing_in_particular_must_be_said(which: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="or say everyone=True"):
+        WorkerFilter(**which)
+
+
+def test_a_quiet_worker_that_falls_silent_is_lost_like_any_other() -> None:
+    own, answer = registered()
+    touch(own, answer, status=WorkerStatus.QUIET)
+    fall_silent()
+    assert workers.mark_lost(connection) == 1
+    assert row().status == "lost"
