@@ -80,8 +80,9 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
         for lease in shared.leases_of(connection, task).order_by("attempt")
         if lease.attempt > task.attempts_before_retry or lease.status == LeaseStatus.SUCCEEDED
     }
-    released = 0
-    for name in _gone(connection, task.worker_names or [], now):
+    released: list[str] = []
+    names = task.worker_names or []
+    for name in _gone(connection, names, now):
         lease = latest.get(name)
         if lease is not None and not _is_open(lease):
             continue
@@ -92,10 +93,12 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
             shared.leases_of(connection, task).filter(id=lease.id).update(retry_at=shared.NEVER)
         task.workers -= 1
         task.open_slots -= 1
-        released += 1
+        released.append(name)
     if released:
+        # A manual retry does not wait for them either.
+        task.worker_names = [name for name in names if name not in released]
         shared.settle(connection, task, now=now, limits=limits)
-    return released
+    return len(released)
 
 
 def _is_open(lease: Lease) -> bool:

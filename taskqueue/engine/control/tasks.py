@@ -16,9 +16,11 @@ from django.db.models import F, Q
 from django.db.transaction import atomic
 
 from taskqueue.conf import get_settings
+from taskqueue.engine import shared
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.locking import ALLOWED, locked, status_of
+from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
@@ -119,7 +121,7 @@ def request_stop_each(
 ) -> dict[UUID, str]:
     """Ask the attempts that run of these tasks to stop; the statuses of the tasks that have any.
 
-    The place where a task of several workers is told to take no further ones, too.
+    A task of several workers takes no further ones; if nobody runs it, it ends as cancelled.
     """
     if not ids:
         return {}
@@ -141,7 +143,13 @@ def request_stop_each(
         acts = [Act(subject, before=TaskStatus.RUNNING.value) for subject in subjects]
         audit(connection, "stop", acts, person=person)
         wake(connection, "stop")
-    return {lease.task_id: TaskStatus.RUNNING.value for lease in running}
+    asked = {lease.task_id: TaskStatus.RUNNING.value for lease in running}
+    limits = Limits.of(get_settings())
+    closed = shared.close(connection, ids, limits=limits, reason=person.reason)
+    # Those that waited for a next worker have no attempt that could be asked.
+    if idle := [Act(str(each), TaskStatus.RUNNING.value) for each in closed if each not in asked]:
+        audit(connection, "stop", idle, person=person)
+    return asked | closed
 
 
 def retry(task_id: UUID, *, by: str = "", reason: str = "") -> None:
@@ -153,14 +161,19 @@ def retry(task_id: UUID, *, by: str = "", reason: str = "") -> None:
     with atomic(using=connection.alias):
         if not retry_each(connection, [task_id], person=person(by, reason)):
             status = status_of(connection, task_id)
+            if status in FINISHED:
+                raise TransitionRefused(
+                    f"All workers of task {task_id} have succeeded: enqueue it again instead."
+                )
             raise TransitionRefused(f"Task {task_id} is {status}; only a finished one is retried.")
 
 
 def retry_each(
     connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
 ) -> list[UUID]:
-    """Run those of the tasks again that have finished."""
-    tasks = locked(connection, ids, ALLOWED["retry"])
+    """Run those of the tasks again that have finished; of shared ones what had no success."""
+    finished = locked(connection, ids, ALLOWED["retry"])
+    tasks = [task for task in finished if not shared.has_all_successes(task)]
     if not tasks:
         return []
     _reopen(connection, tasks)
@@ -171,10 +184,7 @@ def retry_each(
 
 
 def _reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
-    """Make finished tasks ready: the place where those of several workers get theirs back, too.
-
-    A unique key that was released is not taken back.
-    """
+    """Make finished tasks ready. A unique key that was released is not taken back."""
     now = wording_for(connection).now(connection)
     chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])
     chosen.update(
@@ -193,3 +203,4 @@ def _reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
         deadline_at=None,
         expires_at=None,
     )
+    shared.reopen(connection, tasks)

@@ -10,23 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
 
-from taskqueue.engine.connections import installed, transaction
+from taskqueue.engine.connections import installed
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.shared.settling import leases_of, settle
 from taskqueue.engine.wording import wording_for
-from taskqueue.exceptions import DeadlineExceeded
 from taskqueue.models import Lease, Task
 from taskqueue.outcomes import Kind, Outcome
-from taskqueue.snapshots import class_path
-from taskqueue.states import LeaseStatus, TaskStatus
+from taskqueue.states import LeaseStatus
 
 OTHERS_FIRST = timedelta(seconds=3)
 """How long a worker whose attempt did not succeed lets others take its place."""
-BATCH = 100
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 _LEASE_STATUS = {
@@ -42,16 +38,6 @@ _LEASE_STATUS = {
     Kind.UNSTARTED: LeaseStatus.RETURNED,
     Kind.PARKED: LeaseStatus.RETURNED,
 }
-_COUNTERS = ("attempt", "failures", "crashes", "workers", "open_slots", "running_leases")
-_WRITTEN = (
-    *_COUNTERS, "successes", "status", "started_at", "finished_at", "prune_after", "error_class",
-    "error_message", "return_value", "holds_unique_key",
-)  # fmt: skip
-
-
-def leases_of(connection: BaseDatabaseWrapper, task: Task) -> QuerySet[Lease]:
-    """All attempts of a task."""
-    return Lease.objects.using(connection.alias).filter(task_id=task.id)
 
 
 def record_shared(
@@ -193,77 +179,3 @@ def _is_exhausted(
         retry_at__isnull=False,
     )
     return earlier.count() + 1 >= most
-
-
-def settle(connection: BaseDatabaseWrapper, task: Task, *, now: datetime, limits: Limits) -> None:
-    """Write the task, and end it if nobody runs it and nobody may take it."""
-    if task.running_leases == 0 and task.open_slots == 0:
-        _finish(connection, task, now, limits)
-    elif task.attempt == 0 and task.status == TaskStatus.RUNNING:
-        task.status = TaskStatus.READY  # Nobody has started it after all.
-    values: dict[str, Any] = {name: getattr(task, name) for name in _WRITTEN}
-    Task.objects.using(connection.alias).filter(id=task.id).update(**values)
-
-
-def _finish(connection: BaseDatabaseWrapper, task: Task, now: datetime, limits: Limits) -> None:
-    leases = leases_of(connection, task)
-    this_time = leases.filter(attempt__gt=task.attempts_before_retry)
-    keep = limits.keep_failed
-    if 0 < task.workers <= task.successes:
-        task.status = TaskStatus.SUCCEEDED
-        task.error_class = task.error_message = ""
-        done = leases.filter(status=LeaseStatus.SUCCEEDED).order_by("finished_at", "attempt")
-        task.return_value = list(done.values_list("return_value", flat=True))
-        keep = limits.keep_succeeded
-    elif stopped := this_time.filter(stop_requested_at__isnull=False).first() or (
-        this_time.filter(status=LeaseStatus.STOPPED).first()
-    ):
-        task.status = TaskStatus.CANCELLED
-        task.error_class, task.error_message = "", stopped.stop_reason or stopped.error_message
-        keep = limits.keep_cancelled
-    else:
-        task.status = TaskStatus.FAILED
-        if not task.error_class and (last := this_time.exclude(error_class="").last()):
-            task.error_class, task.error_message = last.error_class, last.error_message
-    task.finished_at = now
-    task.prune_after = _kept_until(task, now, keep)
-    task.holds_unique_key = task.holds_unique_key and task.unique_for in ("kept", "duration")
-
-
-def _kept_until(task: Task, now: datetime, keep: timedelta | None) -> datetime | None:
-    """When a task that finishes now may be pruned; None: never before its key is free."""
-    kept_for = keep if task.retention is None else task.retention
-    if kept_for is None or (task.holds_unique_key and task.unique_for == "kept"):
-        return None
-    ends = [now + kept_for]
-    if task.holds_unique_key and task.unique_until is not None:
-        ends.append(task.unique_until)
-    return max(ends)
-
-
-def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
-    """Fail shared tasks past their deadline that wait for a next worker; how many there were.
-
-    What runs is its workers' to end.
-    """
-    wording = wording_for(connection)
-    now = wording.now(connection)
-    with installed(connection):
-        overdue = Task.objects.using(connection.alias).filter(
-            claimed_apart=True,
-            status=TaskStatus.RUNNING,
-            open_slots__gt=0,
-            deadline_at__lte=now,
-        )
-        ids = [str(task_id) for task_id in overdue.values_list("id", flat=True)[:BATCH]]
-    for task_id in ids:
-        with transaction(connection), installed(connection):
-            wording.lock_tasks(connection, [task_id])
-            task = Task.objects.using(connection.alias).get(id=task_id)
-            if task.status != TaskStatus.RUNNING or task.open_slots == 0:
-                continue
-            task.open_slots = 0
-            task.error_class = class_path(DeadlineExceeded)
-            task.error_message = "The deadline passed before all workers had run it."
-            settle(connection, task, now=now, limits=limits)
-    return len(ids)

@@ -1,0 +1,21 @@
+"""Tasks of several workers: each of `workers` distinct ones must succeed.
+
+`open_slots`, `running_leases` and `successes` are changed arithmetically under the task's lock,
+never counted from the leases.
+"""
+
+from taskqueue.engine.shared.closing import close, end_overdue, has_all_successes, reopen
+from taskqueue.engine.shared.recording import NEVER, has_succeeded, record_shared
+from taskqueue.engine.shared.settling import leases_of, settle
+
+__all__ = [
+    "NEVER",
+    "close",
+    "end_overdue",
+    "has_all_successes",
+    "has_succeeded",
+    "leases_of",
+    "record_shared",
+    "reopen",
+    "settle",
+]

@@ -1,0 +1,95 @@
+"""Closing tasks of several workers to further ones, by hand or by their deadline; and reopening."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import installed, transaction
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.shared.settling import cancel_unless_running, leases_of, settle
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import DeadlineExceeded
+from taskqueue.models import Task
+from taskqueue.snapshots import class_path
+from taskqueue.states import TaskStatus
+
+BATCH = 100
+
+
+def close(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, limits: Limits, reason: str
+) -> dict[UUID, str]:
+    """Let no further worker take those of the tasks that are shared; their statuses then.
+
+    One that nobody runs at this moment ends as cancelled. The caller's transaction holds the locks.
+    """
+    with installed(connection):
+        tasks = Task.objects.using(connection.alias).filter(
+            id__in=ids, claimed_apart=True, status=TaskStatus.RUNNING
+        )
+        chosen = sorted(str(task_id) for task_id in tasks.values_list("id", flat=True))
+        if not chosen:
+            return {}
+        wording_for(connection).lock_tasks(connection, chosen)
+        now = wording_for(connection).now(connection)
+        closed = {}
+        for task in tasks.order_by("id"):
+            if not is_shared(task):
+                continue
+            task.open_slots = 0
+            cancel_unless_running(connection, task, now=now, limits=limits, reason=reason)
+            closed[task.id] = str(task.status)
+        return closed
+
+
+def reopen(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
+    """Give locked, finished tasks the places back that had no success; no worker has to wait."""
+    for task in tasks:
+        if not is_shared(task):
+            continue
+        rows = Task.objects.using(connection.alias).filter(id=task.id)
+        rows.update(open_slots=task.workers - task.successes, running_leases=0)
+        if task.workers == 0:
+            rows.update(pinned_to="")  # A broadcast without workers finds new ones.
+        leases_of(connection, task).update(retry_at=None)
+
+
+def is_shared(task: Task) -> bool:
+    """Whether several workers are to run it."""
+    return task.workers > 1 or task.broadcast
+
+
+def has_all_successes(task: Task) -> bool:
+    """Whether a shared task leaves nothing to run again."""
+    return is_shared(task) and 0 < task.workers <= task.successes
+
+
+def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
+    """Fail shared tasks past their deadline that wait for a next worker; how many there were.
+
+    What runs is its workers' to end.
+    """
+    wording = wording_for(connection)
+    now = wording.now(connection)
+    with installed(connection):
+        overdue = Task.objects.using(connection.alias).filter(
+            claimed_apart=True,
+            status=TaskStatus.RUNNING,
+            open_slots__gt=0,
+            deadline_at__lte=now,
+        )
+        ids = [str(task_id) for task_id in overdue.values_list("id", flat=True)[:BATCH]]
+    for task_id in ids:
+        with transaction(connection), installed(connection):
+            wording.lock_tasks(connection, [task_id])
+            task = Task.objects.using(connection.alias).get(id=task_id)
+            if task.status != TaskStatus.RUNNING or task.open_slots == 0:
+                continue
+            task.open_slots = 0
+            task.error_class = class_path(DeadlineExceeded)
+            task.error_message = "The deadline passed before all workers had run it."
+            settle(connection, task, now=now, limits=limits)
+    return len(ids)

@@ -1,0 +1,151 @@
+"""Tasks of several workers: stopped, retried, overdue, and left by workers that are gone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from taskqueue.engine import broadcast, shared
+from taskqueue.engine.control import cancel, retry
+from taskqueue.engine.terms import heed_terms
+from taskqueue.exceptions import TransitionRefused
+from taskqueue.models import Audit, Lease, Task, Worker
+from taskqueue.outcomes import Kind
+from tests.engine.steps import end, limits
+from tests.engine.test_apart import alive, row, take
+from tests.sample.tasks import add
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_stop_asks_every_worker_and_takes_no_further_ones() -> None:
+    result = add.using(workers=3).enqueue(1)
+    [first], [second] = take("a"), take("b")
+    assert cancel(result.id, by="ada", reason="enough") == "running"
+    assert take("c") == []
+    assert Lease.objects.filter(stop_requested_by="ada").count() == 2
+    assert end(first, Kind.STOPPED) == "running"
+    assert end(second, Kind.LOST) == "cancelled"
+    task = row(result)
+    assert (task.error_message, task.running_leases, task.open_slots) == ("enough", 0, 0)
+    statuses = Lease.objects.order_by("attempt").values_list("status", flat=True)
+    assert list(statuses) == ["stopped", "lost"]
+
+
+def test_one_that_waits_for_its_next_worker_is_cancelled_at_once() -> None:
+    result = add.using(workers=2).enqueue(1)
+    [first] = take("a")
+    end(first, Kind.SUCCEEDED, return_value="1")
+    assert cancel(result.id, by="ada", reason="enough") == "cancelled"
+    assert take("b") == []
+    assert row(result).error_message == "enough"
+    assert Audit.objects.filter(subject=str(result.id), actor="ada").count() == 1
+
+
+def test_a_body_that_cancels_stops_its_siblings() -> None:
+    result = add.using(workers=2).enqueue(1)
+    [first], [second] = take("a"), take("b")
+    assert end(first, Kind.CANCELLED, error_message="not today") == "running"
+    assert Lease.objects.get(id=second.lease_id).stop_requested_at is not None
+    assert end(second, Kind.STOPPED) == "cancelled"
+    assert row(result).status == "cancelled"
+
+
+def test_an_attempt_whose_stop_was_seen_does_not_count_as_a_success() -> None:
+    result = add.using(workers=2).enqueue(1)
+    [first], [second] = take("a"), take("b")
+    cancel(result.id)
+    Lease.objects.filter(id=first.lease_id).update(stop_seen_at=timezone.now())
+    assert end(first, Kind.SUCCEEDED, return_value="1") == "running"
+    assert end(second, Kind.SUCCEEDED, return_value="2") == "cancelled"
+    assert row(result).successes == 1
+
+
+def test_a_retry_reruns_only_the_places_without_a_success() -> None:
+    result = add.using(workers=3).enqueue(1)
+    leases = [take(name)[0] for name in "abc"]
+    end(leases[0], Kind.SUCCEEDED, return_value='"a"')
+    end(leases[1], Kind.FAILED, error_class="x.Y")
+    assert end(leases[2], Kind.SUCCEEDED, return_value='"c"') == "failed"
+
+    retry(result.id, by="ada")
+
+    task = row(result)
+    assert (task.status, task.open_slots, task.failures) == ("ready", 1, 0)
+    assert take("a") == take("c") == []
+    [again] = take("b")
+    assert again.attempt == 4
+    assert end(again, Kind.SUCCEEDED, return_value='"b"') == "succeeded"
+    assert row(result).return_value == ["a", "c", "b"]
+
+
+def test_where_all_have_succeeded_there_is_nothing_to_retry() -> None:
+    result = add.using(workers=2).enqueue(1)
+    for name in "ab":
+        end(take(name)[0], Kind.SUCCEEDED)
+    with pytest.raises(TransitionRefused, match="enqueue it again"):
+        retry(result.id)
+
+
+def test_a_deadline_ends_what_waits_for_its_next_worker() -> None:
+    result = add.using(workers=2, deadline=3600).enqueue(1)
+    [first] = take("a")
+    end(first, Kind.SUCCEEDED, return_value="1")
+    assert shared.end_overdue(connections["default"], limits=limits()) == 0
+    Task.objects.update(deadline_at=timezone.now())
+    assert shared.end_overdue(connections["default"], limits=limits()) == 1
+    task = row(result)
+    assert (task.status, task.error_class) == ("failed", "taskqueue.exceptions.DeadlineExceeded")
+
+
+def release() -> int:
+    return broadcast.release_gone(connections["default"], limits=limits())
+
+
+def test_a_broadcast_does_not_wait_for_a_worker_that_is_gone() -> None:
+    alive("a")
+    alive("b")
+    result = add.using(broadcast=True).enqueue(1)
+    end(take("a")[0], Kind.SUCCEEDED, return_value="1")
+    assert release() == 0
+    Worker.objects.filter(name="b").update(seen_at=timezone.now() - timedelta(minutes=2))
+    assert release() == 1
+    assert release() == 0
+    assert row(result).status == "succeeded"
+    lost = Lease.objects.get(worker_id="b")
+    assert (lost.status, lost.started_at, lost.attempt) == ("lost", None, 2)
+
+
+def test_a_broadcast_that_nobody_could_run_fails_and_a_retry_finds_new_workers() -> None:
+    alive("a")
+    result = add.using(broadcast=True).enqueue(1)
+    end(take("a")[0], Kind.LOST)
+    Worker.objects.update(seen_at=timezone.now() - timedelta(minutes=2))
+    assert release() == 1
+    assert row(result).status == "failed"
+    alive("new")
+    retry(result.id)
+    [again] = take("new")
+    assert row(result).worker_names == ["new"]
+    assert end(again, Kind.SUCCEEDED, return_value="5") == "succeeded"
+
+
+def test_a_ping_ends_the_lease_of_a_worker_that_is_now_excluded() -> None:
+    result = add.using(worker_names=["a", "b"], ping_interval=5).enqueue(1)
+    [claimed] = take("a")
+    terms = heed_terms(
+        connections["default"], worker="a", lease_ids=[claimed.lease_id], limits=limits()
+    )
+    assert (terms.ended, terms.ping_seconds) == (frozenset(), {claimed.lease_id: 5.0})
+    result.update(worker_names=["b"], ping_interval=2)
+    terms = heed_terms(
+        connections["default"], worker="a", lease_ids=[claimed.lease_id], limits=limits()
+    )
+    assert terms.ended == {claimed.lease_id}
+    assert terms.ping_seconds == {claimed.lease_id: 2.0}
+    assert Lease.objects.get().status == "returned"
+    assert take("a") == []
+    assert len(take("b")) == 1
