@@ -1,0 +1,67 @@
+"""What a subcommand is: its flags, and one verb that it calls."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from django.core.management.base import CommandError
+
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.management.cli.output import Output
+
+USAGE = 2
+"""The exit code for what cannot be meant; 1 is for what was refused, or is not there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subcommand:
+    """One of `manage.py taskqueue`."""
+
+    name: str
+    help: str
+    add_arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace, Output], None]
+
+
+def usage_error(message: str) -> CommandError:
+    """What is raised for flags that do not go together."""
+    return CommandError(message, returncode=USAGE)
+
+
+@contextmanager
+def refusals_reported() -> Iterator[None]:
+    """Let a script see by the exit code what an error means."""
+    try:
+        yield
+    except LookupError as error:
+        if not isinstance(error, TaskQueueError):
+            raise
+        raise CommandError(str(error)) from None
+    except ValueError as error:  # InvalidTask and InvalidArguments are such.
+        raise usage_error(str(error)) from None
+    except TaskQueueError as error:
+        raise CommandError(str(error)) from None
+
+
+def add_person(parser: ArgumentParser) -> None:
+    """Flags for the audit."""
+    parser.add_argument("--reason", default="", help="why, for the audit")
+    parser.add_argument("--by", default=None, help="who, for the audit; default: the OS user")
+
+
+def person_of(flags: Namespace) -> dict[str, str]:
+    """Who does it, and why, as the verbs take it."""
+    return {"by": os_user() if flags.by is None else flags.by, "reason": flags.reason}
+
+
+def os_user() -> str:
+    """The name of the user that runs the command."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # A container may run under a number that has no name.
+        return f"uid {os.getuid()}"

@@ -1,0 +1,92 @@
+"""`run-now`, `reschedule` and `update`."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from functools import partial
+from typing import Any
+
+from taskqueue.engine import control
+from taskqueue.management.cli.base import Subcommand, add_person
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.selection import act, add_selection
+from taskqueue.management.cli.times import duration, moment
+
+
+def _add_run_now(parser: ArgumentParser) -> None:
+    add_selection(parser)
+    add_person(parser)
+
+
+def _run_now(flags: Namespace, output: Output) -> None:
+    act(flags, output, verb="run_now", one=control.run_now, many=control.run_now_many)
+
+
+def _add_reschedule(parser: ArgumentParser) -> None:
+    add_selection(parser)
+    time = parser.add_mutually_exclusive_group(required=True)
+    time.add_argument("--at", type=moment, help="a time such as 2026-03-01T12:00+00:00")
+    time.add_argument("--in", type=duration, dest="at", help="a duration such as 10m")
+    add_person(parser)
+
+
+def _reschedule(flags: Namespace, output: Output) -> None:
+    act(
+        flags,
+        output,
+        verb="reschedule",
+        one=partial(control.reschedule, run_after=flags.at),
+        many=partial(control.reschedule_many, run_after=flags.at),
+    )
+
+
+def _add_update(parser: ArgumentParser) -> None:
+    add_selection(parser)
+    parser.add_argument(
+        "--set", action="append", type=_change, required=True, metavar="OPTION=VALUE",
+        help="such as priority=5, queue_name=mail or worker_names='[\"w1\"]'; null is the default",
+    )  # fmt: skip
+    add_person(parser)
+
+
+def _update(flags: Namespace, output: Output) -> None:
+    changes = dict(flags.set)
+    act(
+        flags,
+        output,
+        verb="update",
+        one=partial(control.update, changes=changes),
+        many=partial(control.update_many, changes=changes),
+    )
+
+
+def _change(text: str) -> tuple[str, Any]:
+    """A value is JSON, or text as it stands."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ArgumentTypeError(f"{text!r} must be OPTION=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+RUN_NOW = Subcommand(
+    name="run-now",
+    help="make tasks ready that wait for their time",
+    add_arguments=_add_run_now,
+    run=_run_now,
+)
+RESCHEDULE = Subcommand(
+    name="reschedule",
+    help="give tasks that wait another time",
+    add_arguments=_add_reschedule,
+    run=_reschedule,
+)
+UPDATE = Subcommand(
+    name="update",
+    help="change the terms of tasks that have not finished",
+    add_arguments=_add_update,
+    run=_update,
+)

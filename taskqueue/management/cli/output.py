@@ -1,0 +1,115 @@
+"""What a subcommand prints: readable tables, or one JSON document."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+WIDEST = 60
+"""Characters of a cell before it is cut."""
+
+
+class Writable(Protocol):
+    """Where text goes."""
+
+    def write(self, msg: str) -> Any:
+        """Write a line."""
+
+
+def add_format(parser: ArgumentParser) -> None:
+    """The flag that every subcommand has."""
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+
+
+class Output:
+    """Prints once: text for people, or JSON for scripts."""
+
+    def __init__(self, stream: Writable, *, form: str) -> None:
+        self._stream = stream
+        self.is_json = form == "json"
+
+    def say(self, text: str, value: Mapping[str, Any]) -> None:
+        """A sentence, or what it tells as an object."""
+        self._write(as_json(value) if self.is_json else text)
+
+    def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+        """Rows under their columns, or all that is known of them as a list of objects."""
+        if self.is_json:
+            self._write(as_json(rows))
+            return
+        lines = [columns, *([shown(row[column]) for column in columns] for row in rows)]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+        for line in lines:
+            cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+            self._write("  ".join(cells).rstrip())
+
+    def sheet(self, value: Mapping[str, Any]) -> None:
+        """One thing with all that is known of it; what is empty is left out of the text."""
+        if self.is_json:
+            self._write(as_json(value))
+            return
+        for line in _lines(value, ""):
+            self._write(line)
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+
+
+def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
+    known = {name: each for name, each in value.items() if each not in (None, "", [], {})}
+    width = max((len(name) for name in known), default=0)
+    lines = []
+    for name, each in known.items():
+        if isinstance(each, list) and each and isinstance(each[0], Mapping):
+            for number, item in enumerate(each):
+                lines += ["", f"{indent}{name} {number + 1}", *_lines(item, indent + "  ")]
+        elif isinstance(each, str) and "\n" in each:
+            lines.append(f"{indent}{name}:")
+            lines += [f"{indent}  {_without_controls(line)}" for line in each.splitlines()]
+        else:
+            lines.append(f"{indent}{name.ljust(width)}  {_text(each)}")
+    return lines
+
+
+def shown(value: Any) -> str:
+    """The value in a cell of a table."""
+    text = _text(" ".join(value.split()) if isinstance(value, str) else value)
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "milliseconds")
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=_plain, ensure_ascii=False)
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g} s"
+    return _without_controls(str(value))
+
+
+def _without_controls(text: str) -> str:
+    """Text from users must not steer the terminal."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def as_json(value: Any) -> str:
+    """One JSON document."""
+    return json.dumps(value, default=_plain, indent=2)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, UUID):
+        return str(value)
+    raise TypeError(f"{value!r} has no form in JSON.")

@@ -1,0 +1,138 @@
+"""Which tasks a subcommand is about: ids, or all that fit flags."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import CommandError
+
+from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.management.cli.base import person_of, usage_error
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.times import past
+from taskqueue.results import identifier_of
+from taskqueue.states import TaskStatus
+
+FILTERS = ("status", "name", "queue", "worker", "error", "after", "before")
+
+
+def add_filters(parser: ArgumentParser) -> None:
+    """Flags that choose tasks by what they are."""
+    statuses = [status.value for status in TaskStatus]
+    group = parser.add_argument_group("which tasks")
+    group.add_argument("--status", action="append", choices=statuses, help="may be repeated")
+    group.add_argument("--name", help="of the definition, whole")
+    group.add_argument("--queue")
+    group.add_argument("--worker", help="which holds them, or has held them")
+    group.add_argument("--error", help="class that they ended with, such as KeyError")
+    group.add_argument("--after", type=past, help="enqueued then: a time, or 2h for two hours ago")
+    group.add_argument("--before", type=past, help="likewise")
+
+
+def add_selection(parser: ArgumentParser) -> None:
+    """Ids, or flags for many."""
+    parser.add_argument("ids", nargs="*", metavar="ID")
+    add_filters(parser)
+    group = parser.add_argument_group("many at once")
+    group.add_argument("--all", action="store_true", help="every task, with no other choice")
+    group.add_argument("--dry-run", action="store_true", help="only count")
+    group.add_argument("--yes", action="store_true", help="do it")
+
+
+def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
+    """The filter that the flags describe. Raises ValueError."""
+    return TaskFilter(
+        statuses=tuple(flags.status or ()),
+        name=flags.name or "",
+        queue_name=flags.queue or "",
+        worker=flags.worker or "",
+        error_class=flags.error or "",
+        enqueued_after=flags.after,
+        enqueued_before=flags.before,
+        everything=everything,
+    )
+
+
+def has_filters(flags: Namespace) -> bool:
+    """Whether tasks are chosen by what they are."""
+    return any(getattr(flags, name) for name in FILTERS)
+
+
+def act(
+    flags: Namespace,
+    output: Output,
+    *,
+    verb: str,
+    one: Callable[..., Any],
+    many: Callable[..., BulkOutcome],
+) -> None:
+    """Use a verb on the tasks with these ids, or on all that fit the flags.
+
+    Raises CommandError if one of the ids was refused; of many, the refused are counted.
+    """
+    by_filter = has_filters(flags) or flags.all
+    if bool(flags.ids) == by_filter:
+        raise usage_error("Give ids, or flags that choose tasks, or --all.")
+    if by_filter:
+        _act_on_many(flags, output, verb=verb, many=many)
+    elif flags.dry_run:
+        raise usage_error("--dry-run counts what fits flags; ids are given already.")
+    else:
+        act_on_ids(flags, output, verb=verb, one=one)
+
+
+def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[..., Any]) -> None:
+    """Use a verb on the tasks with these ids; raises CommandError if one of them was refused."""
+    lines: list[dict[str, Any]] = []
+    for text in flags.ids:
+        try:
+            done = one(identifier_of(text), **person_of(flags))
+            lines.append({"id": text, "done": True, **_told(done)})
+        except TaskQueueError as error:
+            if isinstance(error, ValueError):
+                raise
+            lines.append({"id": text, "done": False, "error": str(error)})
+    refused = [line for line in lines if not line["done"]]
+    if len(lines) > len(refused) or output.is_json:
+        text = "\n".join(f"{line['id']}  {verb}: {_word(line)}" for line in lines)
+        output.say(text, {"verb": verb, "tasks": lines})
+    if refused:
+        alone = len(lines) == 1
+        raise CommandError(refused[0]["error"] if alone else f"{len(refused)} were refused.")
+
+
+def _told(done: Any) -> dict[str, Any]:
+    """What a verb answers: a status, the id of the task that it made, whether anything changed."""
+    if isinstance(done, UUID):
+        return {"new_id": str(done)}
+    if isinstance(done, bool):
+        return {"changed": done}
+    return {"status": done} if isinstance(done, str) else {}
+
+
+def _word(line: dict[str, Any]) -> str:
+    if line.get("changed") is False:
+        return "nothing to change"
+    return str(line.get("error") or line.get("status") or line.get("new_id") or "done")
+
+
+def _act_on_many(
+    flags: Namespace, output: Output, *, verb: str, many: Callable[..., BulkOutcome]
+) -> None:
+    which = filter_of(flags, everything=flags.all)
+    if not (flags.yes or flags.dry_run):
+        matched, would = dry_run(which, verb)
+        raise usage_error(
+            f"{matched} tasks fit, of which {would} allow for it. Nothing was done: say --yes to "
+            "do it, or --dry-run to count only."
+        )
+    outcome = dry_run(which, verb) if flags.dry_run else many(which, **person_of(flags))
+    tense = "would be done" if flags.dry_run else "done"
+    output.say(
+        f"{verb}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused",
+        {"verb": verb, "dry_run": flags.dry_run, **outcome._asdict(), "refused": outcome.refused},
+    )

@@ -1,0 +1,69 @@
+"""`stop`: ask running tasks, or workers, to stop."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from django.core.management.base import CommandError
+
+from taskqueue.engine import control
+from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.selection import act_on_ids
+from taskqueue.models.worker import WorkerRequest
+
+
+def _add_stop(parser: ArgumentParser) -> None:
+    parser.add_argument("ids", nargs="*", metavar="ID", help="of running tasks")
+    workers = parser.add_argument_group("workers in place of tasks")
+    workers.add_argument("--worker", action="append", metavar="NAME", help="may be repeated")
+    workers.add_argument("--all-workers", action="store_true")
+    workers.add_argument("--host", default="")
+    workers.add_argument("--queue", default="", help="all that take tasks from this queue")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--quiet", action="store_const", dest="request", const=WorkerRequest.QUIET,
+        help="claim nothing more, finish what runs, and stay",
+    )  # fmt: skip
+    how.add_argument(
+        "--kill", action="store_const", dest="request", const=WorkerRequest.KILL,
+        help="return what runs, and end at once",
+    )  # fmt: skip
+    add_person(parser)
+
+
+def _stop(flags: Namespace, output: Output) -> None:
+    of_workers = bool(flags.worker or flags.all_workers or flags.host or flags.queue)
+    if bool(flags.ids) == of_workers:
+        raise usage_error("Give the ids of tasks, or --worker, --host, --queue or --all-workers.")
+    if of_workers:
+        _stop_workers(flags, output)
+    elif flags.request is not None:
+        raise usage_error("--quiet and --kill are for workers.")
+    else:
+        act_on_ids(flags, output, verb="stop", one=control.request_stop)
+
+
+def _stop_workers(flags: Namespace, output: Output) -> None:
+    which = control.WorkerFilter(
+        names=flags.worker or (),
+        host=flags.host,
+        queue_name=flags.queue,
+        everyone=flags.all_workers,
+    )
+    request = flags.request or WorkerRequest.STOP
+    names = control.request_workers(which, request, **person_of(flags))
+    if not names:
+        raise CommandError("No worker fits.")
+    output.say(
+        "\n".join(f"{name}  asked: {request.value}" for name in names),
+        {"request": request.value, "workers": names},
+    )
+
+
+STOP = Subcommand(
+    name="stop",
+    help="ask running tasks, or workers, to stop",
+    add_arguments=_add_stop,
+    run=_stop,
+)

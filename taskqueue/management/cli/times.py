@@ -1,0 +1,39 @@
+"""Points in time and durations as they are typed."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
+
+
+def duration(text: str) -> timedelta:
+    """`90`, `90s`, `10m`, `2h`, `1.5d` or `1w`."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is no duration: write 90, 90s, 10m, 2h, 1d or 1w.")
+    try:
+        return timedelta(seconds=float(found[1]) * UNITS[found[2]])
+    except OverflowError:
+        raise ArgumentTypeError(f"{text!r} is too long.") from None
+
+
+def moment(text: str) -> datetime:
+    """A datetime in ISO 8601; without an offset, in the time zone of the project."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no time: write 2026-03-01T12:00+00:00.") from None
+    return timezone.make_aware(found) if timezone.is_naive(found) else found
+
+
+def past(text: str) -> datetime:
+    """A datetime, or how long ago."""
+    if _DURATION.fullmatch(text.strip()):
+        return timezone.now() - duration(text)
+    return moment(text)

@@ -1,0 +1,37 @@
+"""`manage.py taskqueue …`: look at tasks, queues and workers, and control them.
+
+Exits with 0 when it was done, 1 when it was refused or is not there, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from taskqueue.management.cli import SUBCOMMANDS
+from taskqueue.management.cli.base import refusals_reported
+from taskqueue.management.cli.output import Output, add_format
+
+
+class Command(BaseCommand):
+    """Finds the subcommand, and lets it run."""
+
+    help = "Look at tasks, queues and workers, and control them."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        chosen = parser.add_subparsers(dest="subcommand", required=True, metavar="subcommand")
+        for subcommand in SUBCOMMANDS:
+            own = chosen.add_parser(
+                subcommand.name, help=subcommand.help, description=subcommand.help
+            )
+            subcommand.add_arguments(own)
+            add_format(own)
+            own.set_defaults(run=subcommand.run)
+
+    def handle(self, *args: Any, **flags: Any) -> None:
+        output = Output(self.stdout, form=flags["format"])
+        with refusals_reported():
+            flags["run"](Namespace(**flags), output)
