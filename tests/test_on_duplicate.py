@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from taskqueue import DuplicateTask
-from taskqueue.models import Task
+from taskqueue.models import Audit, Task
 from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
 from tests.engine.steps import (
@@ -16,6 +16,7 @@ from tests.engine.steps import (
     promote,
     task_of,
 )
+from tests.engine.test_apart import take
 from tests.sample import tasks
 from tests.sample.tasks import echo, unique
 
@@ -96,3 +97,68 @@ def test_replace_leaves_the_task_of_another_definition_as_it_is() -> None:
     other = tasks.echo.using(unique_key="shared", on_duplicate="replace").enqueue(1, 2, 3)
     assert (other.id, other.created, other.updated) == (holder.id, False, False)
     assert Task.objects.get(id=holder.id).args == [1]
+
+
+def test_replacing_a_holder_with_the_same_changes_nothing() -> None:
+    first = replacing.enqueue(1, key=True)
+    before = task_of(first)
+    second = replacing.enqueue(1, key=True)
+    assert (second.id, second.created, second.updated) == (first.id, False, False)
+    assert task_of(first).run_after == before.run_after
+    assert replacing.enqueue(1, key=1).updated
+
+
+kept = echo.using(unique_key="kept", unique_for="kept")
+
+
+@pytest.mark.parametrize(
+    ("restart", "kind", "is_restarted"),
+    [
+        (None, Kind.FAILED, False),
+        ("failed", Kind.FAILED, True),
+        ("failed", Kind.SUCCEEDED, False),
+        ("failed", Kind.CANCELLED, False),
+        ("all", Kind.FAILED, True),
+        ("all", Kind.SUCCEEDED, True),
+        ("all", Kind.CANCELLED, True),
+    ],
+)
+def test_publishing_what_has_finished_changes_nothing_unless_restart_clears_that_end(
+    restart: str | None, kind: Kind, is_restarted: bool
+) -> None:
+    first = kept.enqueue(1)
+    finish(kind)
+    ended_as = task_of(first).status
+
+    second = kept.using(restart=restart).enqueue(2)
+
+    task = task_of(first)
+    assert (second.id, second.created, second.updated) == (first.id, False, is_restarted)
+    assert task.status == ("ready" if is_restarted else ended_as)
+    assert task.args == ([2] if is_restarted else [1])
+    assert (task.finished_at is None) is is_restarted
+    assert Audit.objects.filter(verb="retry", subject=str(first.id)).count() == is_restarted
+    assert Task.objects.count() == 1
+
+
+def test_a_restart_may_be_for_later_and_leaves_what_waits_as_it_is() -> None:
+    first = kept.enqueue(1)
+    assert not kept.using(restart="all").enqueue(2).updated
+    finish(Kind.FAILED)
+    second = kept.using(restart="failed", run_after=60, deadline=90).enqueue(3)
+    task = task_of(first)
+    assert (second.status, task.status, task.ready_at) == ("scheduled", "scheduled", None)
+    assert task.deadline_at is not None
+    assert task.failures == 0
+
+
+def test_a_restarted_task_of_several_workers_is_run_by_all_of_them_again() -> None:
+    shared = kept.using(workers=2, restart="all")
+    result = shared.enqueue(1)
+    for name in "ab":
+        end(take(name)[0], Kind.SUCCEEDED, return_value="1")
+    assert shared.enqueue(2).updated
+    for name in "ab":
+        [claimed] = take(name)
+        end(claimed, Kind.SUCCEEDED, return_value="2")
+    assert (task_of(result).status, task_of(result).return_value) == ("succeeded", [2, 2])

@@ -176,14 +176,14 @@ def retry_each(
     tasks = [task for task in finished if not shared.has_all_successes(task)]
     if not tasks:
         return []
-    _reopen(connection, tasks)
+    reopen(connection, tasks)
     acts = [Act(str(task.id), before=task.status) for task in tasks]
     audit(connection, "retry", acts, person=person)
     wake(connection, "")
     return [task.id for task in tasks]
 
 
-def _reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
+def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
     """Make finished tasks ready. A unique key that was released is not taken back."""
     now = wording_for(connection).now(connection)
     chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])

@@ -4,7 +4,13 @@
 never counted from the leases.
 """
 
-from taskqueue.engine.shared.closing import close, end_overdue, has_all_successes, reopen
+from taskqueue.engine.shared.closing import (
+    close,
+    end_overdue,
+    forget_successes,
+    has_all_successes,
+    reopen,
+)
 from taskqueue.engine.shared.recording import NEVER, has_succeeded, record_shared
 from taskqueue.engine.shared.settling import leases_of, settle
 
@@ -12,6 +18,7 @@ __all__ = [
     "NEVER",
     "close",
     "end_overdue",
+    "forget_successes",
     "has_all_successes",
     "has_succeeded",
     "leases_of",

@@ -57,6 +57,14 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
         leases_of(connection, task).update(retry_at=None)
 
 
+def forget_successes(connection: BaseDatabaseWrapper, task: Task) -> None:
+    """Let all workers of a shared task run it anew; earlier leases are history from here on."""
+    if is_shared(task):
+        leases_of(connection, task).update(is_shared=False)
+        Task.objects.using(connection.alias).filter(id=task.id).update(successes=0)
+        task.successes = 0
+
+
 def is_shared(task: Task) -> bool:
     """Whether several workers are to run it."""
     return task.workers > 1 or task.broadcast

@@ -54,7 +54,9 @@ def _finish(connection: BaseDatabaseWrapper, task: Task, now: datetime, limits: 
     this_time = leases.filter(attempt__gt=task.attempts_before_retry)
     if 0 < task.workers <= task.successes:
         task.error_class = task.error_message = ""
-        done = leases.filter(status=LeaseStatus.SUCCEEDED).order_by("finished_at", "attempt")
+        done = leases.filter(status=LeaseStatus.SUCCEEDED, is_shared=True).order_by(
+            "finished_at", "attempt"
+        )
         task.return_value = list(done.values_list("return_value", flat=True))
         _end(task, TaskStatus.SUCCEEDED, now, limits.keep_succeeded)
     elif stopped := _stopped_one(this_time):

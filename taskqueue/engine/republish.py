@@ -1,0 +1,161 @@
+"""Publishing again under a unique key that a task holds: new, updated or unchanged."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Case, JSONField, TextField, Value, When
+from django.db.models.functions import Cast
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.tasks import reopen
+from taskqueue.engine.notify import wake
+from taskqueue.engine.rows import Enqueued, Payload, Request
+from taskqueue.engine.shared import forget_successes
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import DuplicateTask
+from taskqueue.models import Task
+from taskqueue.states import FINISHED, PENDING, TaskStatus
+
+RESTARTED = {
+    None: frozenset[TaskStatus](),
+    "failed": frozenset({TaskStatus.FAILED}),
+    "all": FINISHED,
+}
+"""Which ends `restart` clears."""
+
+
+def meet_holder(
+    connection: BaseDatabaseWrapper, request: Request, payload: Payload, *, on_duplicate: str
+) -> Enqueued | None:
+    """What becomes of a request whose key is held; None if nobody holds it any more.
+
+    Raises `DuplicateTask` where a duplicate is to raise.
+    """
+    holder = _holder(connection, payload)
+    if holder is None:
+        return None
+    updated = False
+    # Another definition's task has other parameters, and other secrets: it is left as it is.
+    if holder.name == request.name:
+        if holder.status in RESTARTED[request.restart]:
+            updated = _restart(connection, holder, request, payload)
+        elif on_duplicate == "replace":
+            updated = _replace(connection, holder, request, payload)
+    if on_duplicate == "raise" and not updated:
+        raise DuplicateTask(
+            f"Task {holder.id} ({holder.status}) holds the unique key {payload.unique_key!r}.",
+            holder.id,
+        )
+    if updated:
+        holder = _holder(connection, payload)
+        if holder is None:  # It started or ended meanwhile, and released the key.
+            return None
+    return Enqueued(
+        id=holder.id.hex,
+        status=holder.status,
+        enqueued_at=holder.enqueued_at,
+        ready_at=holder.ready_at,
+        created=False,
+        updated=updated,
+    )
+
+
+def _holder(connection: BaseDatabaseWrapper, payload: Payload) -> Task | None:
+    tasks = Task.objects.using(connection.alias)
+    return tasks.filter(unique_key=payload.unique_key, holds_unique_key=True).first()
+
+
+def _replace(
+    connection: BaseDatabaseWrapper, holder: Task, request: Request, payload: Payload
+) -> bool:
+    """Give a holder that nobody runs new arguments and a new time; whether that changes it."""
+    now = wording_for(connection).now(connection)
+    if _is_alike(holder, request, payload):
+        return False
+    retrying = When(status=TaskStatus.RETRYING, then=Value(TaskStatus.RETRYING.value))
+    waiting = Case(retrying, default=Value(TaskStatus.SCHEDULED.value))
+    run_after = run_after_of(request, now)
+    waits = run_after > now
+    changed = (
+        Task.objects.using(connection.alias)
+        .filter(status__in=sorted(PENDING), id=holder.id)
+        .update(
+            args=_json(payload.args),
+            kwargs=_json(payload.kwargs),
+            run_after=run_after,
+            status=waiting if waits else TaskStatus.READY.value,
+            ready_at=None if waits else now,
+        )
+    )
+    return bool(changed)
+
+
+def _is_alike(holder: Task, request: Request, payload: Payload) -> bool:
+    """Whether the holder is to do the same at the same time already."""
+    if _text(holder.args) != _text(json.loads(payload.args)):
+        return False
+    if _text(holder.kwargs) != _text(json.loads(payload.kwargs)):
+        return False
+    if request.run_at is None and request.run_in is None:
+        return holder.status == TaskStatus.READY
+    return request.run_at is not None and request.run_at == holder.run_after
+
+
+def _text(value: Any) -> str:
+    """JSON text for comparing: in Python 1 would equal True."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _restart(
+    connection: BaseDatabaseWrapper, holder: Task, request: Request, payload: Payload
+) -> bool:
+    """Run a finished holder again, with these arguments; all its workers too, if all had succeeded.
+
+    The change is audited as a retry, for it leads out of a final status.
+    """
+    with atomic(using=connection.alias):
+        tasks = Task.objects.using(connection.alias).filter(id=holder.id)
+        task = tasks.filter(status=holder.status).select_for_update().first()
+        if task is None:
+            return False
+        if task.status == TaskStatus.SUCCEEDED:
+            forget_successes(connection, task)
+        reopen(connection, [task])
+        now = wording_for(connection).now(connection)
+        run_after = run_after_of(request, now)
+        waits = run_after > now
+        tasks.update(
+            args=_json(payload.args),
+            kwargs=_json(payload.kwargs),
+            run_after=run_after,
+            status=TaskStatus.READY,
+            ready_at=now,
+            deadline_at=request.deadline_at or _later(now, request.deadline_in),
+            expires_at=_later(now, request.expires_in),
+        )
+        if waits:
+            tasks.update(status=TaskStatus.SCHEDULED, ready_at=None)
+        act = Act(str(task.id), before=holder.status, detail="published again")
+        audit(connection, "retry", [act], person=person("", f"restart={request.restart}"))
+        wake(project_connection(), request.queue_name)
+    return True
+
+
+def run_after_of(request: Request, now: datetime) -> datetime:
+    """When the task is due at the earliest."""
+    return request.run_at or now + timedelta(seconds=request.run_in or 0)
+
+
+def _later(now: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else now + timedelta(seconds=seconds)
+
+
+def _json(text: str) -> Cast:
+    """The text as it is: written anew, large floats would come back from jsonb as integers."""
+    return Cast(Value(text, output_field=TextField()), JSONField())
