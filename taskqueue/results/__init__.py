@@ -2,10 +2,17 @@
 
 from taskqueue.results.enqueueing import enqueue, enqueue_many, request_of
 from taskqueue.results.handle import TaskResult, get_result
-from taskqueue.results.reading import AttemptError, Progress, errors_of, identifier_of
+from taskqueue.results.reading import (
+    AttemptError,
+    AttemptRecord,
+    Progress,
+    errors_of,
+    identifier_of,
+)
 
 __all__ = [
     "AttemptError",
+    "AttemptRecord",
     "Progress",
     "TaskResult",
     "enqueue",

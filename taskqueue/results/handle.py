@@ -16,7 +16,15 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.rows import Enqueued
 from taskqueue.exceptions import Duration
 from taskqueue.models import Lease, Task
-from taskqueue.results.reading import AttemptError, Progress, errors_of, identifier_of, row_of
+from taskqueue.results.reading import (
+    AttemptError,
+    AttemptRecord,
+    Progress,
+    errors_of,
+    identifier_of,
+    record_of,
+    row_of,
+)
 from taskqueue.results.verbs import TaskVerbs
 from taskqueue.results.waiting import Pauses
 from taskqueue.states import FINISHED, TaskStatus
@@ -112,6 +120,11 @@ class TaskResult(TaskVerbs, Generic[R]):
         if self._errors is None:
             self._errors = self._read_errors()
         return self._errors
+
+    @property
+    def history(self) -> list[AttemptRecord]:
+        """Every attempt by every worker, oldest first: what it returned, why it failed, when."""
+        return [record_of(lease) for lease in self._seen_leases()]
 
     @property
     def progress(self) -> Progress:

@@ -101,6 +101,22 @@ def test_a_deadline_ends_what_waits_for_its_next_worker() -> None:
     assert (task.status, task.error_class) == ("failed", "taskqueue.exceptions.DeadlineExceeded")
 
 
+def test_what_every_worker_returned_and_why_it_failed_is_kept() -> None:
+    result = add.using(workers=2, max_attempts=2).enqueue(1)
+    [first], [second] = take("a"), take("b")
+    end(first, Kind.FAILED, error_class="x.Y", error_message="no")
+    end(second, Kind.SUCCEEDED, return_value='{"n": 2}')
+    history = result.history
+    assert [(each.attempt, each.worker_name, each.status) for each in history] == [
+        (1, "a", "failed"),
+        (2, "b", "succeeded"),
+    ]
+    assert history[1].return_value == {"n": 2}
+    assert history[0].error is not None
+    assert history[0].error.message == "no"
+    assert history[1].error is None
+
+
 def release() -> int:
     return broadcast.release_gone(connections["default"], limits=limits())
 
