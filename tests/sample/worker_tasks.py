@@ -304,3 +304,29 @@ def fork_atomically(context: Context, copy_ends: str) -> int:
     if code >= 0:
         Effect.objects.create(task_id=context.task_id, attempt=context.attempt, note="original")
     return code
+
+
+@task
+def spin_stubbornly(path: str) -> None:
+    """A busy loop that swallows whatever is raised in it."""
+    append(path, "start")
+    while True:
+        try:
+            while True:
+                pass
+        except:  # noqa: E722
+            append(path, "swallowed")
+
+
+@task
+async def swallow_async(path: str) -> str:
+    """Swallows its cancellation, ends late, and would succeed."""
+    import asyncio
+
+    append(path, "start")
+    for _ in range(200):
+        try:
+            await asyncio.sleep(0.02)
+        except:  # noqa: E722
+            append(path, "swallowed")
+    return "done all the same"

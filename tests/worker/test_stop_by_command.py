@@ -1,0 +1,146 @@
+"""`manage.py taskqueue stop ID`, from another process: the task ends, whatever its body does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskqueue.models import Audit, Lease, Task
+from tests.conftest import StartWorker
+from tests.sample import tasks, worker_tasks
+from tests.worker_process import ROOT, children_of, wait_until, worker_environment
+
+pytestmark = pytest.mark.slow
+
+STOP_GRACE, KILL_GRACE = 0.5, 0.5
+SHORT = {"PING_INTERVAL": 0.3, "STOP_GRACE": STOP_GRACE, "KILL_GRACE": KILL_GRACE}
+GRACE = timedelta(seconds=STOP_GRACE + KILL_GRACE)
+SLACK = timedelta(seconds=3)
+"""What a busy machine may add."""
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run `manage.py taskqueue`, in a process group of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "django", "taskqueue", *map(str, arguments)],
+        cwd=ROOT,
+        env=worker_environment({}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        start_new_session=True,
+    )
+
+
+def stop(task_id: object) -> None:
+    """Ask it to stop, as an operator would."""
+    done = command("stop", task_id, "--reason", "it is stuck", "--by", "anna")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def assert_stopped(task_id: object) -> Lease:
+    """It ended as cancelled, and who, why and when can be read."""
+    lease = Lease.objects.get(task_id=task_id)
+    task = Task.objects.get(id=task_id)
+    assert (task.status, lease.status) == ("cancelled", "stopped")
+    assert (lease.stop_requested_by, lease.stop_reason) == ("anna", "it is stuck")
+    assert lease.stop_requested_at <= lease.stop_seen_at <= lease.finished_at
+    assert lease.finished_at - lease.stop_seen_at < GRACE + SLACK
+    line = Audit.objects.get(subject=str(task_id))
+    assert (line.verb, line.actor, line.reason) == ("stop", "anna", "it is stuck")
+    return lease
+
+
+def test_a_busy_loop_that_swallows_everything_is_killed_and_the_next_task_runs_at_once(
+    start_worker: StartWorker, tmp_path: Path
+) -> None:
+    worker = start_worker("--concurrency", "1", settings=SHORT)
+    path = tmp_path / "effects"
+    result = worker_tasks.spin_stubbornly.enqueue(str(path))
+    wait_until(path.exists, 30, what="a running body")
+    [child] = children_of(worker.pid)
+    following = tasks.noop.enqueue()
+
+    stop(result.id)
+    result.wait(30)
+
+    lease = assert_stopped(result.id)
+    assert "swallowed" in path.read_text()
+    wait_until(lambda: not child.is_running(), 10, what="the end of the child")
+    assert following.wait(30).status == "succeeded"
+    after = Lease.objects.get(task_id=following.id).started_at - lease.finished_at
+    assert after < SLACK
+    result.refresh()
+    assert result.status == "cancelled"
+
+    shown = json.loads(command("show", result.id, "--format", "json").stdout)
+    [attempt] = shown["attempts"]
+    assert (attempt["status"], attempt["stop_requested_by"]) == ("stopped", "anna")
+    assert attempt["stop_requested_at"] <= attempt["stop_seen_at"] <= attempt["finished_at"]
+
+
+@pytest.mark.parametrize(
+    "definition", [worker_tasks.spin_stubbornly, worker_tasks.swallow_async], ids=["def", "async"]
+)
+def test_what_a_thread_cannot_be_made_to_stop_loses_its_lease_and_writes_nothing_late(
+    start_worker: StartWorker, tmp_path: Path, definition: Any
+) -> None:
+    start_worker("--pool", "thread", "--concurrency", "2", settings=SHORT)
+    path = tmp_path / "effects"
+    result = definition.enqueue(str(path))
+    wait_until(path.exists, 30, what="a running body")
+
+    stop(result.id)
+    result.wait(30)
+
+    assert_stopped(result.id)
+    assert tasks.noop.enqueue().wait(30).status == "succeeded"
+    result.refresh()
+    assert result.status == "cancelled"
+    with pytest.raises(ValueError, match="has no return value"):
+        result.return_value  # noqa: B018
+
+
+def test_an_async_body_that_looks_away_is_stopped(start_worker: StartWorker, pool: str) -> None:
+    start_worker("--pool", pool, "--concurrency", "2", settings=SHORT)
+    result = tasks.sleep_async.enqueue(300)
+    running = Lease.objects.filter(task_id=result.id, started_at__isnull=False)
+    wait_until(running.exists, 30, what="a running body")
+
+    stop(result.id)
+    result.wait(30)
+
+    assert_stopped(result.id)
+
+
+@pytest.mark.postgresql_only
+def test_a_notification_brings_the_stop_long_before_the_next_ping(
+    start_worker: StartWorker,
+) -> None:
+    start_worker("--concurrency", "1", settings={**SHORT, "PING_INTERVAL": 9})
+    result = tasks.wait_for_stop.enqueue()
+    running = Lease.objects.filter(task_id=result.id, started_at__isnull=False)
+    wait_until(running.exists, 30, what="a running body")
+
+    stop(result.id)
+    result.wait(30)
+
+    lease = assert_stopped(result.id)
+    assert lease.stop_seen_at - lease.stop_requested_at < timedelta(seconds=1)
+
+
+def test_what_does_not_run_is_refused_with_exit_code_1(transactional_db: None) -> None:
+    result = tasks.noop.enqueue()
+    done = command("stop", result.id)
+    assert done.returncode == 1
+    assert "only a running one is asked to stop" in done.stderr
+    assert done.stdout == ""
+    assert command("stop").returncode == 2
+    assert command("stop", "--all-workers").returncode == 1
