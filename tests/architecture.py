@@ -36,7 +36,7 @@ LAYERS = (
     ),
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
-    _layer("results", "results"),
+    _layer("results", "control results"),
     _layer("framework", "djangotasks"),
     _layer("runtime", "monitoring worker"),
     _layer("faces", "admin api backend management testing"),
