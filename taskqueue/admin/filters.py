@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.wedged import wedged
 from taskqueue.models import Queue
 
 MOST = 100
@@ -26,3 +27,18 @@ class QueueFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(queue_name=self.value()) if self.value() else queryset
+
+
+class WedgedFilter(admin.SimpleListFilter):
+    """Those that run and are marked; found through the index of what runs, however much has run."""
+
+    title = "wedged"
+    parameter_name = "wedged"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "yes")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() != "yes":
+            return queryset
+        return queryset.filter(pk__in=list(wedged().values_list("pk", flat=True)[:MOST]))

@@ -12,6 +12,7 @@ from django.utils.text import Truncator
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment, preformatted
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, TaskLog
+from taskqueue.states import LeaseStatus
 
 MOST_ATTEMPTS, MOST_LINES = 50, 200
 """How many rows a task's page shows; the lists show the rest."""
@@ -54,13 +55,19 @@ def _attempt(lease: Lease) -> dict[str, Any]:
     return {
         "number": lease.attempt,
         "attempt": link_to_row(Lease, lease.pk, lease.attempt),
-        "status": lease.status,
+        "status": _status(lease),
         "worker": lease.worker_id,
         "times": [moment(at) for at in (lease.claimed_at, lease.started_at, lease.finished_at)],
         "progress": progress_of(lease),
         "error": ": ".join(filter(None, (lease.error_class, message))),
         "traceback": preformatted(lease.traceback) if lease.traceback else None,
     }
+
+
+def _status(lease: Lease) -> str:
+    """Its status; of one that runs, also whether it seems wedged."""
+    is_wedged = lease.status == LeaseStatus.RUNNING and lease.wedged_at is not None
+    return f"{lease.status}, seems wedged" if is_wedged else lease.status
 
 
 def _line(line: TaskLog) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_list, link_to_row, moments, preformatted
+from taskqueue.admin.filters import WedgedFilter
 from taskqueue.admin.history import progress_of
 from taskqueue.admin.searches import by_task
 from taskqueue.models import Lease, Task, Worker
@@ -20,14 +21,15 @@ class LeaseAdmin(ReadOnlyAdmin):
     """One attempt a row."""
 
     columns = (
-        "task_id", "worker_id", "attempt", "status", "claimed_at", "finished_at", "error_class",
+        "task_id", "worker_id", "attempt", "status", "claimed_at", "finished_at", "wedged_at",
+        "error_class",
     )  # fmt: skip
     list_display = (
         "id", "task_link", "attempt", "status", "worker_link",
-        *moments("claimed_at", "finished_at"), "error_class",
+        *moments("claimed_at", "finished_at", "wedged_at"), "error_class",
     )  # fmt: skip
-    list_filter = ("status",)
-    lookups = ("status__exact", "task__id__exact", "worker__name__exact")
+    list_filter = ("status", WedgedFilter)
+    lookups = ("status__exact", "task__id__exact", "worker__name__exact", "wedged")
     search_fields = ("task",)
     search_help_text = "The id of a task."
     fieldsets = (
@@ -35,7 +37,15 @@ class LeaseAdmin(ReadOnlyAdmin):
             None,
             {"fields": ("id", "task_link", "attempt", "status", "worker_link", "progress_text")},
         ),
-        ("Times", {"fields": moments("claimed_at", "started_at", "expires_at", "finished_at")}),
+        (
+            "Times",
+            {
+                "fields": moments(
+                    "claimed_at", "started_at", "progressed_at", "wedged_at", "expires_at",
+                    "finished_at",
+                )
+            },
+        ),
         ("Error", {"fields": ("error_class", "message", "shown_traceback")}),
         (
             "Stop",

@@ -197,6 +197,20 @@ class LogLine(NamedTuple):
     message: str
 
 
+class Quiet(NamedTuple):
+    """A running attempt that has not been heard of for a while."""
+
+    lease_id: int
+    task_id: str
+    name: str
+    worker: str
+    attempt: int
+    seconds: float
+    """Since its last sign of life."""
+    marked_for: float | None
+    """Seconds since it was found to be wedged; None: it was not."""
+
+
 class Outlook(NamedTuple):
     """What the duties found, and when they are needed next. Seconds from now; None: nothing."""
 

@@ -17,6 +17,7 @@ from taskqueue.engine.rows import (
     Note,
     Outlook,
     Payload,
+    Quiet,
     Renewal,
     Request,
 )
@@ -146,6 +147,20 @@ class Wording(Protocol):
 
     def prune(self, connection: BaseDatabaseWrapper, *, limit: int) -> int:
         """Delete finished tasks whose retention is over, with their leases and lines."""
+
+    def quiet_attempts(self, connection: BaseDatabaseWrapper, *, least: timedelta) -> list[Quiet]:
+        """Running attempts without a sign of life for that long, and all that are marked."""
+
+    def recent_runs(
+        self, connection: BaseDatabaseWrapper, *, names: Sequence[str], sample: int
+    ) -> list[tuple[str, float]]:
+        """Of the newest attempts, names and seconds of those that succeeded."""
+
+    def set_wedged(self, connection: BaseDatabaseWrapper, lease_id: int) -> bool:
+        """Mark an attempt that runs and is not marked."""
+
+    def clear_wedged(self, connection: BaseDatabaseWrapper, lease_id: int) -> bool:
+        """Take the mark from an attempt that runs."""
 
     def begin(self, connection: BaseDatabaseWrapper) -> None:
         """Prepare a worker's own connection, once it is open."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import Settings
-from taskqueue.engine import broadcast, shared, takeover, workers
+from taskqueue.engine import broadcast, shared, takeover, wedged, workers
 from taskqueue.engine.connections import owns_session, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.wording import wording_for
@@ -20,7 +20,7 @@ PROMOTE_BATCH = 1000
 END_BATCH = 500
 PRUNE_BATCH = 500
 PRUNE_INTERVAL, PRUNE_PAUSE = 10.0, 0.1
-ROLL_CALL_INTERVAL = 15.0
+ROLL_CALL_INTERVAL, WEDGED_INTERVAL = 15.0, 60.0
 OVERDUE_PAUSE = 0.1
 """Seconds until another look at what is due and could not be served, such as what is locked."""
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
@@ -44,6 +44,7 @@ class Duties:
         self._suspects: dict[int, float] = {}
         self._prune_at = 0.0
         self._roll_call_at = 0.0
+        self._wedged_at = 0.0
         self.next_at = 0.0
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
@@ -108,13 +109,21 @@ class Duties:
 
     def _clean_up(self, connection: BaseDatabaseWrapper, now: float) -> None:
         if now >= self._prune_at:
-            # A single statement on a session of one's own is a transaction of its own.
-            with nullcontext() if owns_session(connection) else transaction(connection):
+            with _transaction(connection):
                 pruned = wording_for(connection).prune(connection, limit=PRUNE_BATCH)
             self._prune_at = now + (PRUNE_PAUSE if pruned == PRUNE_BATCH else PRUNE_INTERVAL)
+        if now >= self._wedged_at:
+            self._wedged_at = now + WEDGED_INTERVAL
+            with _transaction(connection):
+                wedged.mark_wedged(connection)
         if now >= self._roll_call_at:
             self._roll_call_at = now + ROLL_CALL_INTERVAL
             lost = workers.mark_lost(connection)
             if lost:
                 logger.warning("Workers lost count=%s", lost)
             workers.forget_gone(connection)
+
+
+def _transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+    """One for a duty of single statements; on a session of one's own each is one by itself."""
+    return nullcontext() if owns_session(connection) else transaction(connection)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from taskqueue.models import Task
+from taskqueue.models import Lease, Task
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET, Rows
 from tests.sample.tasks import add, log_in
@@ -226,3 +227,19 @@ def test_a_worker_is_alive_while_it_was_seen_within_its_lease(rows: Rows, log_in
     rows.worker.seen_at = rows.worker.seen_at.replace(year=2020)
     rows.worker.save()
     assert "icon-no" in read(client, url("worker", "changelist"))
+
+
+def test_what_seems_wedged_is_found_and_shown(rows: Rows, log_in_as: LogIn) -> None:
+    now = timezone.now()
+    ended, running = rows.lease, Lease.objects.get(pk=rows.lease.pk)
+    ended.wedged_at = now
+    ended.save()
+    running.pk, running.attempt, running.status = None, 2, "running"
+    running.finished_at, running.wedged_at = None, now
+    running.save()
+    client = log_in_as("viewer")
+    shown = client.get(url("lease", "changelist"), {"wedged": "yes"})
+    assert [lease.pk for lease in shown.context["cl"].result_list] == [running.pk]
+    assert "wedged" in read(client, url("lease", "change", running.pk))
+    page = read(client, url("task", "change", rows.task.pk))
+    assert page.count("running, seems wedged") == page.count("seems wedged") == 1

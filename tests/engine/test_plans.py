@@ -11,8 +11,10 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
 from taskqueue.engine.statement import fetch
+from taskqueue.engine.wedged import mark_wedged
+from taskqueue.models import Lease
 from taskqueue.outcomes import Kind
-from tests.engine.steps import another_connection, claim, outcome
+from tests.engine.steps import another_connection, claim, claim_one, lease_of, outcome, past
 from tests.sample.tasks import noop
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
@@ -53,3 +55,18 @@ def test_plans_made_over_empty_tables_do_not_outlive_them() -> None:
         counts = [work(worker, BATCH) for _ in range(40)]
     # About five a task, and once all of a table while that is small. A kept plan reads 2,000.
     assert max(counts) <= 40 * BATCH
+
+
+def test_looking_for_wedged_attempts_reads_a_sample_however_many_there_were() -> None:
+    noop.enqueue_many([((), {})] * 40 * BATCH)
+    with another_connection() as worker:
+        for _ in range(40):
+            work(worker, BATCH)
+        noop.enqueue()
+        claimed = claim_one()
+        Lease.objects.filter(id=claimed.lease_id).update(started_at=past())
+        with transaction(worker):
+            before = rows_read(worker)
+            assert mark_wedged(worker, sample=BATCH) == 1
+            assert rows_read(worker) - before <= 4 * BATCH
+    assert lease_of(claimed).wedged_at is not None

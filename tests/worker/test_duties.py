@@ -10,10 +10,10 @@ from django.db import connection
 from taskqueue.conf import parse
 from taskqueue.engine.rows import Held
 from taskqueue.engine.wording import wording_for
-from taskqueue.models import Task
+from taskqueue.models import Lease, Task
 from taskqueue.outcomes import Kind
-from taskqueue.worker.duties import SECOND_LOOK, Duties
-from tests.engine.steps import claim_one, end, lease_of, make_due, past, run_out, task_of
+from taskqueue.worker.duties import SECOND_LOOK, WEDGED_INTERVAL, Duties
+from tests.engine.steps import claim, claim_one, end, lease_of, make_due, past, run_out, task_of
 from tests.sample.tasks import noop
 from tests.worker_process import wait_until
 
@@ -56,6 +56,21 @@ def test_with_nothing_to_come_the_next_step_is_a_takeover_interval_away() -> Non
 def test_the_next_step_comes_when_a_task_falls_due() -> None:
     noop.using(run_after=1).enqueue()
     assert serve(duties()) <= 1.1
+
+
+def test_an_attempt_that_seems_wedged_is_marked_within_a_minute() -> None:
+    noop.enqueue_many([((), {})] * 20)
+    for claimed in claim(20):
+        end(claimed, Kind.SUCCEEDED)
+    own = duties()
+    serve(own)
+    noop.enqueue()
+    claimed = claim_one()
+    Lease.objects.filter(id=claimed.lease_id).update(started_at=past())
+    serve(own)
+    assert lease_of(claimed).wedged_at is None
+    own.step(connection, time.monotonic() + WEDGED_INTERVAL)
+    assert lease_of(claimed).wedged_at is not None
 
 
 def test_a_lease_that_ran_out_is_taken_over() -> None:

@@ -201,7 +201,10 @@ WITH held AS MATERIALIZED (
     UPDATE taskqueue_lease AS lease
     SET started_at = held.started_at,
         progress = COALESCE(held.progress, lease.progress),
-        progress_message = COALESCE(held.message, lease.progress_message)
+        progress_message = COALESCE(held.message, lease.progress_message),
+        progressed_at = CASE
+            WHEN held.progress IS NULL THEN lease.progressed_at ELSE clock_timestamp()
+        END
     FROM held
     WHERE lease.id = held.id
 )

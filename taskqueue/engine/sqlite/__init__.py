@@ -1,6 +1,6 @@
 """SQLite's wording of the engine's statements: a few short ones under `BEGIN IMMEDIATE`."""
 
-from taskqueue.engine.sqlite import apart, duties, enqueue, lease, record
+from taskqueue.engine.sqlite import apart, duties, enqueue, lease, record, wedged
 from taskqueue.engine.sqlite import claim as claiming
 
 
@@ -30,6 +30,10 @@ class SQLite:
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
     prune = staticmethod(duties.prune)
+    quiet_attempts = staticmethod(wedged.quiet_attempts)
+    recent_runs = staticmethod(wedged.recent_runs)
+    set_wedged = staticmethod(wedged.set_wedged)
+    clear_wedged = staticmethod(wedged.clear_wedged)
     plan_transaction = staticmethod(claiming.plan_transaction)
     own_session = staticmethod(claiming.own_session)
     begin = staticmethod(claiming.begin)

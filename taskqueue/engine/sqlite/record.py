@@ -86,7 +86,10 @@ NOTE_LEASES = """
 UPDATE taskqueue_lease
 SET started_at = COALESCE(taskqueue_lease.started_at, json_extract(note.value, '$[1]')),
     progress = COALESCE(json_extract(note.value, '$[2]'), taskqueue_lease.progress),
-    progress_message = COALESCE(json_extract(note.value, '$[3]'), taskqueue_lease.progress_message)
+    progress_message = COALESCE(json_extract(note.value, '$[3]'), taskqueue_lease.progress_message),
+    progressed_at = CASE
+        WHEN json_extract(note.value, '$[2]') IS NULL THEN taskqueue_lease.progressed_at ELSE %s
+    END
 FROM json_each(%s) AS note
 WHERE taskqueue_lease.id = json_extract(note.value, '$[0]') AND taskqueue_lease.status = 'running'
 """
@@ -314,5 +317,5 @@ def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
         (note.lease_id, ago(moment, note.started), note.progress, note.message) for note in notes
     )
     with connection.cursor() as cursor:
-        cursor.execute(NOTE_LEASES, (packed,))
+        cursor.execute(NOTE_LEASES, (stored(moment), packed))
         cursor.execute(NOTE_TASKS, (packed,))
