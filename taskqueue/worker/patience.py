@@ -65,8 +65,12 @@ def ending_at_once() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # Once told to end, it ignores the signal for good: see `wakeup.Signals`.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, handler)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
+    for each in STOPPING_SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
     raise SystemExit(0)

@@ -44,7 +44,11 @@ class Alarm:
 
 
 class Signals:
-    """Handlers for the time a worker runs; they count, and ring."""
+    """Handlers for the time a worker runs; they count, and ring.
+
+    Once there was a signal, later ones are ignored after that time too: the process is on its way
+    out, and one more must not change its exit code.
+    """
 
     def __init__(self, alarm: Alarm, numbers: Iterable[signal.Signals]) -> None:
         self._alarm = alarm
@@ -59,7 +63,7 @@ class Signals:
 
     def __exit__(self, *exception: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if self.count else handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
