@@ -63,6 +63,17 @@ def fenced(job: Job, now: float) -> Outcome:
     )
 
 
+def unconfirmed(lease_id: int, now: float) -> Outcome:
+    """Its body's COMMIT got no answer, and did not take effect: no crash."""
+    return Outcome(
+        lease_id,
+        Kind.FENCED,
+        error_class=snapshots.class_path(AttemptLost),
+        error_message="The database went away at the body's COMMIT, which did not take effect.",
+        ended=now,
+    )
+
+
 def time_over(job: Job, now: float) -> Outcome:
     """It ran past its timeout or deadline, and did not stop.
 

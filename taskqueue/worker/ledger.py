@@ -10,6 +10,7 @@ from taskqueue.conf import Settings
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.states import WAITING
 from taskqueue.worker.duties import Duties
+from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.errands import Errand, Errands, Report
 from taskqueue.worker.intake import Intake
 from taskqueue.worker.jobs import Job
@@ -211,7 +212,7 @@ class Ledger:
             self.held.pop(lease_id, None)
         for lease_id in report.running:
             findings.unsure.remove(lease_id)
-            findings.outcomes.append(Outcome(lease_id, Kind.FENCED, ended=now))
+            findings.outcomes.append(unconfirmed(lease_id, now))
 
     def _settle(self, report: Report, now: float) -> None:
         log_debug = logger.isEnabledFor(logging.DEBUG)
