@@ -25,13 +25,14 @@ def work(journal: str, seconds: float) -> int:
 
 
 @task(max_attempts=5, backoff=Fixed(0), max_crashes=20, crash_delay=0)
-def answer_twice(journal: str, fails: bool) -> int:
-    """Its first attempt ends soon, a second one takes its time."""
+def answer_twice(journal: str, go: str, fails: bool) -> int:
+    """Its first attempt ends when a file is there, a second one takes its time."""
     append(journal, "start")
     if current().attempt > 1:
         time.sleep(1.5)
         return current().attempt
-    time.sleep(0.4)
+    while not os.path.exists(go):
+        time.sleep(0.01)
     current().log("nearly there")
     current().progress(99)
     if fails:

@@ -12,6 +12,8 @@ ENGINE = "taskqueue.engine"
 
 def takeover_without_expiry(planting: Planting) -> None:
     """Leases are taken over though they have not run out."""
+    from taskqueue.engine import takeover
+
     if planting.vendor == "postgresql":
         path = f"{ENGINE}.postgresql.lease:EXPIRED"
         planting.rewrite(path, "expires_at < clock_timestamp()", "true")
@@ -20,7 +22,7 @@ def takeover_without_expiry(planting: Planting) -> None:
         planting.rewrite(path, "expires_at < %s", "%s <> ''")
 
     def step(self: Any, connection: Any, now: float) -> Any:
-        self._take_over(connection, now)
+        takeover.take_over(connection, limits=self._limits, grace=self._grace)
         return before(self, connection, now)
 
     before = planting.replace("taskqueue.worker.duties:Duties.step", step)
@@ -42,7 +44,7 @@ def takeover_without_lock(planting: Planting) -> None:
             expired = wording.expired_leases(connection, limit=500, grace=grace)
         if not expired:
             return {}
-        time.sleep(1.0)
+        time.sleep(2.0)
         outcomes = [
             Outcome(lease_id, Kind.LOST, error_class=LOST, error_message=MESSAGE)
             for lease_id in expired

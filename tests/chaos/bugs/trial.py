@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 from django.db import connection
 
-from taskqueue.models import Task
+from taskqueue.models import Lease, Task
 from taskqueue.results import TaskResult
 from taskqueue.states import FINISHED
 from tests.chaos.bugs import PLANTED
@@ -96,6 +96,15 @@ class Trial:
         """Wait for what happens with any bug too."""
         wait_until(condition, timeout, what=f"the trial of {self.bug or 'nothing'} to go on")
 
+    def holder(self) -> WorkerProcess:
+        """The worker that runs something, of those that wait for it."""
+        name = str(Lease.objects.get(status="running").worker_id)
+        return self.workers[int(name[1:]) - 1]
+
+    def name_of(self, worker: WorkerProcess) -> str:
+        """As the database knows it."""
+        return f"w{self.workers.index(worker) + 1}"
+
     def settle(self, timeout: float) -> bool:
         """Wait until all tasks have ended, but no longer; with some bugs they never do."""
         deadline = time.monotonic() + timeout
@@ -107,14 +116,13 @@ class Trial:
 
     def terminate(self, worker: WorkerProcess, timeout: float) -> None:
         """Tell a worker to end, and note when it did."""
-        name = f"w{self.workers.index(worker) + 1}"
         told_at = time.time()
         worker.terminate()
         deadline = time.monotonic() + timeout
         while worker.returncode is None and time.monotonic() < deadline:
             time.sleep(0.02)
         exited_at = None if worker.returncode is None else time.time()
-        self.terms.append(Term(name, told_at, exited_at))
+        self.terms.append(Term(self.name_of(worker), told_at, exited_at))
 
     def pause_all(self) -> None:
         """Freeze the workers, so that what is read is not written at the same time."""
