@@ -21,7 +21,7 @@ from tests.chaos.databases import DATABASES, ROOT, make_template, remove
 from tests.chaos.run import VERDICT, Plan
 from tests.chaos.verdict import HEADER, Verdict, row
 
-QUICK_TASKS, FULL_TASKS = 400, 1500
+QUICK_TASKS, FULL_TASKS = 400, 1600
 QUICK_SEEDS, FULL_SEEDS = 1, 3
 LONGEST_RUN = 240
 """Seconds after which a run is taken to hang."""

@@ -55,6 +55,7 @@ class Client(threading.Thread):
         self._seconds = seconds
         self._sequence = 0
         self.asked = 0
+        """How many tasks it asked for, without those that were refused."""
         self.answers: Counter[str] = Counter()
         self.errors: Counter[str] = Counter()
         self.is_over = threading.Event()
@@ -100,10 +101,13 @@ class Client(threading.Thread):
             is_connected = True
             results = self._enqueue(definition, calls)
         except ChangedMind:
+            self.asked -= count
             self.answers["failed"] += 1
             self._log.failed(sequence)
         except DatabaseError as error:
-            self._on_trouble(sequence, error, is_refusal=not is_connected or was_answered(error))
+            is_refusal = not is_connected or was_answered(error)
+            self.asked -= count if is_refusal else 0
+            self._on_trouble(sequence, error, is_refusal=is_refusal)
         else:
             self.answers["ok"] += 1
             created = all(result.created for result in results)

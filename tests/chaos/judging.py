@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from taskqueue.models import Task
+from taskqueue.models import Lease, Task
 from taskqueue.states import FINISHED
 from tests.chaos.faults.base import Fault
 from tests.chaos.gathering import gather
@@ -30,12 +30,13 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
     )
     history.save(stage.folder / "history.json")
     verdict.tasks = len(history.tasks)
-    verdict.count(violations_of(history))
+    verdict.count(violations_of(fault.amend(history)))
     if not has_ended:
         open_tasks = Task.objects.exclude(status__in=FINISHED)
         counts = Counter(open_tasks.values_list("metadata__kind", "status"))
         verdict.problems.append(f"not ended within {fault.healing:g} s: {dict(counts)}")
     verdict.problems += wrong_ends(stage)
+    verdict.problems += silent_ends()
     verdict.problems += list(fault.look())[:20]
     judge_takeovers(fault, stage, verdict)
     verdict.facts |= {
@@ -64,6 +65,13 @@ def wrong_ends(stage: Stage) -> Iterator[str]:
             shown[kind] += 1
             if shown[kind] <= MOST_SHOWN:
                 yield f"{task_id} ({kind}) {status}: {error} {message[:200]}"
+
+
+def silent_ends() -> Iterator[str]:
+    """Attempts that did not end well, and do not say why."""
+    silent = Lease.objects.filter(status__in=("lost", "failed"), error_class="", error_message="")
+    for lease in silent[:MOST_SHOWN]:
+        yield f"{lease} is {lease.status}, and does not say why"
 
 
 def judge_takeovers(fault: Fault, stage: Stage, verdict: Verdict) -> None:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
+from tests.chaos.history import History
 from tests.chaos.stage import LEASE, Stage
 
 BOTH = frozenset({"postgresql", "sqlite"})
@@ -60,6 +61,10 @@ class Fault:
     def strike(self) -> None:
         """Do it, and heal it."""
         raise NotImplementedError
+
+    def amend(self, history: History) -> History:
+        """Leave out of the history what this fault makes unavoidable; say what and why."""
+        return history
 
     def look(self) -> Iterator[str]:
         """What is wrong, beyond the invariants."""

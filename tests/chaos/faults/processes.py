@@ -9,14 +9,19 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import psutil
 
 from taskqueue.models import Lease, Task, Worker
-from tests.chaos.faults.base import TAKEN_OVER, Fault
+from tests.chaos.faults.base import POSTGRESQL, TAKEN_OVER, Fault
 from tests.chaos.faults.outages import OWN_CRASH
+from tests.chaos.history import History
 from tests.chaos.stage import LEASE, ChaosWorker
 from tests.worker_process import children_of, wait_until
+
+MOMENT = 1.0
+"""Seconds within which a process that wakes too late is killed."""
 
 
 class ChildKilled(Fault):
@@ -87,6 +92,7 @@ class ParentFrozen(Fault):
         began = stage.now()
         stage.hit(worker, lambda: self.freeze(worker))
         time.sleep(LEASE + self.chance.uniform(1.0, 3.0))
+        self.thawed_at = time.monotonic()
         self.thaw(worker)
         stage.note(self.name, began, worker)
         stage.await_load(1)
@@ -109,6 +115,17 @@ class TreeFrozen(ParentFrozen):
 
     def thaw(self, worker: ChaosWorker) -> None:
         worker.resume_tree()
+
+    def amend(self, history: History) -> History:
+        """Children that were frozen too cannot end before they wake; they have a moment to."""
+        stale = {(str(task_id), attempt) for hit in self.stage.hits for task_id, attempt in hit[1]}
+        lines = tuple(
+            line
+            for line in history.lines
+            if (line.task_id, line.attempt) not in stale
+            or not 0 <= line.at - self.thawed_at < MOMENT
+        )
+        return replace(history, lines=lines)
 
 
 class ChildrenCannotStart(Fault):
@@ -189,6 +206,7 @@ class ClockWrong(Fault):
 
     name = "clock_wrong"
     expectation = "no difference"
+    databases = POSTGRESQL  # SQLite has no clock but that of who asks.
     takeover_limit = TAKEN_OVER
 
     @classmethod
