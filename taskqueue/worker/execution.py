@@ -70,7 +70,10 @@ class Attempt:
         order = self.order
         self.definition = registry.find(order.name)
         if self.definition is None:
-            return f"No definition of {order.name!r} on this worker."
+            return (
+                f"No definition of {order.name!r} on this worker. It knows those that the module "
+                "`tasks` of an installed app declares or imports."
+            )
         if order.options:
             self.snapshot = json.loads(order.options)
             unknown = snapshots.unknown_in(self.snapshot)

@@ -23,6 +23,7 @@ class Findings:
         """Leases whose success may or may not have been committed."""
         self.unknown: dict[str, float] = {}
         """Names that no child here can run, and when that was found."""
+        self._told_unknown: set[str] = set()
         self.lines: list[Line] = []
         self.progress: dict[int, tuple[float, str]] = {}
 
@@ -37,6 +38,13 @@ class Findings:
             name: found_at for name, found_at in self.unknown.items() if now - found_at <= limit
         }
         return list(self.unknown)
+
+    def learn_unknown(self, name: str, now: float) -> bool:
+        """No child here can run that name; whether this is the first that is heard of it."""
+        self.unknown[name] = now
+        is_news = name not in self._told_unknown
+        self._told_unknown.add(name)
+        return is_news
 
     def take_outcomes(self, now: float) -> list[Outcome]:
         """The outcomes, their moments turned into ages for the database's clock to subtract."""

@@ -277,7 +277,11 @@ class Pool:
         if outcome.started is not None:
             self.ahead.learn(outcome.ended - outcome.started)
         if outcome.kind == Kind.PARKED:
-            self.findings.unknown[job.name] = now
+            if self.findings.learn_unknown(job.name, now):
+                logger.warning(
+                    "Task parked for a worker that knows it task=%s id=%s reason=%s",
+                    job.name, job.task_id, outcome.error_message,
+                )  # fmt: skip
         elif job.stop_reason and outcome.kind in (Kind.SUCCEEDED, Kind.RETURNED):
             # The stop was seen: the success no longer counts, and an atomic body was undone.
             outcome = outcome._replace(kind=Kind.STOPPED, return_value=None, error_message="")

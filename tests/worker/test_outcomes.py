@@ -213,6 +213,23 @@ def test_an_unknown_name_is_parked_and_fails_when_it_is_too_old(start_worker: St
     assert (row(result).failures, row(result).crashes) == (0, 0)
 
 
+def test_an_unknown_name_is_told_once_with_the_remedy(start_worker: StartWorker) -> None:
+    names = ["shop.views.one", "shop.views.one", "shop.views.two"]
+    results = [tasks.noop.enqueue() for _ in names]
+    for result, name in zip(results, names, strict=True):
+        Task.objects.filter(id=result.id).update(name=name)
+    worker = start_worker(settings={"PARK_DELAY": 0.1, "PARK_LIMIT": 2})
+
+    for result in results:
+        result.wait(30)
+
+    told = [line for line in worker.log().splitlines() if "Task parked" in line]
+    assert sorted(line.partition("task=")[2].split()[0] for line in told) == names[1:]
+    for line in told:
+        assert "WARNING" in line
+        assert "the module `tasks` of an installed app" in line
+
+
 def test_an_unknown_name_waits_for_a_worker_that_knows_it(start_worker: StartWorker) -> None:
     result = tasks.noop.enqueue()
     Task.objects.filter(id=result.id).update(name="shop.tasks.unknown")
