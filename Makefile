@@ -73,7 +73,7 @@ format: $(READY)
 	$(RUN) -m ruff format .
 
 demo: $(READY)
-	@$(RUN) manage.py demo $(ARGS)
+	@DJANGO_SETTINGS_MODULE=project.settings $(RUN) manage.py demo $(ARGS)
 
 benchmark: $(READY)
 	@$(RUN) -m benchmarks $(ARGS)

@@ -214,3 +214,19 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def test_make_runs_the_demo_on_its_own_settings_whatever_the_shell_exports() -> None:
+    command = subprocess.check_output(
+        ["make", "--dry-run", "--old-file=.venv/.ready", "demo", "ARGS=--help"], cwd=ROOT, text=True
+    )
+    answer = subprocess.run(
+        command.replace(".venv/bin/python", sys.executable),
+        shell=True,
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "no.such.settings"},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "--worker-concurrency" in answer.stdout
