@@ -18,6 +18,8 @@ CONNECT_TIMEOUT = 5
 """Seconds to wait for a connection."""
 OWNED = "TASKQUEUE_OWNS_SESSION"
 """In the settings of one connection, which are a copy of its own."""
+SQLITE_BUSY, SQLITE_LOCKED = 5, 6
+"""As https://www.sqlite.org/rescode.html numbers them."""
 BUSY_TIMEOUT = 2.0
 """Seconds that a worker's statement waits for SQLite's write lock before it tries again."""
 
@@ -117,6 +119,13 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
             _roll_back(cursor)
             raise
         cursor.execute("COMMIT")
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether SQLite is in good health, and another connection holds its write lock."""
+    # The lowest byte is the kind of the error, the others say more of it.
+    code = getattr(error.__cause__, "sqlite_errorcode", 0)
+    return code & 0xFF in (SQLITE_BUSY, SQLITE_LOCKED)
 
 
 def _roll_back(cursor: Any) -> None:

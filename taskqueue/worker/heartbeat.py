@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine import workers
-from taskqueue.engine.connections import open_worker_connection, transaction
+from taskqueue.engine.connections import is_busy, open_worker_connection, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.terms import heed_terms
@@ -193,7 +193,7 @@ class Heartbeat:
             child.pulse(began + FENCE * seconds)
 
     def _on_error(self, error: Exception) -> float:
-        if self._connection is not None and self._is_busy(error):
+        if self._connection is not None and is_busy(error):
             # Nobody else can write either, so nobody can take over: no reason to fence.
             self._pulse(time.monotonic())
             return RETRY / 5
@@ -206,14 +206,6 @@ class Heartbeat:
             if not child.held and not child.stuck:
                 child.pulse(self.first_deadline())
         return RETRY * (0.5 + random.random())  # noqa: S311
-
-    def _is_busy(self, error: Exception) -> bool:
-        connection = self._connection
-        return (
-            connection is not None
-            and connection.vendor == "sqlite"
-            and ("locked" in str(error) or "busy" in str(error))
-        )
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None

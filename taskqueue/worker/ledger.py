@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 from taskqueue.conf import Settings
+from taskqueue.engine.connections import is_busy
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.states import WAITING
 from taskqueue.worker.duties import Duties
@@ -270,7 +271,10 @@ class Ledger:
         """The database is in trouble: outcomes are kept, and sent again after a growing pause."""
         if not self.is_away:
             self.is_away = True
-            logger.error("Database away, outcomes are kept error=%s", str(error).strip())
+            if is_busy(error):
+                logger.warning("Database busy, somebody writes, outcomes are kept error=%s", error)
+            else:
+                logger.error("Database away, outcomes are kept error=%s", str(error).strip())
         self._retry_at = now + self._retry_pause * (0.5 + random.random())  # noqa: S311
         self._retry_pause = min(LONGEST_RETRY, self._retry_pause * 2)
 

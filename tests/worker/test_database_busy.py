@@ -1,0 +1,56 @@
+"""SQLite has one writer at a time: a worker waits for another's end, and says so."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from django.db import OperationalError, connection
+
+from taskqueue.engine.connections import is_busy
+from tests.conftest import StartWorker
+from tests.sample import tasks
+from tests.worker_process import wait_until
+
+pytestmark = pytest.mark.sqlite_only
+
+
+@contextmanager
+def write_lock() -> Iterator[None]:
+    """Hold it as a long import would."""
+    path = connection.settings_dict["NAME"]
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=20)) as session:
+        session.execute("BEGIN IMMEDIATE")
+        yield
+        session.execute("ROLLBACK")
+
+
+@pytest.mark.slow
+def test_a_worker_waits_for_the_write_lock_and_says_that_the_database_is_busy(
+    start_worker: StartWorker,
+) -> None:
+    worker = start_worker("--concurrency", "1")
+    result = tasks.sleep.enqueue(0.5)
+    wait_until(lambda: result.refresh() or result.status == "running", 30)
+    with write_lock():
+        wait_until(lambda: "Database busy" in worker.log(), 30)
+    assert result.wait(30).status == "succeeded"
+    wait_until(lambda: "Database back" in worker.log(), 30)
+    assert "Database away" not in worker.log()
+    worker.terminate()
+    assert worker.wait() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_only_a_lock_is_busy() -> None:
+    other = connection.copy()
+    other.settings_dict["OPTIONS"] = {"timeout": 0}
+    with closing(other), write_lock(), pytest.raises(OperationalError) as locked:
+        other.cursor().execute("BEGIN IMMEDIATE")
+    assert is_busy(locked.value)
+    with pytest.raises(OperationalError) as mistaken:
+        connection.cursor().execute("SELECT nothing")
+    assert not is_busy(mistaken.value)
+    assert not is_busy(OperationalError("locked"))
