@@ -31,6 +31,7 @@ class Enqueue:
     is_atomic: bool = False
     unique_key: str = ""
     workers: int = 1
+    """How many workers must run it; of a broadcast only where that is known, else 1."""
     count: int = 1
     """How many tasks it asked for."""
     task_ids: tuple[str, ...] = ()

@@ -44,18 +44,18 @@ def attempt_not_raised(planting: Planting) -> None:
 def claimed_task_deleted(planting: Planting) -> None:
     """The first task of each claim is taken out of the table, and forgotten."""
 
-    def claim(self: Any, *arguments: Any) -> Any:
-        claimed = before(self, *arguments)
+    def claim(connection: Any, **named: Any) -> Any:
+        claimed = before.__func__(connection, **named)
         for each in claimed[:1]:
             task_id = each.task_id
-            if self.connection.vendor == "sqlite":
+            if connection.vendor == "sqlite":
                 task_id = task_id.replace("-", "")
-            with self.connection.cursor() as cursor:
+            with connection.cursor() as cursor:
                 cursor.execute("DELETE FROM taskqueue_lease WHERE id = %s", [each.lease_id])
                 cursor.execute("DELETE FROM taskqueue_task WHERE id = %s", [task_id])
         return claimed[1:]
 
-    before = planting.replace("taskqueue.worker.intake:Intake._claim", claim)
+    before = planting.replace(planting.wording("claim"), staticmethod(claim))
 
 
 def claims_when_told_to_end(planting: Planting) -> None:
@@ -98,7 +98,7 @@ def _allow(planting: Planting) -> None:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA ignore_check_constraints = ON")
 
-    before = planting.replace(f"{ENGINE}.sqlite:SQLite.begin", staticmethod(begin))
+    before = planting.replace(planting.wording("begin"), staticmethod(begin))
 
 
 def names_ignored(planting: Planting) -> None:
@@ -108,3 +108,8 @@ def names_ignored(planting: Planting) -> None:
         "sqlite": "task.worker_names IS NULL\n        OR",
     }[planting.vendor]
     planting.rewrite(f"{ENGINE}.{planting.vendor}.apart:CANDIDATES", old, "true OR")
+
+
+def broadcast_seats_one(planting: Planting) -> None:
+    """A broadcast reaches nobody but the worker that saw it first."""
+    planting.replace(f"{ENGINE}.broadcast:_names_serving", lambda *arguments: [])

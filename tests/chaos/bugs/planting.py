@@ -21,6 +21,11 @@ class Planting:
         self.vendor = connection.vendor
         self._before: list[tuple[Any, str, Any]] = []
 
+    def wording(self, verb: str) -> str:
+        """The path of a statement in this database's wording of the engine."""
+        name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[self.vendor]
+        return f"taskqueue.engine.{self.vendor}:{name}.{verb}"
+
     def replace(self, path: str, value: Any) -> Any:
         """Put a value in place of what `package.module:name` or `…:Class.name` is; what was."""
         owner, name = _find(path)

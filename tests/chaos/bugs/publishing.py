@@ -44,7 +44,7 @@ def wrong_holder_answered(planting: Planting) -> None:
         met = before(*arguments, **named)
         return met._replace(id=uuid4().hex) if met is not None else None
 
-    before = planting.replace(f"{ENGINE}.enqueue:_meet_holder", meet_holder)
+    before = planting.replace(f"{ENGINE}.enqueue:meet_holder", meet_holder)
 
 
 def enqueued_twice(planting: Planting) -> None:
@@ -55,8 +55,7 @@ def enqueued_twice(planting: Planting) -> None:
         again = payload._replace(id=uuid4().hex, unique_key=None)
         return before.__func__(connection, request, again)
 
-    name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[planting.vendor]
-    before = planting.replace(f"{ENGINE}.{planting.vendor}:{name}.insert", staticmethod(insert))
+    before = planting.replace(planting.wording("insert"), staticmethod(insert))
 
 
 def enqueue_apart(planting: Planting) -> None:
@@ -72,5 +71,4 @@ def enqueue_apart(planting: Planting) -> None:
         finally:
             own.close()
 
-    name = f"{ENGINE}.postgresql:PostgreSQL.insert"
-    before = planting.replace(name, staticmethod(insert))
+    before = planting.replace(planting.wording("insert"), staticmethod(insert))

@@ -60,6 +60,15 @@ def progress_without_fence(planting: Planting) -> None:
         )
 
 
+def shared_end_without_fence(planting: Planting) -> None:
+    """The end of one of several workers is recorded whatever became of its lease."""
+    path, old = {
+        "postgresql": ("postgresql.apart:LOCK_LEASES", " AND finished_at IS NULL"),
+        "sqlite": ("sqlite.apart:HELD", " AND status = 'running'"),
+    }[planting.vendor]
+    planting.rewrite(f"{ENGINE}.{path}", old, "")
+
+
 def success_after_stop(planting: Planting) -> None:
     """A success counts though its stop was seen before."""
     name = {"postgresql": "RECORD_SUCCESSES", "sqlite": "END_SUCCEEDED"}[planting.vendor]

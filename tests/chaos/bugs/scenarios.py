@@ -39,6 +39,21 @@ def _stale(trial: Trial, *, fails: bool) -> None:
     trial.settle(5)
 
 
+def stale_part(trial: Trial) -> None:
+    """One of two workers is frozen with outcomes in its ear, and wakes when it is given up."""
+    go = trial.folder / "go"
+    for _ in range(2):
+        trial.enqueue(bodies.answer_twice, str(go), False, workers=2)
+    frozen = trial.start_worker(2)
+    trial.wait_for(lambda: trial.marks() == 2)
+    with _frozen(trial, frozen):
+        go.touch()
+        trial.start_worker(2)
+        trial.wait_for(lambda: Lease.objects.filter(status="lost").count() == 2)
+    # Others go first: the worker itself may try again after three seconds.
+    trial.settle(10)
+
+
 def sleeping_worker(trial: Trial) -> None:
     """A worker is frozen beyond its lease while its body runs, and wakes a little later."""
     trial.start_workers(2)
@@ -170,3 +185,11 @@ def by_name(trial: Trial) -> None:
     for _ in range(6):
         trial.enqueue(bodies.work, 0.1, worker_names=["w2", "w9"])
     trial.settle(5)
+
+
+def broadcast(trial: Trial) -> None:
+    """What each of three workers is to run."""
+    trial.start_workers(3, 2)
+    for _ in range(3):
+        trial.enqueue(bodies.work, 0.1, broadcast=True, expects=3)
+    trial.settle(6)

@@ -75,11 +75,14 @@ class Trial:
         return worker
 
     def enqueue(
-        self, definition: Any, *args: Any, is_atomic: bool = False, **options: Any
+        self, definition: Any, *args: Any, is_atomic: bool = False, expects: int = 1, **options: Any
     ) -> TaskResult[Any]:
-        """As a client that logs what it does; the journal is the first argument of each body."""
+        """As a client that logs what it does; the journal is the first argument of each body.
+
+        `expects` is how many workers a broadcast must reach.
+        """
         self._sequence += 1
-        workers = options.get("workers", 1)
+        workers = options.get("workers", expects)
         self.log.asked(self._sequence, is_atomic=is_atomic, workers=workers)
         metadata = {"sequence": self._sequence}
         result = definition.using(metadata=metadata, **options).enqueue(str(self.journal), *args)

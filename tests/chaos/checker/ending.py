@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from taskqueue.states import PENDING, TaskStatus, may_follow
-from tests.chaos.checker.evidence import EXPIRED, FENCED, Evidence, Violation, is_finished
+from tests.chaos.checker.evidence import EXPIRED, NO_CRASH, Evidence, Violation, is_finished
 from tests.chaos.history import LeaseRow, TaskRow
 
 RETRY_LATER = "RetryLater"
@@ -65,10 +65,11 @@ def starts_are_bounded(evidence: Evidence) -> Iterator[Violation]:
 
 def _too_many(task: TaskRow, leases: list[LeaseRow], retries: int) -> Iterator[Violation]:
     """Failures on purpose, crashes that were none, and what was returned do not count."""
-    workers = max(task.workers, 1) * (1 + retries)
+    names = {lease.worker_name for lease in leases} if task.broadcast else set()
+    workers = max(task.workers, len(names), 1) * (1 + retries)
     failed = [lease for lease in leases if lease.status == "failed"]
     failures = sum(RETRY_LATER not in lease.error_class for lease in failed)
-    crashes = sum(lease.status == "lost" and not _is_fenced(lease) for lease in leases)
+    crashes = sum(_is_crash(lease) for lease in leases)
     if failures > workers * task.max_attempts:
         details = f"{failures} failures of {task.max_attempts}"
         yield Violation(9, "A task failed more often than it may.", task.id, details)
@@ -82,7 +83,7 @@ def _too_many(task: TaskRow, leases: list[LeaseRow], retries: int) -> Iterator[V
 
 def _miscounted(task: TaskRow, leases: list[LeaseRow]) -> Iterator[Violation]:
     ends = Counter(lease.status for lease in leases)
-    crashes = sum(lease.status == "lost" and not _is_fenced(lease) for lease in leases)
+    crashes = sum(_is_crash(lease) for lease in leases)
     for what, said, found, unsure in (
         # A stop turns what was a failure into a stop, and counts nevertheless.
         ("failures", task.failures, ends["failed"], ends["stopped"]),
@@ -93,8 +94,8 @@ def _miscounted(task: TaskRow, leases: list[LeaseRow]) -> Iterator[Violation]:
             yield Violation(9, f"A task's {what} are miscounted.", task.id, details)
 
 
-def _is_fenced(lease: LeaseRow) -> bool:
-    return lease.error_message.startswith((FENCED, "The database went away"))
+def _is_crash(lease: LeaseRow) -> bool:
+    return lease.status == "lost" and not lease.error_message.startswith(NO_CRASH)
 
 
 def acknowledged_stops_end_tasks(evidence: Evidence) -> Iterator[Violation]:

@@ -21,8 +21,12 @@ from tests.chaos.history import (
 
 EXPIRED = "The lease ran out"
 """How the message of a lease begins that was taken over."""
-FENCED = "The worker lost the database"
-"""And that of one whose worker ended its body itself: no crash."""
+NO_CRASH = (
+    "The worker lost the database",
+    "The database went away",
+    "The worker ended before it ran its part",
+)
+"""And those of leases that were lost without a crash of their bodies."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

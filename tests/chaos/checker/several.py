@@ -17,12 +17,17 @@ def as_many_workers_as_asked(evidence: Evidence) -> Iterator[Violation]:
             yield from _outsiders(task, leases)
         if not task.is_shared:
             continue
+        changes = evidence.lease_changes.get(task.id, [])
+        if task.id in evidence.retried:
+            # What came before a restart is history, and no longer counts as shared.
+            yield from _too_many(task, [lease for lease in leases if lease.is_shared])
+            continue
         if any(not lease.is_shared for lease in leases):
             yield Violation(16, "A lease does not know that it is shared.", task.id)
         yield from _too_many(task, leases)
-        if task.id not in evidence.retried:
-            yield from _too_few(task, leases)
-        yield from _at_once(task, evidence.lease_changes.get(task.id, []))
+        yield from _too_few(task, leases)
+        yield from _not_as_asked(evidence, task)
+        yield from _at_once(task, changes)
 
 
 def _outsiders(task: TaskRow, leases: list[LeaseRow]) -> Iterator[Violation]:
@@ -60,6 +65,15 @@ def _too_few(task: TaskRow, leases: list[LeaseRow]) -> Iterator[Violation]:
         yield Violation(16, "A task succeeded without all of its workers.", task.id, details)
     if is_finished(task.status) and running:
         yield Violation(16, "A task has ended while a worker runs it.", task.id, str(running))
+
+
+def _not_as_asked(evidence: Evidence, task: TaskRow) -> Iterator[Violation]:
+    enqueue = evidence.enqueue_of.get(task.id)
+    if enqueue is None or (task.broadcast and enqueue.workers == 1):
+        return
+    if task.status == "succeeded" and task.successes != enqueue.workers:
+        details = f"{task.successes} in place of {enqueue.workers}"
+        yield Violation(16, "Another number of workers than asked for ran it.", task.id, details)
 
 
 def _at_once(task: TaskRow, changes: list[Change]) -> Iterator[Violation]:
