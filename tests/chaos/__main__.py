@@ -15,11 +15,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tests.chaos.databases import DATABASES, ROOT, make_template, remove
 from tests.chaos.run import VERDICT, Plan
 from tests.chaos.verdict import HEADER, Verdict, row
+
+if TYPE_CHECKING:
+    from tests.chaos.faults import Fault
 
 QUICK_TASKS, FULL_TASKS = 400, 1600
 QUICK_SEEDS, FULL_SEEDS = 1, 3
@@ -31,6 +34,8 @@ def main() -> int:
     """Run what was asked for, and print the table."""
     arguments = _parse()
     signal.signal(signal.SIGTERM, _end)
+    if arguments.kill_matrix:
+        return _run_kill_matrix(arguments)
     faults = _faults(arguments)
     if arguments.list:
         for name, fault in faults.items():
@@ -72,6 +77,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, help="how many tasks in each run")
     parser.add_argument("--jobs", type=int, default=2, help="how many runs side by side")
     parser.add_argument("--list", action="store_true", help="show the faults")
+    parser.add_argument(
+        "--kill-matrix", action="store_true", help="seed bugs instead, each of which must be caught"
+    )
     parser.add_argument("--keep", action="store_true", help="keep logs, journals, histories")
     arguments = parser.parse_args()
     is_full = arguments.full
@@ -80,7 +88,7 @@ def _parse() -> argparse.Namespace:
     return arguments
 
 
-def _faults(arguments: argparse.Namespace) -> dict[str, type]:
+def _faults(arguments: argparse.Namespace) -> dict[str, type[Fault]]:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.chaos.settings"
     import django
 
@@ -96,6 +104,12 @@ def _faults(arguments: argparse.Namespace) -> dict[str, type]:
         and (name in arguments.only if arguments.only else
              fault.is_quick or arguments.full or arguments.list)
     }  # fmt: skip
+
+
+def _run_kill_matrix(arguments: argparse.Namespace) -> int:
+    from tests.chaos.bugs import run_kill_matrix
+
+    return 0 if run_kill_matrix(arguments.database, arguments.only, jobs=arguments.jobs) else 1
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
@@ -116,27 +130,31 @@ def _run_all(plans: Sequence[Plan], *, jobs: int) -> int:
             executor.shutdown(wait=False, cancel_futures=True)
             _end_running()
             raise
-    return _sum_up(verdicts, time.monotonic() - began)
+    text, has_failed = summary(verdicts, time.monotonic() - began)
+    print(text, flush=True)
+    return int(has_failed)
 
 
-def _sum_up(verdicts: Sequence[Verdict], seconds: float) -> int:
+def summary(verdicts: Sequence[Verdict], seconds: float) -> tuple[str, bool]:
+    """What stands below the table, and whether anything was violated."""
     bad = [verdict for verdict in verdicts if not verdict.is_good]
+    lines: list[str] = []
     for verdict in bad:
-        print(f"\n{verdict.fault}, seed {verdict.seed}: {verdict.facts}")
-        for problem in verdict.problems:
-            print(f"  - {problem}")
+        lines += ["", f"{verdict.fault}, seed {verdict.seed}: {verdict.facts}"]
+        lines += [f"  - {problem}" for problem in verdict.problems]
     skipped = sorted({verdict.fault for verdict in verdicts if verdict.skipped})
     worst = max((verdict.takeover_p99 or 0.0 for verdict in verdicts), default=0.0)
-    print(
-        f"\n{len(verdicts)} runs, {sum(verdict.tasks for verdict in verdicts)} tasks,"
+    lines += [
+        "",
+        f"{len(verdicts)} runs, {sum(verdict.tasks for verdict in verdicts)} tasks,"
         f" {sum(verdict.lost for verdict in verdicts)} lost,"
         f" {sum(verdict.doubled for verdict in verdicts)} doubled,"
         f" {sum(verdict.stale for verdict in verdicts)} stale writes,"
         f" longest takeover p99 {worst:.1f} s, {seconds:.0f} s in all"
-        f"{'; skipped: ' + ', '.join(skipped) if skipped else ''}"
-    )
-    print("VIOLATIONS" if bad else "No violation.")
-    return 1 if bad else 0
+        f"{'; skipped: ' + ', '.join(skipped) if skipped else ''}",
+        "VIOLATIONS" if bad else "No violation.",
+    ]
+    return "\n".join(lines), bool(bad)
 
 
 _processes: set[subprocess.Popen[bytes]] = set()

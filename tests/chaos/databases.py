@@ -122,6 +122,15 @@ class SQLite(Database):
 DATABASES: dict[str, type[Database]] = {"postgresql": PostgreSQL, "sqlite": SQLite}
 
 
+def address_of(database: Database) -> str:
+    """A PostgreSQL database as psycopg takes it."""
+    address = database.connection
+    return (
+        f"host={address['HOST']} port={address['PORT']} user={address['USER']}"
+        f" dbname={address['NAME']} connect_timeout=5"
+    )
+
+
 def make_template(vendor: str, folder: Path) -> None:
     """Fill `folder` with a migrated database that writes down every change."""
     folder.mkdir(parents=True)

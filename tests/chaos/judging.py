@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from taskqueue.models import Lease, Task
 from taskqueue.states import FINISHED
 from tests.chaos.faults.base import Fault
+from tests.chaos.fleet import LEASE, PING, TAKEOVER_INTERVAL
 from tests.chaos.gathering import gather
 from tests.chaos.history import Bounds, History
-from tests.chaos.stage import LEASE, PING, TAKEOVER_INTERVAL, Stage
+from tests.chaos.stage import Stage
 from tests.chaos.takeover import percentile, takeover_times
 from tests.chaos.verdict import Verdict
 

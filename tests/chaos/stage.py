@@ -2,123 +2,45 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psutil
 from django.db import DatabaseError, connection
 
-from taskqueue.engine.wording import wording_for
-from taskqueue.models import Lease, Task, Worker
+from taskqueue.models import Lease, Task
 from taskqueue.states import FINISHED
 from tests.chaos.client import Client
 from tests.chaos.databases import Database
-from tests.chaos.history import Fault, Term
+from tests.chaos.fleet import ChaosWorker, Fleet
+from tests.chaos.history import Fault
 from tests.chaos.kinds import Kind, mixture
 from tests.chaos.proxy import ProxyProcess
 from tests.chaos.takeover import Hit
-from tests.worker_process import WorkerProcess, children_of, wait_until
+from tests.worker_process import wait_until
 
-LEASE, PING, TAKEOVER_INTERVAL = 6.0, 1.0, 0.5
-SETTINGS: dict[str, Any] = {
-    "LEASE_DURATION": LEASE,
-    "PING_INTERVAL": PING,
-    "TAKEOVER_INTERVAL": TAKEOVER_INTERVAL,
-    "CRASH_DELAY": 0.5,
-    "PARK_DELAY": 0.5,
-    "PARK_LIMIT": 10,
-    "STOP_GRACE": 1,
-    "KILL_GRACE": 1,
-    "SHUTDOWN_TIMEOUT": 15,
-}
 T = TypeVar("T")
 
 
-class ChaosWorker(WorkerProcess):
-    """A worker with a name, and a note of what was done to it."""
-
-    name = ""
-    is_expendable = False
-    """Whether it may be gone at the end: somebody killed it."""
-
-    def kill(self) -> None:
-        self.is_expendable = True
-        super().kill()
-
-
-class Stage:
+class Stage(Fleet):
     """What a run consists of. `close` ends all processes that it started."""
 
     def __init__(
         self, database: Database, *, folder: Path, seed: int, count: int, seconds: float
     ) -> None:
-        self.database = database
-        self.folder = folder
+        super().__init__(database, folder)
         self.count = count
         self.seconds = seconds
         self.chance = random.Random(seed)
         self.journal = folder / "journal"
         self.kinds: list[Kind] = list(mixture())
-        self.workers: list[ChaosWorker] = []
         self.hits: list[Hit] = []
-        self.terms: list[Term] = []
         self.faults: list[Fault] = []
-        self.problems: list[str] = []
         self._cleanups: list[Callable[[], object]] = []
         self._client: Client | None = None
-
-    # Who works
-
-    def start_worker(
-        self,
-        pool: str = "process",
-        concurrency: int = 2,
-        *arguments: str,
-        settings: Mapping[str, Any] | None = None,
-        env: Mapping[str, str] | None = None,
-        prefix: Sequence[str] = (),
-        wait_ready: bool = True,
-    ) -> ChaosWorker:
-        """Start a worker; names are w1, w2, …"""
-        name = f"w{len(self.workers) + 1}"
-        worker = ChaosWorker(
-            "--name", name, "--pool", pool, "--concurrency", str(concurrency), *arguments,
-            log_path=self.folder / f"{name}.log",
-            env={**self.database.environment(), **(env or {})},
-            settings={**SETTINGS, **(settings or {})},
-            prefix=prefix,
-        )  # fmt: skip
-        worker.name = name
-        self.workers.append(worker)
-        if wait_ready:
-            worker.wait_until_ready(90)
-        return worker
-
-    def start_fleet(self, *shapes: tuple[str, int]) -> None:
-        """Start workers side by side: each a pool and its slots."""
-        first = len(self.workers)
-        for pool, concurrency in shapes:
-            self.start_worker(pool, concurrency, wait_ready=False)
-        for worker in self.workers[first:]:
-            worker.wait_until_ready(90)
-
-    def alive(self) -> list[ChaosWorker]:
-        """The workers that run."""
-        return [worker for worker in self.workers if worker.returncode is None]
-
-    def children(self) -> list[psutil.Process]:
-        """The processes of all workers in which bodies run."""
-        found: list[psutil.Process] = []
-        for worker in self.alive():
-            with suppress(psutil.NoSuchProcess):
-                found += children_of(worker.pid)
-        return found
 
     def proxy(self) -> ProxyProcess:
         """A proxy in front of the server."""
@@ -200,11 +122,7 @@ class Stage:
                 connection.close()
             return otherwise
 
-    def now(self) -> float:
-        """The database's clock."""
-        return wording_for(connection).now(connection).timestamp()
-
-    def execute(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Run a statement, on the runner's own connection."""
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters or None)
@@ -232,20 +150,6 @@ class Stage:
         names = tuple(worker.name for worker in workers)
         self.faults.append(Fault(name, began_at, self.now(), names))
 
-    def end_worker(self, worker: ChaosWorker, *, timeout: float = 40) -> None:
-        """Tell a worker to end, and see that it does, with 0."""
-        at = self.now()
-        worker.terminate()
-        try:
-            code = worker.wait(timeout)
-        except AssertionError:
-            self.problems.append(f"{worker.name} still runs {timeout:g} s after SIGTERM")
-            self.terms.append(Term(worker.name, at, None))
-            return
-        self.terms.append(Term(worker.name, at, self.now()))
-        if code:
-            self.problems.append(f"{worker.name} ended with {code} after SIGTERM")
-
     # The end
 
     def settle(self, timeout: float) -> bool:
@@ -260,40 +164,12 @@ class Stage:
             time.sleep(0.1)
         return True
 
-    def end_workers(self) -> None:
-        """End the workers that are left. One that is gone without a reason is a problem."""
-        for worker in self.workers:
-            if worker.returncode is not None and not worker.is_expendable:
-                told = {term.worker_name for term in self.terms}
-                if worker.name not in told:
-                    self.problems.append(f"{worker.name} was gone, with {worker.returncode}")
-        names = [(worker, self.now()) for worker in self.alive()]
-        for worker, _ in names:
-            worker.terminate()
-        for worker, at in names:
-            try:
-                code = worker.wait(40)
-            except AssertionError:
-                self.problems.append(f"{worker.name} still runs 40 s after SIGTERM")
-                continue
-            self.terms.append(Term(worker.name, at, self.now()))
-            if code:
-                self.problems.append(f"{worker.name} ended with {code} after SIGTERM")
-        for row in Worker.objects.filter(name__in=[worker.name for worker, _ in names]):
-            if row.status != "stopped":
-                self.problems.append(f"{row.name} has ended, but its row says {row.status}")
-
     def close(self) -> None:
         """End all processes, and take back what was done to the machine."""
         if self._client is not None:
             self._client.is_over.set()
             self._client.join(10)
-        for worker in self.workers:
-            with suppress(ProcessLookupError, psutil.NoSuchProcess):
-                for child in psutil.Process(worker.pid).children(recursive=True):
-                    with suppress(psutil.NoSuchProcess):
-                        os.kill(child.pid, signal.SIGKILL)
-            worker.destroy()
+        self.destroy_workers()
         for cleanup in reversed(self._cleanups):
             with suppress(Exception):
                 cleanup()

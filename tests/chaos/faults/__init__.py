@@ -1,13 +1,25 @@
 """The rows of the fault table in GUARANTEES.md, one class each, registered by being imported."""
 
-from tests.chaos.faults import bodies, disks, network, outages, processes, server, signals
+from tests.chaos.faults import (
+    bodies,
+    clocks,
+    disks,
+    locks,
+    network,
+    outages,
+    processes,
+    server,
+    signals,
+)
 from tests.chaos.faults.base import FAULTS, Fault
 
 __all__ = [
     "FAULTS",
     "Fault",
     "bodies",
+    "clocks",
     "disks",
+    "locks",
     "network",
     "outages",
     "processes",

@@ -6,8 +6,9 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
+from tests.chaos.fleet import LEASE
 from tests.chaos.history import History
-from tests.chaos.stage import LEASE, Stage
+from tests.chaos.stage import Stage
 
 BOTH = frozenset({"postgresql", "sqlite"})
 POSTGRESQL = frozenset({"postgresql"})

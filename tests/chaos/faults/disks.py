@@ -13,7 +13,7 @@ from django.db import connection
 
 from tests.chaos.faults.base import BOTH, Fault
 from tests.chaos.faults.outages import no_crashes
-from tests.chaos.stage import LEASE
+from tests.chaos.fleet import LEASE
 
 MEGABYTES = 192
 TABLES = ("taskqueue_task", "taskqueue_lease", "sample_effect")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tests.chaos.faults.base import POSTGRESQL, TAKEN_OVER, Fault
 from tests.chaos.faults.outages import no_crashes, through
-from tests.chaos.stage import LEASE, ChaosWorker
+from tests.chaos.fleet import LEASE, ChaosWorker
 
 
 class Cut(Fault):

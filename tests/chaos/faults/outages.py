@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from taskqueue.models import Lease, Task
 from tests.chaos.faults.base import POSTGRESQL, Fault, too_often
-from tests.chaos.stage import LEASE
+from tests.chaos.fleet import LEASE
 from tests.chaos.tasks import OWN_EXIT
 from tests.worker_process import END_OTHER_SESSIONS
 

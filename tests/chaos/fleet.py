@@ -1,0 +1,133 @@
+"""The workers of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+from django.db import connection
+
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Worker
+from tests.chaos.databases import Database
+from tests.chaos.history import Term
+from tests.worker_process import WorkerProcess
+
+LEASE, PING, TAKEOVER_INTERVAL = 6.0, 1.0, 0.5
+SETTINGS: dict[str, Any] = {
+    "LEASE_DURATION": LEASE,
+    "PING_INTERVAL": PING,
+    "TAKEOVER_INTERVAL": TAKEOVER_INTERVAL,
+    "CRASH_DELAY": 0.5,
+    "PARK_DELAY": 0.5,
+    "PARK_LIMIT": 10,
+    "STOP_GRACE": 1,
+    "KILL_GRACE": 1,
+    "SHUTDOWN_TIMEOUT": 15,
+}
+
+LONGEST_END = 40.0
+"""Seconds after SIGTERM in which a worker must have ended."""
+
+
+class ChaosWorker(WorkerProcess):
+    """A worker with a name, and a note of what was done to it."""
+
+    name = ""
+    is_expendable = False
+    """Whether it may be gone at the end: somebody killed it."""
+
+    def kill(self) -> None:
+        self.is_expendable = True
+        super().kill()
+
+
+class Fleet:
+    """Real workers on one database, and what was wrong with how they ended."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self.database = database
+        self.folder = folder
+        self.workers: list[ChaosWorker] = []
+        self.terms: list[Term] = []
+        self.problems: list[str] = []
+
+    def now(self) -> float:
+        """The database's clock."""
+        return wording_for(connection).now(connection).timestamp()
+
+    def start_worker(
+        self,
+        pool: str = "process",
+        concurrency: int = 2,
+        *arguments: str,
+        settings: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        wait_ready: bool = True,
+    ) -> ChaosWorker:
+        """Start a worker; names are w1, w2, …"""
+        name = f"w{len(self.workers) + 1}"
+        worker = ChaosWorker(
+            "--name", name, "--pool", pool, "--concurrency", str(concurrency), *arguments,
+            log_path=self.folder / f"{name}.log",
+            env={**self.database.environment(), **(env or {})},
+            settings={**SETTINGS, **(settings or {})},
+            prefix=prefix,
+        )  # fmt: skip
+        worker.name = name
+        self.workers.append(worker)
+        if wait_ready:
+            worker.wait_until_ready(90)
+        return worker
+
+    def start_fleet(self, *shapes: tuple[str, int]) -> None:
+        """Start workers side by side: each a pool and its slots."""
+        first = len(self.workers)
+        for pool, concurrency in shapes:
+            self.start_worker(pool, concurrency, wait_ready=False)
+        for worker in self.workers[first:]:
+            worker.wait_until_ready(90)
+
+    def alive(self) -> list[ChaosWorker]:
+        """The workers that run."""
+        return [worker for worker in self.workers if worker.returncode is None]
+
+    def end_workers(self) -> None:
+        """End the workers that are left. One that is gone without a reason is a problem."""
+        for worker in self.workers:
+            if worker.returncode is not None and not worker.is_expendable:
+                told = {term.worker_name for term in self.terms}
+                if worker.name not in told:
+                    self.problems.append(f"{worker.name} was gone, with {worker.returncode}")
+        told_at = {worker.name: self.now() for worker in self.alive()}
+        last = [worker for worker in self.workers if worker.name in told_at]
+        for worker in last:
+            worker.terminate()
+        for worker in last:
+            self._await_end(worker, told_at[worker.name])
+        for row in Worker.objects.filter(name__in=told_at).exclude(status="stopped"):
+            self.problems.append(f"{row.name} has ended, but its row says {row.status}")
+
+    def _await_end(self, worker: ChaosWorker, told_at: float) -> None:
+        try:
+            code = worker.wait(LONGEST_END)
+        except AssertionError:
+            self.terms.append(Term(worker.name, told_at, None))
+            self.problems.append(f"{worker.name} still runs {LONGEST_END:g} s after SIGTERM")
+            return
+        self.terms.append(Term(worker.name, told_at, self.now()))
+        if code:
+            self.problems.append(f"{worker.name} ended with {code} after SIGTERM")
+
+    def destroy_workers(self) -> None:
+        """End all their processes, whatever state they are in."""
+        for worker in self.workers:
+            with suppress(psutil.NoSuchProcess):
+                for process in psutil.Process(worker.pid).children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
+            worker.destroy()

@@ -1,0 +1,62 @@
+"""The quick set of the fault run finds no violation; and one that is found fails the run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.chaos.__main__ import summary
+from tests.chaos.faults import FAULTS
+from tests.chaos.verdict import Verdict, row
+from tests.conftest import DATABASE
+from tests.worker_process import ROOT
+
+LONGEST = 400
+"""Seconds; alone on two cores the quick set takes less than a third of that."""
+
+
+@pytest.mark.slow
+def test_the_quick_set_of_faults_violates_nothing() -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-m", "tests.chaos", "--database", DATABASE],
+        cwd=ROOT,
+        env=dict(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        output, _ = run.communicate(timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        run.send_signal(signal.SIGTERM)  # It ends its workers and servers.
+        output, _ = run.communicate(timeout=60)
+        pytest.fail(f"Not within {LONGEST} s.\n{output}")
+    print(output)
+    assert run.returncode == 0
+    assert output.rstrip().endswith("No violation.")
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_each_fault_says_what_it_does_and_what_must_come_of_it(fault: type) -> None:
+    assert fault.__doc__
+    assert fault.expectation
+    assert fault.databases <= {"postgresql", "sqlite"}
+
+
+def test_a_violation_is_counted_shown_and_fails_the_run() -> None:
+    good, bad = Verdict(fault="quiet", seed=1, tasks=10), Verdict(fault="loud", seed=2, tasks=5)
+    bad.count([(1, "a task did not end"), (6, "two effects"), (5, "a late write")])
+
+    assert (bad.lost, bad.doubled, bad.stale) == (1, 1, 1)
+    assert row(bad).endswith("3 VIOLATIONS")
+    assert row(good).endswith("ok")
+    text, has_failed = summary([good, bad], 60)
+    assert has_failed
+    assert "invariant 6: two effects" in text
+    assert "15 tasks, 1 lost, 1 doubled, 1 stale writes" in text
+    assert summary([good], 60)[1] is False
