@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -20,6 +21,8 @@ PROMOTE_BATCH = 1000
 END_BATCH = 500
 PRUNE_BATCH = 500
 PRUNE_INTERVAL, PRUNE_PAUSE = 10.0, 0.1
+PRUNE_AUDIT_INTERVAL = 3600.0
+AUDIT_KEPT = timedelta(days=366)
 ROLL_CALL_INTERVAL, WEDGED_INTERVAL = 15.0, 60.0
 OVERDUE_PAUSE = 0.1
 """Seconds until another look at what is due and could not be served, such as what is locked."""
@@ -43,6 +46,7 @@ class Duties:
         self._worker_id = worker_id
         self._suspects: dict[int, float] = {}
         self._prune_at = 0.0
+        self._prune_audit_at = 0.0
         self._roll_call_at = 0.0
         self._wedged_at = 0.0
         self.next_at = 0.0
@@ -112,6 +116,13 @@ class Duties:
             with _transaction(connection):
                 pruned = wording_for(connection).prune(connection, limit=PRUNE_BATCH)
             self._prune_at = now + (PRUNE_PAUSE if pruned == PRUNE_BATCH else PRUNE_INTERVAL)
+        if now >= self._prune_audit_at:
+            with _transaction(connection):
+                pruned = wording_for(connection).prune_audit(
+                    connection, limit=PRUNE_BATCH, kept=AUDIT_KEPT
+                )
+            is_full = pruned == PRUNE_BATCH
+            self._prune_audit_at = now + (PRUNE_INTERVAL if is_full else PRUNE_AUDIT_INTERVAL)
         if now >= self._wedged_at:
             self._wedged_at = now + WEDGED_INTERVAL
             with _transaction(connection):

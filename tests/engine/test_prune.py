@@ -11,7 +11,8 @@ from django.test import override_settings
 
 from taskqueue.engine.record import write_logs
 from taskqueue.engine.rows import LogLine
-from taskqueue.models import Lease, Task, TaskLog
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Audit, Lease, Task, TaskLog
 from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
 from tests.engine.steps import claim, claim_one, end, end_overdue, past, prune, run_at_once, task_of
@@ -160,6 +161,19 @@ def test_pruning_goes_in_batches() -> None:
     for claimed in claim():
         end(claimed, Kind.SUCCEEDED)
     assert [prune(2), prune(2), prune(2), prune(2)] == [2, 2, 1, 0]
+
+
+def prune_audit(limit: int = 100) -> int:
+    wording = wording_for(connection)
+    return wording.prune_audit(connection, limit=limit, kept=DAY)
+
+
+def test_what_was_done_long_ago_is_forgotten_in_batches() -> None:
+    for verb in ("a", "b", "c", "d", "e"):
+        Audit.objects.create(verb=verb, subject="s")
+    Audit.objects.filter(verb__in="abc").update(at=past(2 * DAY))
+    assert [prune_audit(2), prune_audit(2), prune_audit(2)] == [2, 1, 0]
+    assert set(Audit.objects.values_list("verb", flat=True)) == {"d", "e"}
 
 
 @pytest.mark.slow

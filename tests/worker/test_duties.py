@@ -10,10 +10,26 @@ from django.db import connection
 from taskqueue.conf import parse
 from taskqueue.engine.rows import Held
 from taskqueue.engine.wording import wording_for
-from taskqueue.models import Lease, Task
+from taskqueue.models import Audit, Lease, Task
 from taskqueue.outcomes import Kind
-from taskqueue.worker.duties import SECOND_LOOK, WEDGED_INTERVAL, Duties
-from tests.engine.steps import claim, claim_one, end, lease_of, make_due, past, run_out, task_of
+from taskqueue.worker.duties import (
+    AUDIT_KEPT,
+    PRUNE_AUDIT_INTERVAL,
+    SECOND_LOOK,
+    WEDGED_INTERVAL,
+    Duties,
+)
+from tests.engine.steps import (
+    HOUR,
+    claim,
+    claim_one,
+    end,
+    lease_of,
+    make_due,
+    past,
+    run_out,
+    task_of,
+)
 from tests.sample.tasks import noop
 from tests.worker_process import wait_until
 
@@ -56,6 +72,18 @@ def test_with_nothing_to_come_the_next_step_is_a_takeover_interval_away() -> Non
 def test_the_next_step_comes_when_a_task_falls_due() -> None:
     noop.using(run_after=1).enqueue()
     assert serve(duties()) <= 1.1
+
+
+def test_the_audit_is_kept_for_a_year_and_looked_at_once_an_hour() -> None:
+    own = duties()
+    serve(own)
+    for verb, age in (("old", AUDIT_KEPT + HOUR), ("young", AUDIT_KEPT - HOUR)):
+        Audit.objects.create(verb=verb, subject="s")
+        Audit.objects.filter(verb=verb).update(at=past(age))
+    serve(own)
+    assert Audit.objects.count() == 2
+    own.step(connection, time.monotonic() + PRUNE_AUDIT_INTERVAL)
+    assert [audit.verb for audit in Audit.objects.all()] == ["young"]
 
 
 def test_an_attempt_that_seems_wedged_is_marked_within_a_minute() -> None:

@@ -30,6 +30,7 @@ class PostgreSQL:
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
     prune = staticmethod(duties.prune)
+    prune_audit = staticmethod(duties.prune_audit)
     quiet_attempts = staticmethod(wedged.quiet_attempts)
     recent_runs = staticmethod(wedged.recent_runs)
     set_wedged = staticmethod(wedged.set_wedged)

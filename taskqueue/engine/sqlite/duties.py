@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.rows import Outlook
 from taskqueue.engine.sqlite.record import prune_after
 from taskqueue.engine.sqlite.values import clock, loaded, stored
+from taskqueue.engine.statement import change
 
 # Reads only: the write lock is taken only where there is something to promote.
 OUTLOOK = """
@@ -127,6 +128,12 @@ DELETE_OLD = (
     "DELETE FROM taskqueue_task WHERE id IN (SELECT value FROM json_each(%s))",
 )
 
+# `at` is in no index: the first rows tell.
+PRUNE_AUDIT = """
+DELETE FROM taskqueue_audit
+WHERE id IN (SELECT id FROM taskqueue_audit ORDER BY id LIMIT %s) AND at < %s
+"""
+
 
 def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
     moment = clock()
@@ -190,3 +197,7 @@ def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
         for statement in DELETE_OLD:
             cursor.execute(statement, (old,))
         return int(cursor.rowcount)
+
+
+def prune_audit(connection: BaseDatabaseWrapper, *, limit: int, kept: timedelta) -> int:
+    return change(connection, PRUNE_AUDIT, (limit, stored(clock() - kept)))
