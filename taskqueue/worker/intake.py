@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -12,11 +11,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import Settings
 from taskqueue.engine import workers
-from taskqueue.engine.apart import claim_apart, queues_apart
 from taskqueue.engine.connections import (
     open_worker_connection,
     own_session,
-    owns_session,
     transaction,
 )
 from taskqueue.engine.limits import Limits
@@ -26,14 +23,10 @@ from taskqueue.engine.rows import Claimed, Held, LogLine, Note
 from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Registered
 from taskqueue.outcomes import Outcome
+from taskqueue.worker.claims import Claims
 from taskqueue.worker.lanes import Lanes
 
 logger = logging.getLogger("taskqueue.worker")
-
-DISCOVERY_INTERVAL = 1.0
-"""Seconds for which a worker of all queues trusts the list of those that have tasks."""
-APART_INTERVAL = 0.05
-"""Seconds between two looks for tasks of several or named workers, while others keep it busy."""
 
 
 class Intake:
@@ -49,21 +42,19 @@ class Intake:
         slots: int,
         heard: Callable[[str], None],
     ) -> None:
-        self._slots = slots
         self._limits = Limits.of(settings)
         self._lease_duration: timedelta = settings.LEASE_DURATION
-        self._lanes = lanes
         self._worker_name = worker_name
+        self._claims = Claims(
+            lanes,
+            worker_name=worker_name,
+            slots=slots,
+            lease_duration=settings.LEASE_DURATION,
+        )
         self._registered = registered
         self._heard = heard
         self._connection: BaseDatabaseWrapper | None = None
-        self._known_queues: list[str] = []
-        self._discovered_at = 0.0
-        self._remembered: set[str] = set()
         self._is_idle = False
-        self._is_busy = False
-        """Whether the last claim gave all that was wanted."""
-        self._looked_apart_at = 0.0
         self.listener: Listener | None = None
 
     def open(self) -> None:
@@ -119,7 +110,7 @@ class Intake:
                 write_logs(connection, lines)
                 write_notes(connection, notes)
                 recorded = record(connection, outcomes, limits=self._limits)
-                return recorded, self._claim(want, unknown, self._queues_apart(want))
+                return recorded, self._claims.claim(connection, want, unknown)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
@@ -127,25 +118,11 @@ class Intake:
         self._write_reports(lines, notes)
         recorded = record_each(connection, outcomes, limits=self._limits)
         with transaction(connection):
-            return recorded, self._claim(want, unknown, self._queues_apart(want))
+            return recorded, self._claims.claim(connection, want, unknown)
 
     def look_and_claim(self, want: int, unknown: list[str]) -> list[Claimed]:
-        """Claim, with nothing to write before it.
-
-        On PostgreSQL the claim is a transaction of its own; on SQLite a look costs less than the
-        write lock that a claim takes.
-        """
-        apart = self._queues_apart(want)
-        if not apart and not self.is_sqlite and owns_session(self.connection):
-            return self._claim(want, unknown, apart)
-        if (
-            not apart
-            and self.is_sqlite
-            and not self._lanes.serving(wording_for(self.connection).ready_queues(self.connection))
-        ):
-            return []
-        with transaction(self.connection):
-            return self._claim(want, unknown, apart)
+        """Claim, with nothing to write before it."""
+        return self._claims.look_and_claim(self.connection, want, unknown)
 
     def _write_reports(self, lines: list[LogLine], notes: list[Note]) -> None:
         try:
@@ -156,82 +133,6 @@ class Intake:
             raise
         except DatabaseError as error:
             logger.error("Log lines refused, and dropped error=%s", str(error).strip())
-
-    # Claiming
-
-    def _queues_apart(self, want: int) -> list[str]:
-        """The queues where tasks wait that not every worker may take, if it is time to look."""
-        now = time.monotonic()
-        if want <= 0 or (self._is_busy and now - self._looked_apart_at < APART_INTERVAL):
-            return []
-        self._looked_apart_at = now
-        return self._lanes.serving(queues_apart(self.connection, worker=self._worker_name))
-
-    def _claim(self, want: int, unknown: list[str], apart: list[str]) -> list[Claimed]:
-        """What only some workers may take goes before its equals; then what any may; the rest."""
-        claimed = self._claim_apart(want, unknown, apart)
-        claimed += self._claim_ordinary(want - len(claimed), unknown)
-        if len(claimed) < want:
-            claimed += self._claim_apart(want - len(claimed), unknown, apart)
-        self._is_busy = len(claimed) >= want > 0
-        return claimed
-
-    def _claim_apart(self, want: int, unknown: list[str], names: list[str]) -> list[Claimed]:
-        if not names or want <= 0:
-            return []
-        return claim_apart(
-            self.connection,
-            worker=self._worker_name,
-            queue_names=names,
-            unknown=unknown,
-            limit=min(want, self._slots),
-            lease_duration=self._lease_duration,
-        )
-
-    def _claim_ordinary(self, want: int, unknown: list[str]) -> list[Claimed]:
-        connection = self.connection
-        claimed: list[Claimed] = []
-        names = self._queues(connection) if want > 0 else []
-        while names and len(claimed) < want:
-            quotas = self._lanes.quotas(names, want - len(claimed))
-            found = wording_for(connection).claim(
-                connection,
-                worker=self._worker_name,
-                quotas=quotas,
-                unknown=unknown,
-                lease_duration=self._lease_duration,
-            )
-            claimed += found
-            counts = dict.fromkeys((name for name, _ in quotas), 0)
-            for each in found:
-                counts[each.queue_name] += 1
-            short = {name for name, quota in quotas if counts[name] < quota}
-            if not short:
-                break
-            # What a queue could not give, the others may.
-            names = [name for name in names if name not in short]
-            if self._lanes.serves_all:
-                self._known_queues = [n for n in self._known_queues if n not in short]
-        return claimed
-
-    def _queues(self, connection: BaseDatabaseWrapper) -> list[str]:
-        names = self._lanes.names
-        if len(names) == 1:
-            return names
-        if not self._lanes.serves_all:
-            return self._lanes.serving(wording_for(connection).ready_queues(connection))
-        now = time.monotonic()
-        if not self._known_queues or now - self._discovered_at > DISCOVERY_INTERVAL:
-            self._known_queues = wording_for(connection).ready_queues(connection)
-            self._discovered_at = now
-            self._remember(connection, self._known_queues)
-        return self._lanes.serving(self._known_queues)
-
-    def _remember(self, connection: BaseDatabaseWrapper, names: list[str]) -> None:
-        new = set(names) - self._remembered
-        if new:
-            self._remembered |= new
-            workers.remember_queues(connection, sorted(new))
 
     # After trouble
 

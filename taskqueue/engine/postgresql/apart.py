@@ -66,14 +66,36 @@ WHERE queue.name <> ALL (ARRAY(
 ORDER BY queue.place, task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
 """
 
+# A loose scan of the index: one probe a queue, however many tasks wait there.
 QUEUES = """
-SELECT DISTINCT queue_name
-FROM taskqueue_task
-WHERE claimed_apart
-    AND status IN ('ready', 'running')
-    AND pinned_to IN ('', %s)
-    AND (open_slots > 0 OR (broadcast AND workers = 0))
-    AND (status = 'ready' OR workers > 1 OR broadcast)
+WITH RECURSIVE lane (pin, queue_name) AS (
+    SELECT
+        pin.name,
+        (
+            SELECT queue_name
+            FROM taskqueue_task
+            WHERE claimed_apart AND status IN ('ready', 'running') AND pinned_to = pin.name
+            ORDER BY queue_name
+            LIMIT 1
+        )
+    FROM unnest(ARRAY['', %s::text]) AS pin (name)
+    UNION ALL
+    SELECT
+        lane.pin,
+        (
+            SELECT task.queue_name
+            FROM taskqueue_task AS task
+            WHERE task.claimed_apart
+                AND task.status IN ('ready', 'running')
+                AND task.pinned_to = lane.pin
+                AND task.queue_name > lane.queue_name
+            ORDER BY task.queue_name
+            LIMIT 1
+        )
+    FROM lane
+    WHERE lane.queue_name IS NOT NULL
+)
+SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
 """
 
 # The best that any worker of the queue may take.

@@ -61,13 +61,30 @@ LIMIT %s
 """
 
 QUEUES = """
-SELECT DISTINCT queue_name
-FROM taskqueue_task
-WHERE claimed_apart
-    AND status IN ('ready', 'running')
-    AND pinned_to IN ('', %s)
-    AND (open_slots > 0 OR (broadcast AND workers = 0))
-    AND (status = 'ready' OR workers > 1 OR broadcast)
+WITH RECURSIVE lane (pin, queue_name) AS (
+    SELECT
+        pin.value,
+        (
+            SELECT min(queue_name)
+            FROM taskqueue_task
+            WHERE claimed_apart AND status IN ('ready', 'running') AND pinned_to = pin.value
+        )
+    FROM json_each(%s) AS pin
+    UNION ALL
+    SELECT
+        lane.pin,
+        (
+            SELECT min(queue_name)
+            FROM taskqueue_task
+            WHERE claimed_apart
+                AND status IN ('ready', 'running')
+                AND pinned_to = lane.pin
+                AND queue_name > lane.queue_name
+        )
+    FROM lane
+    WHERE lane.queue_name IS NOT NULL
+)
+SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
 """
 
 BEST = """
@@ -132,7 +149,7 @@ def candidates(
 
 
 def queues(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
-    return [row[0] for row in fetch(connection, QUEUES, (worker,))]
+    return [row[0] for row in fetch(connection, QUEUES, (json.dumps(["", worker]),))]
 
 
 def best(

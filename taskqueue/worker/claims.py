@@ -1,0 +1,166 @@
+"""Claims: which tasks a worker takes next, from which of its queues."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine import workers
+from taskqueue.engine.apart import claim_apart, queues_apart
+from taskqueue.engine.connections import owns_session, transaction
+from taskqueue.engine.rows import Claimed
+from taskqueue.engine.wording import wording_for
+from taskqueue.worker.lanes import Lanes
+
+DISCOVERY_INTERVAL = 1.0
+"""Seconds for which a worker of all queues trusts the list of those that have tasks."""
+APART_INTERVAL = 0.05
+"""Seconds between two looks for tasks of several or named workers, while others keep it busy."""
+SLOW_LOOK = 0.01
+"""Seconds: a look for such tasks that takes longer and finds none is not soon repeated."""
+APART_SHARE = 0.05
+"""The most of its time that a worker spends on slow looks."""
+
+
+class Claims:
+    """Takes what only some workers may take before its equals, then what any may take."""
+
+    def __init__(
+        self, lanes: Lanes, *, worker_name: str, slots: int, lease_duration: timedelta
+    ) -> None:
+        self._lanes = lanes
+        self._worker_name = worker_name
+        self._slots = slots
+        self._lease_duration = lease_duration
+        self._known_queues: list[str] = []
+        self._discovered_at = 0.0
+        self._remembered: set[str] = set()
+        self._is_busy = False
+        """Whether the last claim gave all that was wanted."""
+        self._looked_apart_at = 0.0
+        self._slow_until = 0.0
+
+    def claim(
+        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
+    ) -> list[Claimed]:
+        """Claim in the caller's transaction."""
+        if want <= 0:
+            return []
+        is_early = time.monotonic() < self._looked_apart_at + APART_INTERVAL
+        if not (self._is_busy and is_early):
+            return self._claim(connection, want, unknown, self._queues_apart(connection))
+        claimed = self._claim(connection, want, unknown, [])
+        if len(claimed) < want:
+            apart = self._queues_apart(connection)
+            claimed += self._apart(connection, want - len(claimed), unknown, apart)
+        return claimed
+
+    def _claim(
+        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str], apart: list[str]
+    ) -> list[Claimed]:
+        claimed = self._apart(connection, want, unknown, apart)
+        claimed += self._ordinary(connection, want - len(claimed), unknown)
+        if apart and len(claimed) < want:
+            # What stood behind better ordinary tasks, which are taken now.
+            claimed += self._apart(connection, want - len(claimed), unknown, apart)
+        self._is_busy = len(claimed) >= want
+        return claimed
+
+    def look_and_claim(
+        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
+    ) -> list[Claimed]:
+        """Claim, with nothing to write before it.
+
+        On PostgreSQL the ordinary claim is a transaction of its own; on SQLite a look costs less
+        than the write lock that a claim takes.
+        """
+        apart = self._queues_apart(connection) if want > 0 else []
+        if not apart:
+            if connection.vendor == "sqlite":
+                ready = wording_for(connection).ready_queues(connection)
+                if not self._lanes.serving(ready):
+                    return []
+            elif owns_session(connection):
+                return self._ordinary(connection, want, unknown)
+        with transaction(connection):
+            return self._claim(connection, want, unknown, apart)
+
+    # Tasks that not every worker may take
+
+    def _queues_apart(self, connection: BaseDatabaseWrapper) -> list[str]:
+        """The queues where such tasks wait; none while looks would take too much time."""
+        now = time.monotonic()
+        if now < self._slow_until:
+            return []
+        self._looked_apart_at = now
+        return self._lanes.serving(queues_apart(connection, worker=self._worker_name))
+
+    def _apart(
+        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str], names: list[str]
+    ) -> list[Claimed]:
+        if not names or want <= 0:
+            return []
+        began = time.monotonic()
+        claimed = claim_apart(
+            connection,
+            worker=self._worker_name,
+            queue_names=names,
+            unknown=unknown,
+            limit=min(want, self._slots),
+            lease_duration=self._lease_duration,
+        )
+        ended = time.monotonic()
+        if not claimed and ended - began > SLOW_LOOK:
+            # Many may wait there that only others may take: they are passed over one by one.
+            self._slow_until = ended + (ended - began) / APART_SHARE
+        return claimed
+
+    # Tasks that any worker may take
+
+    def _ordinary(
+        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
+    ) -> list[Claimed]:
+        claimed: list[Claimed] = []
+        names = self._queues(connection) if want > 0 else []
+        while names and len(claimed) < want:
+            quotas = self._lanes.quotas(names, want - len(claimed))
+            found = wording_for(connection).claim(
+                connection,
+                worker=self._worker_name,
+                quotas=quotas,
+                unknown=unknown,
+                lease_duration=self._lease_duration,
+            )
+            claimed += found
+            counts = dict.fromkeys((name for name, _ in quotas), 0)
+            for each in found:
+                counts[each.queue_name] += 1
+            short = {name for name, quota in quotas if counts[name] < quota}
+            if not short:
+                break
+            # What a queue could not give, the others may.
+            names = [name for name in names if name not in short]
+            if self._lanes.serves_all:
+                self._known_queues = [n for n in self._known_queues if n not in short]
+        return claimed
+
+    def _queues(self, connection: BaseDatabaseWrapper) -> list[str]:
+        names = self._lanes.names
+        if len(names) == 1:
+            return names
+        if not self._lanes.serves_all:
+            return self._lanes.serving(wording_for(connection).ready_queues(connection))
+        now = time.monotonic()
+        if not self._known_queues or now - self._discovered_at > DISCOVERY_INTERVAL:
+            self._known_queues = wording_for(connection).ready_queues(connection)
+            self._discovered_at = now
+            self._remember(connection, self._known_queues)
+        return self._lanes.serving(self._known_queues)
+
+    def _remember(self, connection: BaseDatabaseWrapper, names: list[str]) -> None:
+        new = set(names) - self._remembered
+        if new:
+            self._remembered |= new
+            workers.remember_queues(connection, sorted(new))
