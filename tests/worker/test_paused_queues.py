@@ -1,0 +1,152 @@
+"""Workers and paused queues: they leave them, do not spin for them, and come back at once."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+from django.db import connection
+
+from taskqueue import Fixed
+from taskqueue.engine.control import pause, resume
+from taskqueue.models import Lease, Task, Worker
+from tests.conftest import Drain, StartWorker
+from tests.sample import tasks
+from tests.worker_process import children_of, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        ["--queues", "mail"],
+        ["--queues", "mail=5,default"],
+        ["--queues", "mail,default", "--strict"],
+    ],
+    ids=["all", "one", "weighted", "strict"],
+)
+def test_a_drain_leaves_paused_tasks_and_exits(drain: Drain, flags: list[str]) -> None:
+    paused = tasks.noop.using(queue_name="mail").enqueue_many([((), {})] * 50)
+    other = tasks.noop.enqueue_many([((), {})] * 50)
+    pause("mail", reason="the relay is down")
+
+    drain(*flags)
+
+    served = "succeeded" if flags != ["--queues", "mail"] else "ready"
+    assert statuses(other) == {served}
+    assert statuses(paused) == {"ready"}
+    assert not Lease.objects.filter(task_id__in=[each.id for each in paused]).exists()
+
+
+def statuses(results: list[object]) -> set[str]:
+    ids = [result.id for result in results]  # type: ignore[attr-defined]
+    return set(Task.objects.filter(id__in=ids).values_list("status", flat=True))
+
+
+def test_what_runs_goes_on_and_a_resume_brings_the_rest(
+    start_worker: StartWorker, tmp_path: Path
+) -> None:
+    start_worker("--concurrency", "1", settings={"CLAIM_AHEAD": 0})
+    go = tmp_path / "go"
+    running = tasks.append_and_wait.enqueue(str(tmp_path / "effects"), str(go))
+    wait_until((tmp_path / "effects").exists, 30, what="a running body")
+    waiting = tasks.noop.enqueue()
+
+    pause("default")
+    go.touch()
+
+    assert running.wait(30).status == "succeeded"
+    elsewhere = tasks.noop.using(queue_name="other").enqueue()
+    assert elsewhere.wait(30).status == "succeeded"
+    waiting.refresh()
+    assert waiting.status == "ready"
+    resume("default")
+    assert waiting.wait(30).status == "succeeded"
+
+
+def test_a_retry_waits_for_the_end_of_the_pause(start_worker: StartWorker) -> None:
+    start_worker("--concurrency", "1")
+    result = tasks.fail_until.using(max_attempts=3, backoff=Fixed(1)).enqueue(2)
+    wait_until(lambda: Task.objects.get(id=result.id).failures, 30, what="a failure")
+    pause("default", until=timedelta(seconds=4))
+    paused_at = time.monotonic()
+    wait_until(lambda: Task.objects.get(id=result.id).status == "ready", 30, what="a promotion")
+
+    assert result.wait(30).status == "succeeded"
+    assert time.monotonic() - paused_at > 3
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("flags", [[], ["--queues", "default"], ["--queues", "default,mail"]])
+def test_a_resume_wakes_an_idle_worker_long_before_its_poll(
+    start_worker: StartWorker, flags: list[str]
+) -> None:
+    start_worker("--poll-interval", "60", *flags)
+    tasks.noop.enqueue().wait(30)
+    pause("default")
+    result = tasks.noop.enqueue()
+    time.sleep(1)  # The worker looks, in vain.
+    result.refresh()
+    assert result.status == "ready"
+
+    resumed = time.monotonic()
+    resume("default")
+
+    assert result.wait(30).status == "succeeded"
+    assert time.monotonic() - resumed < 3
+
+
+WATCHED = 8.0
+"""Seconds."""
+
+
+@pytest.mark.parametrize("flags", [[], ["--queues", "default"], ["--queues", "default,mail"]])
+def test_a_worker_with_nothing_but_paused_tasks_rests(
+    start_worker: StartWorker, flags: list[str]
+) -> None:
+    pause("default")
+    tasks.noop.enqueue_many([((), {})] * 300)
+    worker = start_worker("--concurrency", "1", *flags)
+    wait_until(lambda: children_of(worker.pid), 30, what="a child")
+    if connection.vendor == "postgresql":
+        wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
+    time.sleep(2)  # Its child has started where nobody says so, too.
+    process = psutil.Process(worker.pid)
+    spent_before = sum(process.cpu_times()[:2])
+
+    sent = statements(WATCHED)
+
+    spent = sum(process.cpu_times()[:2]) - spent_before
+    assert spent < WATCHED / 4, f"{spent} s of {WATCHED} s"
+    # One a second, and what a look at the end of this one and the start of that may add.
+    assert len(sent) <= WATCHED + 3, sent
+    assert set(Task.objects.values_list("status", flat=True)) == {"ready"}
+
+
+def statements(seconds: float) -> list[str]:
+    """What others send to the database in this time; on SQLite nobody can see it."""
+    if connection.vendor != "postgresql":
+        time.sleep(seconds)
+        return []
+    seen: dict[tuple[object, ...], str] = {}
+    ends_at = time.monotonic() + seconds
+    with connection.cursor() as cursor:
+        while time.monotonic() < ends_at:
+            cursor.execute(OTHERS)
+            seen |= {tuple(row[:2]): row[2] for row in cursor.fetchall()}
+            time.sleep(0.002)
+    return list(seen.values())
+
+
+OTHERS = """
+    SELECT pid, query_start, query
+    FROM pg_stat_activity
+    WHERE datname = current_database()
+        AND pid <> pg_backend_pid()
+        AND backend_type = 'client backend'
+"""
