@@ -18,7 +18,7 @@ class AuditAdmin(ReadOnlyAdmin):
     list_display = ("id", *moments("at"), "actor", "verb", "subject", "before", "reason")
     search_fields = ("subject",)
     search_help_text = "The id of a task, or the whole name of what else it was done to."
-    fields = ("id", *moments("at"), "actor", "verb", "subject", "before", "reason")
+    fields = ("id", *moments("at"), "actor", "verb", "subject", "before", "reason", "detail")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -11,7 +11,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, as_json, link_to_list, moments, preformatted
+from taskqueue.admin.display import (
+    EMPTY,
+    as_json,
+    link_to_list,
+    link_to_row,
+    moments,
+    preformatted,
+)
 from taskqueue.admin.filters import QueueFilter
 from taskqueue.admin.history import history
 from taskqueue.models import Task
@@ -42,10 +49,11 @@ class TaskAdmin(ReadOnlyAdmin):
             may_view = request.user.has_perm(VIEW_ARGUMENTS)
             arguments = "unredacted_arguments" if may_view else "hidden_arguments"
         return (
-            (None, {"fields": ("id", "name", "status", "queue", "priority", arguments, "result")}),
+            (None, {"fields": (*ABOUT, arguments, "result")}),
             ("Error", {"fields": ("error_class", "error")}),
             ("Times", {"fields": TIMES}),
             ("Attempts", {"fields": COUNTS}),
+            *([("Workers", {"fields": WORKERS})] if obj.claimed_apart else []),
             ("Options", {"fields": OPTIONS, "classes": ("collapse",)}),
         )
 
@@ -75,6 +83,15 @@ class TaskAdmin(ReadOnlyAdmin):
     @admin.display(description="queue")
     def queue(self, task: Task) -> SafeString:
         return link_to_list(Task, task.queue_name, queue_name=task.queue_name)
+
+    @admin.display(description="retry of")
+    def origin(self, task: Task) -> SafeString:
+        origin = task.retry_of_id
+        return EMPTY if origin is None else link_to_row(Task, origin, origin)
+
+    @admin.display(description="worker names")
+    def named(self, task: Task) -> SafeString:
+        return EMPTY if task.worker_names is None else as_json(task.worker_names)
 
     @admin.display(description="arguments")
     def arguments(self, task: Task) -> SafeString:
@@ -109,6 +126,8 @@ class TaskAdmin(ReadOnlyAdmin):
         return as_json(task.metadata)
 
 
+ABOUT = ("id", "name", "status", "queue", "priority", "origin")
+WORKERS = ("workers", "named", "broadcast", "open_slots", "running_leases", "successes")
 TIMES = moments(
     "enqueued_at", "run_after", "ready_at", "started_at", "finished_at", "deadline_at",
     "expires_at", "prune_after",

@@ -22,11 +22,11 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     columns = (
         "name", "host", "pid", "status", "pool", "concurrency", "running_leases", "seen_at",
-        "lease_seconds", "started_at",
+        "lease_seconds", "started_at", "request",
     )  # fmt: skip
     list_display = (
-        "name", "is_alive", "status", "host", "pid", "pool", "concurrency", "running_leases",
-        *moments("seen_at", "started_at"),
+        "name", "is_alive", "status", "request", "host", "pid", "pool", "concurrency",
+        "running_leases", *moments("seen_at", "started_at"),
     )  # fmt: skip
     list_filter = ("status",)
     lookups = ("status__exact",)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 
@@ -35,3 +37,9 @@ class Queue(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def is_paused_at(self, moment: datetime) -> bool:
+        """Whether nothing of it is claimed at that moment: a pause that is over is none."""
+        if self.paused_at is None:
+            return False
+        return self.paused_until is None or self.paused_until > moment

@@ -55,9 +55,7 @@ def _queues(flags: Namespace, output: Output) -> None:
 def _row(queue: Any, alias: str) -> dict[str, Any]:
     ready = Task.objects.using(alias).filter(queue_name=queue.name, status=TaskStatus.READY)
     counted = ready.filter(claimed_apart=False)[: MOST_COUNTED + 1].count()
-    is_paused = queue.paused_at is not None and (
-        queue.paused_until is None or queue.paused_until > queue.now
-    )
+    is_paused = queue.is_paused_at(queue.now)
     return {
         "queue": queue.name,
         "ready": counted if counted <= MOST_COUNTED else f"{MOST_COUNTED}+",
