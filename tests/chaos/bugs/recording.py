@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tests.chaos.bugs.planting import Planting
@@ -9,8 +10,19 @@ from tests.chaos.bugs.planting import Planting
 ENGINE = "taskqueue.engine"
 
 
+def _tell_before_pinging(planting: Planting) -> None:
+    """A worker that wakes learns from its first ping what ended, and does not tell: let it tell."""
+
+    def step(self: Any, began: float, held: Any) -> None:
+        time.sleep(0.3)
+        before(self, began, held)
+
+    before = planting.replace("taskqueue.worker.heartbeat:Heartbeat.step", step)
+
+
 def success_without_fence(planting: Planting) -> None:
     """A success is recorded whatever became of its lease."""
+    _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
         planting.rewrite(
             f"{ENGINE}.postgresql.record:RECORD_SUCCESSES", "lease.finished_at IS NULL", "true"
@@ -23,6 +35,7 @@ def success_without_fence(planting: Planting) -> None:
 
 def failure_without_fence(planting: Planting) -> None:
     """Any other end is recorded whatever became of its lease."""
+    _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
         planting.rewrite(
             f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "lease.finished_at IS NULL", "true"
@@ -36,6 +49,7 @@ def failure_without_fence(planting: Planting) -> None:
 
 def lines_without_fence(planting: Planting) -> None:
     """Log lines are kept after the attempt's end."""
+    _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
         planting.rewrite(
             f"{ENGINE}.postgresql.record:INSERT_LOGS", "lease.finished_at IS NULL", "true"
@@ -48,6 +62,7 @@ def lines_without_fence(planting: Planting) -> None:
 
 def progress_without_fence(planting: Planting) -> None:
     """Progress is written after the attempt's end."""
+    _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
         planting.rewrite(
             f"{ENGINE}.postgresql.record:WRITE_NOTES", "lease.finished_at IS NULL", "true"
@@ -62,6 +77,7 @@ def progress_without_fence(planting: Planting) -> None:
 
 def shared_end_without_fence(planting: Planting) -> None:
     """The end of one of several workers is recorded whatever became of its lease."""
+    _tell_before_pinging(planting)
     path, old = {
         "postgresql": ("postgresql.apart:LOCK_LEASES", " AND finished_at IS NULL"),
         "sqlite": ("sqlite.apart:HELD", " AND status = 'running'"),

@@ -30,7 +30,7 @@ SETTINGS: dict[str, Any] = {
 }
 BOUNDS = Bounds(
     lease=2, ping=0.3, takeover_interval=0.2, stop_grace=0.5, kill_grace=0.5, shutdown_timeout=10,
-    slack=2, term_slack=0.3,
+    slack=4, term_slack=0.6,
 )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ class Trial:
         lines = read_journal(self.journal)
         return sum(line.text == text and line.attempt == attempt for line in lines)
 
-    def wait_for(self, condition: Callable[[], object], timeout: float = 15) -> None:
+    def wait_for(self, condition: Callable[[], object], timeout: float = 40) -> None:
         """Wait for what happens with any bug too."""
         wait_until(condition, timeout, what=f"the trial of {self.bug or 'nothing'} to go on")
 
@@ -109,8 +109,8 @@ class Trial:
         return f"w{self.workers.index(worker) + 1}"
 
     def settle(self, timeout: float) -> bool:
-        """Wait until all tasks have ended, but no longer; with some bugs they never do."""
-        deadline = time.monotonic() + timeout
+        """Wait until all tasks have ended; no longer than this with a bug: they may never do."""
+        deadline = time.monotonic() + (timeout if self.bug else 6 * timeout)
         while Task.objects.exclude(status__in=FINISHED).exists():
             if time.monotonic() > deadline:
                 return False
