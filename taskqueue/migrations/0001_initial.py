@@ -153,6 +153,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(db_default=taskqueue.models.clock.DatabaseClock()),
                 ),
                 ("ready_at", models.DateTimeField(null=True)),
+                ("parked_at", models.DateTimeField(null=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("prune_after", models.DateTimeField(null=True)),

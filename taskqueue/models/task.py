@@ -80,6 +80,8 @@ class Task(models.Model):
 
     enqueued_at = models.DateTimeField(db_default=DatabaseClock())
     ready_at = models.DateTimeField(null=True)
+    parked_at = models.DateTimeField(null=True)
+    """Since when it has met only workers that do not know its definition."""
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     prune_after = models.DateTimeField(null=True)

@@ -145,13 +145,51 @@ def test_a_task_lost_max_crashes_times_fails() -> None:
     assert task_of(result).error_class == "AttemptLost"
 
 
-def test_a_parked_task_older_than_the_limit_fails() -> None:
+DAY = timedelta(days=1)
+
+
+def park() -> str | None:
+    """Let the task be claimed once more by a worker that does not know it."""
+    Task.objects.update(status="ready")
+    return end(claim_one(), Kind.PARKED, limits=limits(park_limit=DAY), error_class="UnknownTask")
+
+
+def test_a_task_that_has_been_parked_for_longer_than_the_limit_fails() -> None:
     result = noop.enqueue()
-    assert end(claim_one(), Kind.PARKED, limits=limits(park_limit=timedelta(days=1))) == "scheduled"
-    Task.objects.update(status="ready", enqueued_at=past(timedelta(days=2)))
-    assert end(claim_one(), Kind.PARKED, error_class="UnknownTask") == "failed"
+    assert park() == "scheduled"
+    Task.objects.update(parked_at=past(2 * DAY))
+    assert park() == "failed"
     assert task_of(result).error_class == "UnknownTask"
     assert [lease.status for lease in Lease.objects.all()] == ["returned"] * 2
+
+
+def test_parking_counts_from_the_first_time_however_long_a_task_has_waited() -> None:
+    result = noop.using(run_after=1).enqueue()
+    Task.objects.update(enqueued_at=past(2 * DAY))
+    assert park() == "scheduled"
+    first = task_of(result).parked_at
+    assert park() == "scheduled"
+    assert task_of(result).parked_at == first
+
+
+def test_what_was_parked_and_ran_since_may_be_parked_anew() -> None:
+    noop.enqueue()
+    park()
+    Task.objects.update(parked_at=past(2 * DAY), status="ready")
+    end(claim_one(), Kind.UNSTARTED)
+    assert Task.objects.get().parked_at is not None
+    end(claim_one(), Kind.SNOOZED)
+    assert park() == "scheduled"
+
+
+def test_what_was_parked_for_too_long_may_be_parked_anew_after_a_retry() -> None:
+    result = noop.enqueue()
+    park()
+    Task.objects.update(parked_at=past(2 * DAY))
+    assert park() == "failed"
+    result.refresh()
+    result.retry()
+    assert park() == "scheduled"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.SUCCEEDED])

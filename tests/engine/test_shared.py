@@ -165,3 +165,15 @@ def test_a_ping_ends_the_lease_of_a_worker_that_is_now_excluded() -> None:
     assert Lease.objects.get().status == "returned"
     assert take("a") == []
     assert len(take("b")) == 1
+
+
+def test_its_parking_counts_from_the_first_time_too() -> None:
+    result = add.using(workers=2).enqueue(1)
+    Task.objects.update(enqueued_at=timezone.now() - timedelta(days=2))
+    day = limits(park_limit=timedelta(days=1))
+    [first] = take("a")
+    assert end(first, Kind.PARKED, limits=day) == "running"
+    Task.objects.update(parked_at=timezone.now() - timedelta(days=2))
+    [second] = take("b")
+    assert end(second, Kind.PARKED, limits=day, error_class="UnknownTask") == "failed"
+    assert row(result).error_class == "UnknownTask"

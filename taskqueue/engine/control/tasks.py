@@ -194,6 +194,7 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
         crashes=0,
         run_after=now,
         ready_at=now,
+        parked_at=None,
         started_at=None,
         finished_at=None,
         prune_after=None,

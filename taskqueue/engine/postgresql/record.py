@@ -83,7 +83,7 @@ WITH held AS MATERIALIZED (
 ), locked AS MATERIALIZED (
     SELECT
         held.*, task.failures, task.max_attempts, task.crashes, task.max_crashes,
-        task.enqueued_at, task.crash_delay
+        task.parked_at, task.crash_delay
     FROM held
     JOIN taskqueue_task AS task ON task.id = held.task_id
     ORDER BY task.id
@@ -99,7 +99,7 @@ WITH held AS MATERIALIZED (
             WHEN kind = 'snoozed' THEN 'scheduled'
             WHEN kind = 'lost' AND crashes + 1 < max_crashes THEN 'retrying'
             WHEN kind = 'lost' THEN 'failed'
-            WHEN kind = 'parked' AND enqueued_at < clock_timestamp() - %s::interval THEN 'failed'
+            WHEN kind = 'parked' AND parked_at < clock_timestamp() - %s::interval THEN 'failed'
             WHEN kind = 'parked' THEN 'scheduled'
             ELSE 'ready'
         END AS status,
@@ -139,6 +139,10 @@ SET status = verdict.status,
         ELSE task.run_after
     END,
     ready_at = CASE WHEN verdict.status = 'ready' THEN clock_timestamp() ELSE task.ready_at END,
+    parked_at = CASE
+        WHEN verdict.kind = 'parked' THEN COALESCE(task.parked_at, clock_timestamp())
+        WHEN verdict.leaves_no_trace THEN task.parked_at
+    END,
     started_at = COALESCE(task.started_at, verdict.started_at, verdict.body_started_at),
     error_class = CASE
         WHEN verdict.status IN ('failed', 'cancelled') THEN verdict.error_class ELSE ''

@@ -134,7 +134,10 @@ def _reopen_or_exhaust(
     if kind is Kind.LOST:
         task.crashes += 1
         delay = task.crash_delay
-    if _is_exhausted(connection, task, lease, outcome, now, limits):
+    is_exhausted = _is_exhausted(connection, task, lease, outcome, now, limits)
+    if kind is not Kind.UNSTARTED:
+        task.parked_at = (task.parked_at or now) if kind is Kind.PARKED else None
+    if is_exhausted:
         lease.retry_at = NEVER
         if not task.error_class:
             task.error_class, task.error_message = lease.error_class, lease.error_message
@@ -163,7 +166,7 @@ def _is_exhausted(
     """Whether this end leaves nothing to try: for the task, or for this worker's part of it."""
     kind = Kind(outcome.kind)
     if kind is Kind.PARKED:
-        return task.enqueued_at < now - limits.park_limit
+        return task.parked_at is not None and task.parked_at < now - limits.park_limit
     if kind is Kind.FAILED and not outcome.retryable:
         return True
     if kind not in (Kind.FAILED, Kind.LOST):

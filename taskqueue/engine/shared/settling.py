@@ -13,9 +13,9 @@ from taskqueue.models import Lease, Task
 from taskqueue.states import LeaseStatus, TaskStatus
 
 WRITTEN = (
-    "attempt", "failures", "crashes", "workers", "worker_names", "open_slots", "running_leases",
-    "successes", "status", "started_at", "finished_at", "prune_after", "error_class",
-    "error_message", "return_value", "holds_unique_key",
+    "attempt", "parked_at", "failures", "crashes", "workers", "worker_names", "open_slots",
+    "running_leases", "successes", "status", "started_at", "finished_at", "prune_after",
+    "error_class", "error_message", "return_value", "holds_unique_key",
 )  # fmt: skip
 """What the end of an attempt may change of its task."""
 

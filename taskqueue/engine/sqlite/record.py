@@ -40,7 +40,7 @@ HELD = """
 SELECT
     lease.id, lease.task_id, lease.stop_requested_at IS NOT NULL, lease.stop_reason,
     lease.started_at,
-    task.failures, task.max_attempts, task.crashes, task.max_crashes, task.enqueued_at,
+    task.failures, task.max_attempts, task.crashes, task.max_crashes, task.parked_at,
     task.crash_delay, task.retention, task.unique_until, task.holds_unique_key, task.unique_for
 FROM taskqueue_lease AS lease
 JOIN taskqueue_task AS task ON task.id = lease.task_id
@@ -64,6 +64,7 @@ SET status = %s,
     crashes = crashes + %s,
     run_after = COALESCE(%s, run_after),
     ready_at = COALESCE(%s, ready_at),
+    parked_at = %s,
     started_at = COALESCE(started_at, %s),
     error_class = %s,
     error_message = %s,
@@ -115,7 +116,7 @@ class _HeldTask(NamedTuple):
     max_attempts: int
     crashes: int
     max_crashes: int
-    enqueued_at: Any
+    parked_at: Any
     crash_delay: int
     retention: int | None
     unique_until: Any
@@ -238,6 +239,7 @@ def _end(
             outcome.kind == Kind.LOST,
             stored(moment + wait) if wait is not None else None,
             stored(moment) if status == "ready" else None,
+            _parked_at(held, Kind(outcome.kind), moment),
             stored(loaded(held.started_at)) or started_at,
             outcome.error_class if finished else "",
             message if finished else "",
@@ -257,6 +259,14 @@ def _end(
         ),
     )
     return status
+
+
+def _parked_at(held: _HeldTask, kind: Kind, moment: datetime) -> str | None:
+    """Since when it has met only workers that do not know its definition."""
+    since = stored(loaded(held.parked_at))
+    if kind == Kind.PARKED:
+        return since or stored(moment)
+    return since if kind == Kind.UNSTARTED else None
 
 
 _LEASE_STATUSES = {
@@ -293,8 +303,8 @@ def _verdict(held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime
     if kind == Kind.LOST:
         return "retrying" if held.crashes + 1 < held.max_crashes else "failed"
     if kind == Kind.PARKED:
-        enqueued_at = loaded(held.enqueued_at)
-        too_old = enqueued_at is not None and enqueued_at < moment - limits.park_limit
+        parked_at = loaded(held.parked_at)
+        too_old = parked_at is not None and parked_at < moment - limits.park_limit
         return "failed" if too_old else "scheduled"
     return "ready"
 
