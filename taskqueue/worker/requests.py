@@ -25,7 +25,7 @@ class Requests:
         """Take in what a ping brought; the database keeps a weaker one from replacing it."""
         if asked.request in ("", self._request):
             return
-        logger.info("Asked to %s by=%s reason=%s", asked.request, asked.by, asked.reason)
+        logger.info("Asked request=%s by=%s reason=%s", asked.request, asked.by, asked.reason)
         self._request = asked.request
         self._ring()
 

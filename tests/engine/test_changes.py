@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from taskqueue import Fixed, InvalidTask, TaskDoesNotExist, TransitionRefused
 from taskqueue.engine.control import reschedule, run_now, update
@@ -205,3 +206,26 @@ def test_a_result_offers_the_same_verbs() -> None:
         ("update", "anna", "it matters"),
         ("run_now", "ben", "after all"),
     ]
+
+
+def test_async_code_uses_the_same_verbs() -> None:
+    waiting, running = noop.using(run_after=3600).enqueue(), noop.using(queue_name="b").enqueue()
+    claim_one(queue="b")
+
+    async def act() -> None:
+        await waiting.areschedule(7200, "later", by="anna")
+        assert await waiting.aupdate("it matters", by="anna", priority=3)
+        await waiting.arun_now("after all", by="anna")
+        assert waiting.status == "ready"
+        await waiting.acancel("or not", by="anna")
+        assert waiting.status == "cancelled"
+        again = await waiting.aretry("with others", args=[], by="anna")
+        assert (again.id != waiting.id, again.status) == (True, "ready")
+        assert await waiting.aretry("again", by="anna") is waiting
+        await running.arequest_stop("enough", by="anna")
+
+    async_to_sync(act)()
+    assert [line[0] for line in audited()] == [
+        "reschedule", "update", "run_now", "cancel", "retry", "retry", "stop",
+    ]  # fmt: skip
+    assert {line[2] for line in audited()} == {"anna"}

@@ -189,7 +189,7 @@ def test_many_are_counted_first_and_done_when_that_is_said() -> None:
     noop.using(queue_name="mail").enqueue_many([((), {})] * 5)
     noop.enqueue()
     code, message = refused("cancel", "--queue", "mail")
-    assert (code, "5 tasks fit, of which 5 allow for it. Nothing was done" in message) == (2, True)
+    assert (code, "5 fit, of which 5 allow for it. Nothing was done" in message) == (2, True)
     assert run("cancel", "--queue", "mail", "--dry-run") == (
         "cancel: 5 matched, 5 would be done, 0 refused\n"
     )
@@ -310,7 +310,7 @@ def test_a_task_is_shown_with_its_attempts_and_what_was_done_to_it() -> None:
         ("stop", "ben", "running"),
     ]
     text = run("show", result.id)
-    assert "attempts 2" in text
+    assert "attempt 2" in text
     assert re.search(r"stop_requested_by +ben\n", text)
     assert "traceback:\n    a\n    b\n" in text
 

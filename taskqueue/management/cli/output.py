@@ -66,7 +66,8 @@ def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
     for name, each in known.items():
         if isinstance(each, list) and each and isinstance(each[0], Mapping):
             for number, item in enumerate(each):
-                lines += ["", f"{indent}{name} {number + 1}", *_lines(item, indent + "  ")]
+                heading = f"{indent}{name.removesuffix('s')} {number + 1}"
+                lines += ["", heading, *_lines(item, indent + "  ")]
         elif isinstance(each, str) and "\n" in each:
             lines.append(f"{indent}{name}:")
             lines += [f"{indent}  {_without_controls(line)}" for line in each.splitlines()]

@@ -117,6 +117,8 @@ def _told(done: Any) -> dict[str, Any]:
 def _word(line: dict[str, Any]) -> str:
     if line.get("changed") is False:
         return "nothing to change"
+    if line.get("status") == TaskStatus.RUNNING:
+        return "asked to stop"
     return str(line.get("error") or line.get("status") or line.get("new_id") or "done")
 
 
@@ -127,8 +129,8 @@ def _act_on_many(
     if not (flags.yes or flags.dry_run):
         matched, would = dry_run(which, verb)
         raise usage_error(
-            f"{matched} tasks fit, of which {would} allow for it. Nothing was done: say --yes to "
-            "do it, or --dry-run to count only."
+            f"{matched} fit, of which {would} allow for it. Nothing was done: say --yes to do it, "
+            "or --dry-run to count only."
         )
     outcome = dry_run(which, verb) if flags.dry_run else many(which, **person_of(flags))
     tense = "would be done" if flags.dry_run else "done"
