@@ -18,6 +18,8 @@ CONNECT_TIMEOUT = 5
 """Seconds to wait for a connection."""
 OWNED = "TASKQUEUE_OWNS_SESSION"
 """In the settings of one connection, which are a copy of its own."""
+SHORTEST_SILENCE = 1.0
+"""Seconds for which a busy host may leave a worker without a turn."""
 SQLITE_BUSY, SQLITE_LOCKED = 5, 6
 """As https://www.sqlite.org/rescode.html numbers them."""
 BUSY_TIMEOUT = 2.0
@@ -70,9 +72,17 @@ def _prepare_postgresql(settings: dict[str, Any], options: dict[str, Any], silen
     options.setdefault("tcp_user_timeout", int(silence * 1000))
 
 
+def longest_silence() -> float:
+    """For how many seconds a worker may be silent while it holds locks.
+
+    They are free again before its leases run out, and others can take these over.
+    """
+    return max(SHORTEST_SILENCE, get_settings().LEASE_DURATION.total_seconds() / 3)
+
+
 def own_session(connection: BaseDatabaseWrapper) -> None:
     """The session is known to be this connection's alone, and may keep settings and plans."""
-    wording_for(connection).own_session(connection)
+    wording_for(connection).own_session(connection, silence=longest_silence())
     connection.settings_dict[OWNED] = True
 
 
@@ -113,7 +123,7 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
         cursor.execute(begin)
         try:
             if not owns_session(connection):
-                wording_for(connection).plan_transaction(connection)
+                wording_for(connection).plan_transaction(connection, silence=longest_silence())
             yield
         except BaseException:
             _roll_back(cursor)

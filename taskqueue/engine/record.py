@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.connections import transaction
+from taskqueue.engine.connections import longest_silence, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.shared import has_succeeded, record_shared
@@ -53,6 +53,8 @@ def record_success(connection: BaseDatabaseWrapper, outcome: Outcome, *, limits:
 
     It has not if its lease had ended, or its stop was seen: the transaction must not commit then.
     """
+    # From here on the lease is locked. A body may have been idle in its transaction before.
+    wording_for(connection).limit_idleness(connection, silence=longest_silence())
     status = record(connection, [outcome], limits=limits).get(outcome.lease_id)
     if status is None or status == "succeeded":
         return status is not None

@@ -168,11 +168,17 @@ class Wording(Protocol):
     def begin(self, connection: BaseDatabaseWrapper) -> None:
         """Prepare a worker's own connection, once it is open."""
 
-    def own_session(self, connection: BaseDatabaseWrapper) -> None:
-        """Prepare a session that is known to be the worker's alone, with no pooler between."""
+    def own_session(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
+        """Prepare a session that is known to be the worker's alone, with no pooler between.
 
-    def plan_transaction(self, connection: BaseDatabaseWrapper) -> None:
-        """Have the statements of this transaction planned well, on a session that may be shared."""
+        The server ends it when it has been silent for that many seconds within a transaction.
+        """
+
+    def plan_transaction(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
+        """The same for this transaction alone, on a session that may be shared."""
+
+    def limit_idleness(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
+        """Have the server end the session after so many seconds of silence in this transaction."""
 
 
 def wording_for(connection: BaseDatabaseWrapper) -> Wording:

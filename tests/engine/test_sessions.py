@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 import pytest
+from django.db import DatabaseError, OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
 
 from taskqueue.engine.connections import open_worker_connection, own_session, transaction
 from taskqueue.engine.notify import Listener
+from taskqueue.engine.record import record_success
+from taskqueue.outcomes import Kind
+from tests.engine.steps import claim_one, limits, outcome
+from tests.sample.tasks import noop
+from tests.worker_process import wait_until
 
+LOCK = "SELECT 1 FROM taskqueue_lease WHERE id = %s FOR UPDATE"
+IDLENESS = "idle_in_transaction_session_timeout"
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
 
 
@@ -20,10 +32,14 @@ def session() -> Iterator[BaseDatabaseWrapper]:
     connection.close()
 
 
-def seqscan(connection: BaseDatabaseWrapper) -> str:
+def setting(connection: BaseDatabaseWrapper, name: str) -> str:
     with connection.cursor() as cursor:
-        cursor.execute("SHOW enable_seqscan")
+        cursor.execute(f"SHOW {name}")
         return str(cursor.fetchone()[0])
+
+
+def seqscan(connection: BaseDatabaseWrapper) -> str:
+    return setting(connection, "enable_seqscan")
 
 
 def test_a_session_that_may_be_shared_keeps_no_setting(session: BaseDatabaseWrapper) -> None:
@@ -42,3 +58,40 @@ def test_a_session_that_hears_itself_is_set_once(session: BaseDatabaseWrapper) -
         assert seqscan(session) == "off"
     assert seqscan(session) == "off"
     assert session.connection.prepare_threshold is not None
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_the_locks_of_a_worker_that_falls_silent_in_a_transaction_are_free_before_its_leases_end(
+    session: BaseDatabaseWrapper, settings: Any, is_own: bool
+) -> None:
+    settings.TASKQUEUE = {"LEASE_DURATION": 3, "PING_INTERVAL": 1}
+    noop.enqueue()
+    held = claim_one().lease_id
+    if is_own:
+        own_session(session)
+
+    def is_free() -> bool:
+        with suppress(OperationalError), atomic(), connection.cursor() as cursor:
+            cursor.execute(f"{LOCK} NOWAIT", (held,))
+            return True
+        return False
+
+    with pytest.raises(DatabaseError), transaction(session):  # noqa: PT012
+        with session.cursor() as cursor:
+            cursor.execute(LOCK, (held,))
+        assert not is_free()
+        began = time.monotonic()
+        wait_until(is_free, 30, what="the lock")
+        assert time.monotonic() - began < 3
+        with session.cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+
+def test_an_atomic_body_may_be_idle_until_its_success_is_recorded() -> None:
+    noop.enqueue()
+    success = outcome(claim_one(), Kind.SUCCEEDED)
+    with atomic():
+        assert setting(connection, IDLENESS) == "0"
+        assert record_success(connection, success, limits=limits())
+        assert setting(connection, IDLENESS) == "10s"
+    assert setting(connection, IDLENESS) == "0"

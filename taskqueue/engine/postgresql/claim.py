@@ -121,11 +121,15 @@ PLANNING = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
+# A worker may be frozen, or its network gone, in the midst of a transaction. Its locks would keep
+# others from taking over what it holds, for as long as the server takes it to be alive: hours.
+IDLENESS = "idle_in_transaction_session_timeout"
+LIMIT_IDLENESS = f"SELECT set_config('{IDLENESS}', %s, true)"
 # For this transaction alone, in one round trip.
-PLAN_TRANSACTION = "SELECT " + ", ".join(
+PLAN_TRANSACTION = f"{LIMIT_IDLENESS}, " + ", ".join(
     f"set_config('{name}', '{value}', true)" for name, value in PLANNING.items()
 )
-PLAN_SESSION = "SELECT " + ", ".join(
+PLAN_SESSION = f"SELECT set_config('{IDLENESS}', %s, false), " + ", ".join(
     f"set_config('{name}', '{value}', false)" for name, value in PLANNING.items()
 )
 
@@ -134,12 +138,20 @@ def begin(connection: BaseDatabaseWrapper) -> None:
     """Nothing: until the session is known to be the worker's own, it is left as it is."""
 
 
-def plan_transaction(connection: BaseDatabaseWrapper) -> None:
-    fetch(connection, PLAN_TRANSACTION)
+def plan_transaction(connection: BaseDatabaseWrapper, *, silence: float) -> None:
+    fetch(connection, PLAN_TRANSACTION, (_milliseconds(silence),))
 
 
-def own_session(connection: BaseDatabaseWrapper) -> None:
-    fetch(connection, PLAN_SESSION)
+def limit_idleness(connection: BaseDatabaseWrapper, *, silence: float) -> None:
+    fetch(connection, LIMIT_IDLENESS, (_milliseconds(silence),))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.0f}ms"
+
+
+def own_session(connection: BaseDatabaseWrapper, *, silence: float) -> None:
+    fetch(connection, PLAN_SESSION, (_milliseconds(silence),))
     # Behind a pooler the next statement may meet a server that has not prepared it.
     session: Any = connection.connection
     session.prepare_threshold = PREPARE_AFTER

@@ -36,6 +36,7 @@ class SQLite:
     set_wedged = staticmethod(wedged.set_wedged)
     clear_wedged = staticmethod(wedged.clear_wedged)
     plan_transaction = staticmethod(claiming.plan_transaction)
+    limit_idleness = staticmethod(claiming.limit_idleness)
     own_session = staticmethod(claiming.own_session)
     begin = staticmethod(claiming.begin)
 

@@ -76,11 +76,15 @@ def begin(connection: BaseDatabaseWrapper) -> None:
         cursor.execute("PRAGMA synchronous = NORMAL")
 
 
-def plan_transaction(connection: BaseDatabaseWrapper) -> None:
+def plan_transaction(connection: BaseDatabaseWrapper, *, silence: float) -> None:
     """Nothing: SQLite's plans do not go stale so."""
 
 
-def own_session(connection: BaseDatabaseWrapper) -> None:
+def limit_idleness(connection: BaseDatabaseWrapper, *, silence: float) -> None:
+    """Nothing: there is no server that could end it."""
+
+
+def own_session(connection: BaseDatabaseWrapper, *, silence: float) -> None:
     """Nothing: there is nobody between the worker and the file."""
 
 
