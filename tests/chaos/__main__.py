@@ -24,7 +24,7 @@ from tests.chaos.verdict import HEADER, Verdict, row
 if TYPE_CHECKING:
     from tests.chaos.faults import Fault
 
-QUICK_TASKS, FULL_TASKS = 400, 1600
+QUICK_TASKS, FULL_TASKS = 400, 1350
 QUICK_SEEDS, FULL_SEEDS = 1, 3
 LONGEST_RUN = 240
 """Seconds after which a run is taken to hang."""

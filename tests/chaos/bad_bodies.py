@@ -94,6 +94,18 @@ def loop_stubbornly(path: str) -> None:
             pass
 
 
+@task(max_crashes=100, crash_delay=0)
+def never_end(path: str) -> None:
+    """As the above, until somebody has it stopped."""
+    append(path, "start")
+    while True:
+        try:
+            while True:
+                pass
+        except:  # noqa: E722
+            pass
+
+
 @task(timeout=0.5)
 def hold_interpreter(path: str, seconds: int) -> None:
     """Keeps the interpreter's lock, in one call of a C function."""

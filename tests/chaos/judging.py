@@ -36,7 +36,7 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
         open_tasks = Task.objects.exclude(status__in=FINISHED)
         counts = Counter(open_tasks.values_list("metadata__kind", "status"))
         verdict.problems.append(f"not ended within {fault.healing:g} s: {dict(counts)}")
-    verdict.problems += wrong_ends(stage)
+    verdict.problems += wrong_ends(stage, fault.also_ends)
     verdict.problems += silent_ends()
     verdict.problems += list(fault.look())[:20]
     judge_takeovers(fault, stage, verdict)
@@ -54,7 +54,7 @@ def violations_of(history: History) -> list[tuple[int, str]]:
     return [(violation.invariant, str(violation)) for violation in check(history)]
 
 
-def wrong_ends(stage: Stage) -> Iterator[str]:
+def wrong_ends(stage: Stage, also: frozenset[str]) -> Iterator[str]:
     """Tasks that ended otherwise than their kind must."""
     ends = {kind.name: kind.ends for kind in stage.kinds}
     shown = Counter[str]()
@@ -62,7 +62,7 @@ def wrong_ends(stage: Stage) -> Iterator[str]:
         "id", "metadata__kind", "status", "error_class", "error_message"
     )
     for task_id, kind, status, error, message in rows:
-        if kind in ends and status not in ends[kind]:
+        if kind in ends and status not in ends[kind] | also:
             shown[kind] += 1
             if shown[kind] <= MOST_SHOWN:
                 yield f"{task_id} ({kind}) {status}: {error} {message[:200]}"

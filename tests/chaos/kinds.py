@@ -48,7 +48,7 @@ def _briefly(path: str, chance: random.Random) -> Arguments:
 
 
 def _for_long(path: str, chance: random.Random) -> Arguments:
-    return path, round(chance.uniform(0.1, 0.6), 2)
+    return path, round(chance.uniform(0.1, 0.4), 2)
 
 
 def _a_few_times(path: str, chance: random.Random) -> Arguments:
@@ -83,10 +83,10 @@ MIXTURE = (
     ),
     Kind(name="later", weight=4, definition=tasks.work, arguments=_briefly, options=_soon),
     Kind(
-        name="long", weight=6, definition=tasks.work, arguments=_for_long, options=_urgent, most=2
+        name="long", weight=2.5, definition=tasks.work, arguments=_for_long, options=_urgent, most=2
     ),
     Kind(
-        name="long_atomic", weight=3, definition=tasks.act_atomically, arguments=_for_long,
+        name="long_atomic", weight=1, definition=tasks.act_atomically, arguments=_for_long,
         options=_urgent, most=2,
     ),
     Kind(

@@ -138,10 +138,12 @@ class Stage(Fleet):
 
     def hit(self, worker: ChaosWorker, how: Callable[[], object]) -> Hit:
         """Do something to a worker that ends its leases; note which ones it held."""
-        at = self.now()
-        how()
         leases = Lease.objects.filter(worker_id=worker.name, status="running", is_shared=False)
-        hit = Hit(at, tuple(leases.values_list("task_id", "attempt")))
+        attempts = leases.values_list("task_id", "attempt")
+        at, before = self.now(), set(attempts)
+        how()
+        # A claim may have been under way; or the end was recorded before anybody could look.
+        hit = Hit(at, tuple(before | set(attempts.all())))
         self.hits.append(hit)
         return hit
 

@@ -3,12 +3,14 @@
 from tests.chaos.faults import (
     bodies,
     clocks,
+    commands,
     disks,
     locks,
     network,
     outages,
     processes,
     server,
+    sharing,
     signals,
 )
 from tests.chaos.faults.base import FAULTS, Fault
@@ -18,11 +20,13 @@ __all__ = [
     "Fault",
     "bodies",
     "clocks",
+    "commands",
     "disks",
     "locks",
     "network",
     "outages",
     "processes",
     "server",
+    "sharing",
     "signals",
 ]

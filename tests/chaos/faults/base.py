@@ -35,6 +35,8 @@ class Fault:
     healing: ClassVar[float] = 60.0
     takeover_limit: ClassVar[float | None] = None
     """What the 99th percentile of takeovers may be, in seconds after the hit."""
+    also_ends: ClassVar[frozenset[str]] = frozenset()
+    """Statuses in which a task of any kind may end by this fault."""
     server_settings: ClassVar[dict[str, Any]] = {}
     fleet: ClassVar[tuple[tuple[str, int], ...]] = (("process", 2), ("thread", 2), ("process", 1))
 

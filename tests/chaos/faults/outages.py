@@ -117,7 +117,8 @@ class CommitUnanswered(Fault):
         stage.await_load(0.05)
         while not stage.client.is_over.is_set():
             self._proxy.tell(f"swallow {self.chance.randint(1, 3)}")
-            stage.pause(0.05, 0.4)
+            # Time to come back: an outage beyond a lease is another fault.
+            stage.pause(0.2, 1.2)
         self._proxy.tell("swallow 0")
         stage.note(self.name, began, *stage.workers)
 
