@@ -232,15 +232,9 @@ class History:
 
 
 _ROWS: Mapping[str, Any] = {
-    "tasks": TaskRow,
-    "leases": LeaseRow,
-    "effects": EffectRow,
-    "lines": Line,
-    "audits": AuditRow,
-    "changes": Change,
-    "terms": Term,
-    "samples": Sample,
-}
+    "tasks": TaskRow, "leases": LeaseRow, "effects": EffectRow, "lines": Line,
+    "audits": AuditRow, "changes": Change, "terms": Term, "samples": Sample,
+}  # fmt: skip
 
 
 def _made(name: str, value: Any) -> Any:

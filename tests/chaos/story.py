@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.chaos.checker import check
 from tests.chaos.history import (
     AuditRow,
     Bounds,
@@ -30,6 +31,14 @@ AFTER = {
 }
 """What becomes of a task with one worker when its lease ends so, unless it is told otherwise."""
 FINISHED = ("succeeded", "failed", "cancelled")
+
+
+KEYED: dict[str, Any] = {"unique_key": "k", "holds_unique_key": True, "unique_for": "finished"}
+
+
+def found(history: History) -> set[int]:
+    """The numbers of the invariants that a history breaks."""
+    return {violation.invariant for violation in check(history)}
 
 
 class Story:

@@ -1,0 +1,64 @@
+"""Takeovers and workers that the checker must doubt: invariants 8 and 15."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.chaos.history import Fault, Term
+from tests.chaos.story import Story, found
+
+# 8
+
+
+def test_a_takeover_must_not_come_late(story: Story) -> None:
+    task = story.enqueue()
+    lease = story.claim(task)
+    story.now += 30
+    story.lose(lease)
+    story.move(task, "ready")
+    story.end(story.claim(task), "succeeded")
+    assert found(story.history()) == {8}
+    outage = Fault("database", story.leases[lease].claimed_at, story.now - 8)
+    assert found(story.history(faults=(outage,))) == set()
+
+
+def test_a_lease_that_ran_out_must_be_taken_over(story: Story) -> None:
+    story.claim(story.enqueue())
+    story.now += 30
+    assert found(story.history()) == {1, 8}
+
+
+def test_a_task_must_end_soon_after_the_last_fault(story: Story) -> None:
+    task = story.enqueue()
+    story.faults.append(Fault("kill", story.now, story.now, ("ada",)))
+    lease = story.claim(task)
+    story.leases[lease] = story.leases[lease]._replace(expires_at=story.now + 50)
+    story.now += 20
+    story.end(lease, "succeeded")
+    assert found(story.history(bounds=replace(story.bounds, healing=10.0))) == {8}
+    assert found(story.history(bounds=replace(story.bounds, healing=30.0))) == set()
+
+
+# 15
+
+
+def test_a_worker_claims_nothing_after_it_was_told_to_end(story: Story) -> None:
+    term = Term("ada", story.now, story.now + 4)
+    story.end(story.claim(story.enqueue()), "succeeded")
+    assert found(story.history(terms=(term,))) == {15}
+    assert found(story.history(terms=(term._replace(worker_name="bob"),))) == set()
+
+
+def test_a_claim_that_left_no_trace_counts_too(story: Story) -> None:
+    term = Term("ada", story.now, story.now + 4)
+    task = story.enqueue()
+    story.end(story.claim(task), "succeeded")
+    lease = story.leases.pop((task, 1))
+    history = story.history(terms=(term,))
+    assert 15 in found(history)
+    assert lease.worker_name == "ada"
+
+
+def test_a_worker_that_was_told_to_end_does(story: Story) -> None:
+    story.now += 60
+    assert found(story.history(terms=(Term("ada", 1000.0, None),))) == {15}
