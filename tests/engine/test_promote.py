@@ -149,6 +149,15 @@ def test_a_retrying_task_past_its_deadline_fails() -> None:
     assert task_of(result).status == "failed"
 
 
+def test_a_task_that_is_past_its_deadline_and_has_expired_fails_once() -> None:
+    both, expired = (noop.using(deadline=30, expires_after=30).enqueue() for _ in range(2))
+    overdue(both)
+    for result in (both, expired):
+        expire(result)
+    assert (end_overdue(), end_overdue()) == (2, 0)
+    assert (task_of(both).status, task_of(expired).status) == ("failed", "cancelled")
+
+
 def test_a_running_task_past_its_deadline_is_its_workers_to_end() -> None:
     result = noop.using(deadline=30, expires_after=30).enqueue()
     claimed = claim_one()

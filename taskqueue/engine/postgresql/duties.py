@@ -103,8 +103,9 @@ SELECT
     )
 """
 
-# Locks: overdue tasks by id, skipping locked ones; running ones are their worker's to end.
-FAIL_OVERDUE = """
+# Locks: overdue tasks by id, then expired ones by id, skipping locked ones; running ones are their
+# worker's to end.
+END_OVERDUE = """
 WITH overdue AS MATERIALIZED (
     SELECT id
     FROM taskqueue_task
@@ -114,26 +115,7 @@ WITH overdue AS MATERIALIZED (
     ORDER BY id
     LIMIT %s
     FOR UPDATE SKIP LOCKED
-)
-UPDATE taskqueue_task AS task
-SET status = 'failed',
-    error_class = 'taskqueue.exceptions.DeadlineExceeded',
-    error_message = 'The deadline passed before the task ended.',
-    finished_at = statement_timestamp(),
-    prune_after = CASE
-        WHEN holds_unique_key AND unique_for = 'kept' THEN NULL
-        ELSE NULLIF(GREATEST(
-            COALESCE(statement_timestamp() + COALESCE(retention, %s::interval), 'infinity'),
-            CASE WHEN holds_unique_key THEN unique_until END
-        ), 'infinity')
-    END,
-    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
-FROM overdue
-WHERE task.id = overdue.id
-"""
-
-CANCEL_EXPIRED = """
-WITH expired AS MATERIALIZED (
+), expired AS MATERIALIZED (
     SELECT id
     FROM taskqueue_task
     WHERE expires_at IS NOT NULL
@@ -143,21 +125,31 @@ WITH expired AS MATERIALIZED (
     ORDER BY id
     LIMIT %s
     FOR UPDATE SKIP LOCKED
+), ended AS (
+    SELECT
+        id, 'failed' AS status, 'taskqueue.exceptions.DeadlineExceeded' AS error_class,
+        'The deadline passed before the task ended.' AS error_message, %s::interval AS kept
+    FROM overdue
+    UNION ALL
+    SELECT id, 'cancelled', '', 'Not started before it expired.', %s::interval
+    FROM expired
+    WHERE id NOT IN (SELECT id FROM overdue)
 )
 UPDATE taskqueue_task AS task
-SET status = 'cancelled',
-    error_message = 'Not started before it expired.',
+SET status = ended.status,
+    error_class = ended.error_class,
+    error_message = ended.error_message,
     finished_at = statement_timestamp(),
     prune_after = CASE
         WHEN holds_unique_key AND unique_for = 'kept' THEN NULL
         ELSE NULLIF(GREATEST(
-            COALESCE(statement_timestamp() + COALESCE(retention, %s::interval), 'infinity'),
+            COALESCE(statement_timestamp() + COALESCE(retention, ended.kept), 'infinity'),
             CASE WHEN holds_unique_key THEN unique_until END
         ), 'infinity')
     END,
     holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
-FROM expired
-WHERE task.id = expired.id
+FROM ended
+WHERE task.id = ended.id
 """
 
 # Locks: finished tasks by the end of their retention, skipping locked ones.
@@ -205,8 +197,7 @@ def end_overdue(
     failed: timedelta | None,
     cancelled: timedelta | None,
 ) -> int:
-    ended = change(connection, FAIL_OVERDUE, (limit, failed))
-    return ended + change(connection, CANCEL_EXPIRED, (limit, cancelled))
+    return change(connection, END_OVERDUE, (limit, limit, failed, cancelled))
 
 
 def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:

@@ -86,17 +86,6 @@ WHERE deadline_at IS NOT NULL AND deadline_at <= %s
 LIMIT %s
 """
 
-FAIL_OVERDUE = """
-UPDATE taskqueue_task
-SET status = 'failed',
-    error_class = 'taskqueue.exceptions.DeadlineExceeded',
-    error_message = 'The deadline passed before the task ended.',
-    finished_at = %s,
-    prune_after = %s,
-    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
-WHERE id = %s
-"""
-
 PICK_EXPIRED = """
 SELECT id, retention, unique_until, holds_unique_key, unique_for FROM taskqueue_task
 WHERE expires_at IS NOT NULL AND expires_at <= %s AND started_at IS NULL
@@ -104,15 +93,22 @@ WHERE expires_at IS NOT NULL AND expires_at <= %s AND started_at IS NULL
 LIMIT %s
 """
 
-CANCEL_EXPIRED = """
+END = """
 UPDATE taskqueue_task
-SET status = 'cancelled',
-    error_message = 'Not started before it expired.',
+SET status = %s,
+    error_class = %s,
+    error_message = %s,
     finished_at = %s,
     prune_after = %s,
     holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
 WHERE id = %s
 """
+OVERDUE = (
+    "failed",
+    "taskqueue.exceptions.DeadlineExceeded",
+    "The deadline passed before the task ended.",
+)
+EXPIRED = "cancelled", "", "Not started before it expired."
 
 # A holder of a unique key stays; its retention is looked at again when the key is free.
 PICK_OLD = """
@@ -178,13 +174,13 @@ def end_overdue(
     ended = 0
     with connection.cursor() as cursor:
         for pick, end, retention in (
-            (PICK_OVERDUE, FAIL_OVERDUE, failed),
-            (PICK_EXPIRED, CANCEL_EXPIRED, cancelled),
+            (PICK_OVERDUE, OVERDUE, failed),
+            (PICK_EXPIRED, EXPIRED, cancelled),
         ):
             cursor.execute(pick, (now, limit))
             for task_id, own_retention, *unique in cursor.fetchall():
                 kept_until = prune_after(moment, own_retention, retention, *unique)
-                cursor.execute(end, (now, kept_until, task_id))
+                cursor.execute(END, (*end, now, kept_until, task_id))
                 ended += 1
     return ended
 
