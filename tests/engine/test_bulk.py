@@ -11,6 +11,7 @@ import pytest
 from django.db import transaction
 
 from taskqueue import InvalidTask
+from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.engine.control import (
     TaskFilter,
     bulk,
@@ -22,9 +23,21 @@ from taskqueue.engine.control import (
     run_now_many,
     update_many,
 )
+from taskqueue.engine.record import record
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.outcomes import Kind
-from tests.engine.steps import Undo, claim, claim_one, end, future, past
+from tests.engine.steps import (
+    Undo,
+    another_connection,
+    claim,
+    claim_one,
+    end,
+    future,
+    limits,
+    outcome,
+    past,
+    run_at_once,
+)
 from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db
@@ -53,8 +66,8 @@ def test_all_that_fit_are_cancelled_and_each_is_audited() -> None:
     fill(10, queue_name="mail")
     fill(2)
     claim(1, queue="mail")
-    outcome = cancel_many(TaskFilter(queue_name="mail"), by="anna", reason="the wrong list")
-    assert (outcome.matched, outcome.done, outcome.refused) == (10, 10, 0)
+    bulk_outcome = cancel_many(TaskFilter(queue_name="mail"), by="anna", reason="the wrong list")
+    assert (bulk_outcome.matched, bulk_outcome.done, bulk_outcome.refused) == (10, 10, 0)
     assert statuses() == {"cancelled": 9, "running": 1, "ready": 2}
     assert Lease.objects.get().stop_requested_by == "anna"
     lines = Audit.objects.filter(actor="anna", reason="the wrong list")
@@ -85,8 +98,8 @@ def test_what_failed_in_one_way_is_retried() -> None:
     failed_tasks(7)
     add.enqueue(1)
     end(claim_one(), Kind.FAILED, error_class="builtins.ValueError")
-    outcome = retry_many(TaskFilter(statuses=["failed"], error_class="NoStock"))
-    assert tuple(outcome) == (7, 7)
+    retried = retry_many(TaskFilter(statuses=["failed"], error_class="NoStock"))
+    assert tuple(retried) == (7, 7)
     assert statuses() == {"ready": 7, "failed": 1}
 
 
@@ -116,8 +129,8 @@ def test_time_and_terms_change_for_all() -> None:
 def test_what_a_change_does_not_fit_is_refused_by_itself() -> None:
     fill(4)
     fill(2, lease_duration=9)
-    outcome = update_many(TaskFilter(everything=True), {"ping_interval": 5})
-    assert (outcome.matched, outcome.done, outcome.refused) == (6, 4, 2)
+    updated = update_many(TaskFilter(everything=True), {"ping_interval": 5})
+    assert (updated.matched, updated.done, updated.refused) == (6, 4, 2)
 
 
 def test_a_change_that_cannot_be_is_refused_before_anything_is_written() -> None:
@@ -213,6 +226,58 @@ def test_a_filter_that_says_nothing_or_nonsense_is_refused(
 def test_one_status_is_not_several() -> None:
     with pytest.raises(TypeError, match="holds several"):
         TaskFilter(statuses="ready")
+
+
+def test_what_has_changed_since_it_was_found_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever cancels what is ready does not want to stop what runs."""
+    fill(7)
+    cancel_each = bulk.cancel_each
+
+    def cancel_what_a_worker_was_quicker_to_claim(*args: Any, **options: Any) -> Any:
+        claim(1)
+        return cancel_each(*args, **options)
+
+    monkeypatch.setattr(bulk, "cancel_each", cancel_what_a_worker_was_quicker_to_claim)
+    cancelled = cancel_many(TaskFilter(statuses=["ready"]))
+    assert (cancelled.matched, cancelled.done) == (7, 4)
+    assert not Lease.objects.filter(stop_requested_at__isnull=False).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_many_are_cancelled_while_workers_claim_and_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody waits for anybody in a circle, and each task is cancelled, asked, or had ended."""
+    monkeypatch.setattr(bulk, "CHUNK", 40)
+    fill(400)
+    outcomes: list[bulk.BulkOutcome] = []
+
+    def work(name: str) -> None:
+        with another_connection() as own:
+            for _ in range(40):
+                with own_transaction(own):
+                    claimed = claim(5, connection=own, worker=name)
+                with own_transaction(own):
+                    ended = [outcome(each, Kind.SUCCEEDED) for each in claimed]
+                    record(own, ended, limits=limits())
+
+    run_at_once(
+        [
+            lambda: work("w1"),
+            lambda: work("w2"),
+            lambda: outcomes.append(cancel_many(TaskFilter(everything=True))),
+            lambda: outcomes.append(cancel_many(TaskFilter(name=noop.name))),
+        ]
+    )
+    assert statuses().keys() <= {"cancelled", "succeeded", "running"}
+    asked = Lease.objects.filter(status="running", stop_requested_at__isnull=False)
+    assert asked.count() == Lease.objects.filter(status="running").count()
+    cancelled = Audit.objects.filter(verb="cancel")
+    assert cancelled.values("subject").distinct().count() == cancelled.count()
+    assert cancelled.count() <= statuses().get("cancelled", 0)
 
 
 def test_nothing_that_fits_is_nothing_done() -> None:

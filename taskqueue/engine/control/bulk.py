@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,15 +15,19 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.changes import reschedule_each, run_now_each, update_each
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.locking import ALLOWED
+from taskqueue.engine.control.locking import ALLOWED, Statuses
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry_each
 from taskqueue.engine.control.terms import check_terms
+from taskqueue.models import Task
 from taskqueue.options import Moment
+from taskqueue.states import TaskStatus
 
 CHUNK = 500
 """Tasks a transaction."""
+TRIES, PAUSE = 4, 0.05
+"""How often a chunk comes back to what others hold, and after how many seconds."""
 
-Each = Callable[[BaseDatabaseWrapper, Sequence[UUID]], Collection[UUID]]
+Each = Callable[..., Collection[UUID]]
 """Does something to those of the tasks that it may be done to, and gives these."""
 
 
@@ -44,27 +49,28 @@ def dry_run(which: TaskFilter, verb: str) -> BulkOutcome:
     `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`.
     """
     tasks = which.tasks(project_connection())
-    return BulkOutcome(tasks.count(), tasks.filter(status__in=sorted(ALLOWED[verb])).count())
+    would = tasks.filter(status__in=sorted(_statuses(which, verb)))
+    return BulkOutcome(tasks.count(), would.count())
 
 
 def cancel_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
     """Cancel all of them: what waits ends now, what runs is asked to stop."""
-    return _in_chunks(which, partial(cancel_each, person=person(by, reason)))
+    return _in_chunks(which, "cancel", partial(cancel_each, person=person(by, reason)))
 
 
 def request_stop_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
     """Ask those that run to stop."""
-    return _in_chunks(which, partial(request_stop_each, person=person(by, reason)))
+    return _in_chunks(which, "stop", partial(request_stop_each, person=person(by, reason)))
 
 
 def retry_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
     """Run those again that have finished."""
-    return _in_chunks(which, partial(retry_each, person=person(by, reason)))
+    return _in_chunks(which, "retry", partial(retry_each, person=person(by, reason)))
 
 
 def run_now_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
     """Make those ready that wait for their time."""
-    return _in_chunks(which, partial(run_now_each, person=person(by, reason)))
+    return _in_chunks(which, "run_now", partial(run_now_each, person=person(by, reason)))
 
 
 def reschedule_many(
@@ -72,7 +78,9 @@ def reschedule_many(
 ) -> BulkOutcome:
     """Give those that wait another time. Raises `InvalidTask` before anything is changed."""
     return _in_chunks(
-        which, partial(reschedule_each, run_after=run_after, person=person(by, reason))
+        which,
+        "reschedule",
+        partial(reschedule_each, run_after=run_after, person=person(by, reason)),
     )
 
 
@@ -84,18 +92,50 @@ def update_many(
     One that a change does not fit counts as refused.
     """
     check_terms(changes)
-    return _in_chunks(which, partial(update_each, changes=changes, person=person(by, reason)))
+    return _in_chunks(
+        which, "update", partial(update_each, changes=changes, person=person(by, reason))
+    )
 
 
-def _in_chunks(which: TaskFilter, each: Each) -> BulkOutcome:
+def _in_chunks(which: TaskFilter, verb: str, each: Each) -> BulkOutcome:
     """Each chunk commits with its audit lines, unless the caller holds a transaction."""
     connection = project_connection()
+    statuses = _statuses(which, verb)
     matched = done = 0
     for ids in _chunks(which, connection):
-        with atomic(using=connection.alias):
-            done += len(each(connection, ids))
         matched += len(ids)
+        done += _do(connection, ids, statuses, partial(each, statuses=statuses))
     return BulkOutcome(matched, done)
+
+
+def _statuses(which: TaskFilter, verb: str) -> Statuses:
+    """The statuses that the verb allows for and the filter asks for, looked at under the lock.
+
+    What was ready when it was found, and was to be cancelled as such, may run by now.
+    """
+    chosen = frozenset(map(TaskStatus, which.statuses)) or frozenset(TaskStatus)
+    return ALLOWED[verb] & chosen
+
+
+def _do(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], statuses: Statuses, each: Each
+) -> int:
+    """Do it to a chunk, and again to what somebody else held; to how many it was done."""
+    done = 0
+    for number in range(TRIES):
+        if number:
+            time.sleep(PAUSE)
+        with atomic(using=connection.alias):
+            found = frozenset(each(connection, ids))
+        done += len(found)
+        left = Task.objects.using(connection.alias).filter(
+            id__in=[task_id for task_id in ids if task_id not in found],
+            status__in=sorted(statuses),
+        )
+        ids = list(left.values_list("id", flat=True))
+        if not ids:
+            break
+    return done
 
 
 def _chunks(which: TaskFilter, connection: BaseDatabaseWrapper) -> Iterator[list[UUID]]:

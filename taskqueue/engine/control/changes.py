@@ -13,7 +13,7 @@ from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.locking import ALLOWED, locked, status_of
+from taskqueue.engine.control.locking import ALLOWED, Statuses, locked, status_of
 from taskqueue.engine.control.terms import apply_terms, check_terms
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
@@ -39,10 +39,14 @@ def run_now(task_id: UUID, *, by: str = "", reason: str = "") -> None:
 
 
 def run_now_each(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    *,
+    statuses: Statuses = ALLOWED["run_now"],
+    person: Person,
 ) -> list[UUID]:
     """Make those of the tasks ready that wait for their time."""
-    tasks = locked(connection, ids, ALLOWED["run_now"])
+    tasks = locked(connection, ids, statuses)
     if not tasks:
         return []
     now = wording_for(connection).now(connection)
@@ -74,12 +78,17 @@ def reschedule(task_id: UUID, run_after: Moment, *, by: str = "", reason: str = 
 
 
 def reschedule_each(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], run_after: Moment, *, person: Person
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    run_after: Moment,
+    *,
+    statuses: Statuses = ALLOWED["reschedule"],
+    person: Person,
 ) -> list[UUID]:
     """Give those of the tasks that wait another time. Raises `InvalidTask`."""
     now = wording_for(connection).now(connection)
     due = moment_of(run_after, now)
-    tasks = locked(connection, ids, ALLOWED["reschedule"])
+    tasks = locked(connection, ids, statuses)
     if not tasks:
         return []
     retrying = When(status=TaskStatus.RETRYING, then=Value(TaskStatus.RETRYING.value))
@@ -136,12 +145,13 @@ def update_each(
     ids: Sequence[UUID],
     changes: Mapping[str, Any],
     *,
+    statuses: Statuses = ALLOWED["update"],
     person: Person,
 ) -> list[UUID]:
     """Change the terms of those of the tasks that have not finished, and allow for them."""
     checked = check_terms(changes)
     details: dict[Task, str] = {}
-    for task in locked(connection, ids, ALLOWED["update"]):
+    for task in locked(connection, ids, statuses):
         try:
             details[task] = apply_terms(connection, task, checked)
         except InvalidTask:  # What is right for most may not fit this one.

@@ -19,7 +19,7 @@ from taskqueue.conf import get_settings
 from taskqueue.engine import shared
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.locking import ALLOWED, locked, status_of
+from taskqueue.engine.control.locking import ALLOWED, Statuses, locked, status_of
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
@@ -51,17 +51,24 @@ def cancel(task_id: UUID, *, by: str = "", reason: str = "") -> str:
 
 
 def cancel_each(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    *,
+    statuses: Statuses = ALLOWED["cancel"],
+    person: Person,
 ) -> dict[UUID, str]:
-    """Cancel what waits and ask what runs; the statuses of these tasks then."""
-    waiting = locked(connection, ids, PENDING)
+    """Of those in these statuses, ask what runs and cancel what waits; their statuses then.
+
+    Locks: leases first, then tasks, as who records them does.
+    """
+    asked = request_stop_each(connection, ids, statuses=statuses, person=person)
+    rest = [task_id for task_id in ids if task_id not in asked]
+    waiting = locked(connection, rest, PENDING & statuses)
     if waiting:
         _end_as_cancelled(connection, [task.id for task in waiting], reason=person.reason)
         acts = [Act(str(task.id), before=task.status) for task in waiting]
         audit(connection, "cancel", acts, person=person)
-    ended = {task.id: TaskStatus.CANCELLED.value for task in waiting}
-    running = [task_id for task_id in ids if task_id not in ended]
-    return ended | request_stop_each(connection, running, person=person)
+    return asked | {task.id: TaskStatus.CANCELLED.value for task in waiting}
 
 
 def _end_as_cancelled(connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, reason: str) -> None:
@@ -117,13 +124,17 @@ def request_stop(task_id: UUID, *, by: str = "", reason: str = "") -> str:
 
 
 def request_stop_each(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    *,
+    statuses: Statuses = ALLOWED["stop"],
+    person: Person,
 ) -> dict[UUID, str]:
     """Ask the attempts that run of these tasks to stop; the statuses of the tasks that have any.
 
     A task of several workers takes no further ones; if nobody runs it, it ends as cancelled.
     """
-    if not ids:
+    if TaskStatus.RUNNING not in statuses:
         return {}
     leases = Lease.objects.using(connection.alias).filter(
         task_id__in=ids, status=LeaseStatus.RUNNING
@@ -169,10 +180,14 @@ def retry(task_id: UUID, *, by: str = "", reason: str = "") -> None:
 
 
 def retry_each(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, person: Person
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    *,
+    statuses: Statuses = ALLOWED["retry"],
+    person: Person,
 ) -> list[UUID]:
     """Run those of the tasks again that have finished; of shared ones what had no success."""
-    finished = locked(connection, ids, ALLOWED["retry"])
+    finished = locked(connection, ids, statuses)
     tasks = [task for task in finished if not shared.has_all_successes(task)]
     if not tasks:
         return []
