@@ -49,7 +49,7 @@ def record_shared(
     """
     with installed(connection):
         wording = wording_for(connection)
-        held = wording.lock_shared(connection, [outcome.lease_id for outcome in outcomes])
+        held = wording.lock_shared(connection, _to_lock(connection, outcomes))
         if not held:
             return {}
         now = wording.now(connection)
@@ -58,6 +58,21 @@ def record_shared(
             if outcome.lease_id in held:
                 recorded[outcome.lease_id] = _record(connection, outcome, now, limits)
         return recorded
+
+
+def _to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> list[int]:
+    """The leases that these outcomes may change: a stop is told to the siblings too.
+
+    Locked only later, behind their task, they would meet their own worker, which locks them first.
+    """
+    leases = Lease.objects.using(connection.alias)
+    stopped = [each.lease_id for each in outcomes if each.kind in (Kind.CANCELLED, Kind.STOPPED)]
+    siblings: set[int] = set()
+    if stopped:
+        tasks = leases.filter(id__in=stopped).values("task_id")
+        running = leases.filter(task_id__in=tasks, status=LeaseStatus.RUNNING, is_shared=True)
+        siblings = set(running.values_list("id", flat=True))
+    return sorted({outcome.lease_id for outcome in outcomes} | siblings)
 
 
 def has_succeeded(connection: BaseDatabaseWrapper, lease_id: int) -> bool:
