@@ -122,6 +122,25 @@ def crashes_not_counted(planting: Planting) -> None:
         planting.rewrite(f"{ENGINE}.sqlite.record:FINISH", "crashes + %s", "crashes + 0 * %s")
 
 
+def return_costs_an_attempt(planting: Planting) -> None:
+    """What a worker returns as it ends counts as a failure."""
+    if planting.vendor == "postgresql":
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS",
+            "verdict.kind IN ('failed', 'retry_later')",
+            "verdict.kind IN ('failed', 'retry_later', 'returned')",
+        )
+        return
+
+    def end(cursor: Any, held: Any, outcome: Any, *others: Any) -> Any:
+        if outcome.kind == "returned":
+            statement = "UPDATE taskqueue_task SET failures = failures + 1 WHERE id = %s"
+            cursor.execute(statement, (held.task_id,))
+        return before(cursor, held, outcome, *others)
+
+    before = planting.replace(f"{ENGINE}.sqlite.record:_end", end)
+
+
 def failures_without_limit(planting: Planting) -> None:
     """A task may fail for ever."""
     if planting.vendor == "postgresql":

@@ -69,6 +69,15 @@ def no_pings_while_bodies_run(planting: Planting) -> None:
     before = planting.replace("taskqueue.worker.heartbeat:Heartbeat.step", step)
 
 
+def pings_without_fence(planting: Planting) -> None:
+    """A ping renews a lease that has ended."""
+    name = f"{ENGINE}.{planting.vendor}.lease:RENEW"
+    if planting.vendor == "postgresql":
+        planting.rewrite(name, "WHERE lease.finished_at IS NULL", "WHERE true")
+    else:
+        planting.rewrite(name, " AND taskqueue_lease.status = 'running'", "")
+
+
 def children_outlive_leases(planting: Planting) -> None:
     """A body goes on when nobody could renew its lease."""
     planting.replace("taskqueue.worker.heartbeat:FENCE", 100)

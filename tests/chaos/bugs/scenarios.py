@@ -147,8 +147,8 @@ def stops(trial: Trial) -> None:
 
 def told_to_end(trial: Trial) -> None:
     """A worker with more to do than it can is told to end; another does the rest."""
-    trial.start_worker(2, CLAIM_AHEAD=0)
-    trial.enqueue(bodies.work, 1.5)
+    trial.start_worker(2, CLAIM_AHEAD=0, SHUTDOWN_TIMEOUT=1)
+    trial.enqueue(bodies.work, 3.0)
     for _ in range(20):
         trial.enqueue(bodies.work, 0.2)
     trial.wait_for(lambda: trial.marks() >= 2)

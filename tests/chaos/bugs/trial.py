@@ -110,6 +110,7 @@ class Trial:
 
     def settle(self, timeout: float) -> bool:
         """Wait until all tasks have ended; no longer than this with a bug: they may never do."""
+        self.wait_for(lambda: self.journal.exists())  # Children take long on a loaded machine.
         deadline = time.monotonic() + (timeout if self.bug else 6 * timeout)
         while Task.objects.exclude(status__in=FINISHED).exists():
             if time.monotonic() > deadline:
