@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+from functools import partial
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -30,6 +31,9 @@ class Command(BaseCommand):
 
     help = "Claim tasks and run them, until told to stop (TERM or INT) or drained (--drain)."
 
+    # Some of them ask the database, which may be away: they are run where that is waited for.
+    requires_system_checks = ()
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--queues", default="", help="such as critical=6,default=3,low; all when left out"
@@ -55,18 +59,20 @@ class Command(BaseCommand):
             "--reload", action=argparse.BooleanOptionalAction, default=None,
             help="replace children when code changes; on under DEBUG",
         )  # fmt: skip
+        parser.add_argument("--skip-checks", action="store_true", help="skip system checks")
         parser.add_argument(
             "--noreload", action="store_false", dest="reload", help=argparse.SUPPRESS
         )
 
     def handle(self, *args: Any, **flags: Any) -> None:
-        settings = get_settings()
-        options = self._options(settings, flags)
         show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
         with ending_at_once():
-            until_reached(
-                lambda: self._refuse_unapplied_migrations(settings), is_stopping=lambda: False
-            )
+            if not flags["skip_checks"]:
+                until_reached(self.check, is_stopping=_never)
+            settings = get_settings()
+            options = self._options(settings, flags)
+            refuse = partial(self._refuse_unapplied_migrations, settings)
+            until_reached(refuse, is_stopping=_never)
             try:
                 Supervisor(options, settings).run()
             except (NameTaken, WorkerFailed) as error:
@@ -114,6 +120,11 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Migrations are not applied: {names}. Run manage.py migrate --database {alias}."
             )
+
+
+def _never() -> bool:
+    """Nothing but a signal ends this waiting: see `ending_at_once`."""
+    return False
 
 
 def _count(text: str) -> int:
