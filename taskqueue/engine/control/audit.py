@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.models import Audit
 from taskqueue.payload import storable
 
 LONGEST_ACTOR, LONGEST_REASON = 150, 1000
+# Not by the ORM: of a bulk act on many tasks, its lines would take half of the time. `at` is the
+# database's clock by default.
+INSERT = """
+INSERT INTO taskqueue_audit (actor, verb, subject, reason, before, detail)
+VALUES (%s, %s, %s, %s, %s, %s)
+"""
 
 
 class Person(NamedTuple):
@@ -37,16 +42,16 @@ def audit(
     connection: BaseDatabaseWrapper, verb: str, acts: Iterable[Act], *, person: Person
 ) -> None:
     """Write a line for each act."""
-    Audit.objects.using(connection.alias).bulk_create(
-        [
-            Audit(
-                actor=person.by,
-                verb=verb,
-                subject=act.subject,
-                reason=person.reason,
-                before=act.before,
-                detail=storable(act.detail, limit=LONGEST_REASON),
-            )
-            for act in acts
-        ]
-    )
+    lines = [
+        (
+            person.by,
+            verb,
+            act.subject,
+            person.reason,
+            act.before,
+            storable(act.detail, limit=LONGEST_REASON),
+        )
+        for act in acts
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(INSERT, lines)
