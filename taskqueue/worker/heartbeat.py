@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Iterable
 from typing import Protocol
 from uuid import UUID
 
@@ -21,12 +22,10 @@ from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Asked
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.jobs import Job
+from taskqueue.worker.jobs import FENCE, Job
 
 logger = logging.getLogger("taskqueue.worker")
 
-FENCE = 0.6
-"""The share of a lease after which a child that nobody renewed dies."""
 RETRY = 0.5
 """Seconds between two tries to reach the database."""
 
@@ -161,7 +160,9 @@ class Heartbeat:
             self._worker.on_replaced()
             return
         self._worker.on_asked(asked)
-        self._pulse(began)
+        # The end of what runs is for the main thread to bring about, with its graces.
+        ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
+        self._pulse(began, [job for job in held if job.lease_id not in ended])
         self._worker.on_renewal(renewal)
 
     def _heed_terms(
@@ -185,17 +186,20 @@ class Heartbeat:
             None if job.started_at is None else now - job.started_at,
         )
 
-    def _pulse(self, began: float) -> None:
+    def _pulse(self, began: float, renewed: Iterable[Job]) -> None:
+        """Let children live on; not beyond what is safe for a job that came in meanwhile."""
+        for job in renewed:
+            job.renewed(began)
         for child in self._worker.children():
-            seconds = self._lease_seconds
+            deadline = began + FENCE * self._lease_seconds
             for job in list(child.held.values()):
-                seconds = min(seconds, job.lease_seconds or seconds)
-            child.pulse(began + FENCE * seconds)
+                deadline = min(deadline, job.safe_until)
+            child.pulse(deadline)
 
     def _on_error(self, error: Exception) -> float:
         if self._connection is not None and is_busy(error):
             # Nobody else can write either, so nobody can take over: no reason to fence.
-            self._pulse(time.monotonic())
+            self._pulse(time.monotonic(), list(self._worker.held.values()))
             return RETRY / 5
         if not self._is_lost:
             self._is_lost = True

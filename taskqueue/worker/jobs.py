@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from taskqueue.engine.rows import Claimed
 
+FENCE = 0.6
+"""The share of a lease after which a child that nobody renewed dies, and no body starts."""
+
 
 class Order(NamedTuple):
     """What a child is told to run."""
@@ -45,13 +48,17 @@ class Job:
         "order",
         "ping_seconds",
         "queue_name",
+        "safe_until",
         "started_at",
         "stop_reason",
         "task_id",
         "timeout",
+        "usual_lease",
     )
 
-    def __init__(self, claimed: Claimed, claimed_at: float) -> None:
+    def __init__(
+        self, claimed: Claimed, claimed_at: float, *, usual_lease: float = float("inf")
+    ) -> None:
         self.lease_id = claimed.lease_id
         self.task_id = claimed.task_id
         self.name = claimed.name
@@ -61,6 +68,8 @@ class Job:
         self.crashes = claimed.crashes
         self.lease_seconds = claimed.lease_seconds
         self.claimed_at = claimed_at
+        self.usual_lease = usual_lease
+        self.renewed(claimed_at)
         self.deadline_at = None if claimed.deadline_in is None else claimed_at + claimed.deadline_in
         self.started_at: float | None = None
         self.limit_at: float | None = None
@@ -76,6 +85,14 @@ class Job:
             self.timeout = self.snapshot.get("timeout")
         # The fields of an Order stand first in what was claimed, in the same order.
         self.order = (*claimed[:9], self.deadline_at)
+
+    def renewed(self, began: float) -> None:
+        """The database was asked at `began` to claim or renew it, and did.
+
+        `safe_until` is how long nobody else can have it. The answer may come late, or meet a
+        worker that was frozen: past that moment the body must not start.
+        """
+        self.safe_until = began + FENCE * (self.lease_seconds or self.usual_lease)
 
     @property
     def snapshot(self) -> dict[str, Any]:

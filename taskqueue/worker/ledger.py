@@ -52,6 +52,7 @@ class Ledger:
         errands: Errands,
     ) -> None:
         self._options = options
+        self._lease_seconds = settings.LEASE_DURATION.total_seconds()
         self._unknown_limit = FORGET_UNKNOWN * settings.PARK_DELAY.total_seconds()
         self._pool = pool
         self._findings = pool.findings
@@ -232,7 +233,8 @@ class Ledger:
                 _log_outcome(job, outcome, status)
 
     def _claimed(self, report: Report) -> list[Job]:
-        jobs = [Job(each, report.claimed_at) for each in report.claimed]
+        lease = self._lease_seconds
+        jobs = [Job(each, report.claimed_at, usual_lease=lease) for each in report.claimed]
         for job in jobs:
             self.held[job.lease_id] = job
         want = report.errand.want

@@ -176,14 +176,18 @@ class Pool:
             if self.backlog[0].needs_own_child and (jobs or child.held):
                 break
             job = self.backlog.popleft()
+            if time.monotonic() >= job.safe_until:
+                # Its claim was answered late, or this process was frozen: others may have it.
+                self.hand_back(job)
+                continue
             jobs.append(job)
             if job.needs_own_child:
                 break
         for start in range(0, len(jobs), ORDERS_A_FRAME):
             batch = jobs[start : start + ORDERS_A_FRAME]
             for job in batch:
-                if job.lease_seconds is not None:
-                    child.pulse(min(child.deadline, job.claimed_at + 0.6 * job.lease_seconds))
+                if job.safe_until < child.deadline:
+                    child.pulse(job.safe_until)
             child.send_orders(batch, now)
         if jobs and self._tasks_left(child) <= 0:
             child.is_condemned = True
