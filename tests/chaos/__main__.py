@@ -17,6 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+import psutil
+
 from tests.chaos.databases import DATABASES, ROOT, make_template, remove
 from tests.chaos.run import VERDICT, Plan
 from tests.chaos.verdict import HEADER, Verdict, row
@@ -180,8 +182,7 @@ def _run(plan: Plan) -> Verdict:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(30)
-        process.kill()
-        process.wait()
+        _kill_tree(process)
     finally:
         _processes.discard(process)
     if not (folder / VERDICT).exists():
@@ -198,7 +199,21 @@ def _end_running() -> None:
     for process in list(_processes):
         with suppress(subprocess.TimeoutExpired):
             process.wait(30)
+        _kill_tree(process)
+
+
+def _kill_tree(process: subprocess.Popen[bytes]) -> None:
+    """End a run that does not end itself, and all that it started."""
+    with suppress(psutil.NoSuchProcess):
+        parent = psutil.Process(process.pid)
+        for each in [*parent.children(recursive=True), parent]:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+    process.wait()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; all runs were ended.")

@@ -23,7 +23,7 @@ SETTINGS: dict[str, Any] = {
     "TAKEOVER_INTERVAL": TAKEOVER_INTERVAL,
     "CRASH_DELAY": 0.5,
     "PARK_DELAY": 0.5,
-    "PARK_LIMIT": 10,
+    "PARK_LIMIT": 15,
     "STOP_GRACE": 1,
     "KILL_GRACE": 1,
     "SHUTDOWN_TIMEOUT": 15,

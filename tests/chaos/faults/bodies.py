@@ -178,7 +178,7 @@ class Misfits(Fault):
         for name, arguments in ((NEWER, [path]), (NOWHERE, [path])):
             self._disguise(tasks.work, name, arguments)
         self._disguise(tasks.give_up, tasks.give_up.name, [path, 2, "too many"])
-        stage.await_load(0.5)
+        stage.pause(0, 2)
         stage.start_worker("process", 2, env={"CHAOS_NEWER_CODE": "1"})
         stage.await_load(1)
 
