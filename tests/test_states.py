@@ -58,7 +58,7 @@ def end_by(kind: Kind, **fields: Any) -> Act:
     def act(result: TaskResult[Any]) -> None:
         claim()
         for lease in Lease.objects.filter(task_id=result.id):
-            held = Claimed(lease.id, str(result.id), *[""] * 11)  # type: ignore[arg-type]
+            held = Claimed(lease.id, str(result.id), *[""] * 12)  # type: ignore[arg-type]
             end(held, kind, **fields)
 
     return act
@@ -101,7 +101,13 @@ ACTS: dict[str, Act] = {
     "take over": take_over_expired,
     "prune": lambda result: prune(),
     "cancel": refused(lambda result: result.cancel()),
+    "request stop": refused(lambda result: result.request_stop()),
     "retry": refused(lambda result: result.retry()),
+    "retry with other arguments": refused(lambda result: result.retry(args=[3])),
+    "run now": refused(lambda result: result.run_now()),
+    "reschedule": refused(lambda result: result.reschedule(past())),
+    "reschedule later": refused(lambda result: result.reschedule(60)),
+    "update": refused(lambda result: result.update(priority=3, worker_names=["w2"])),
     "replace": lambda result: base.using(on_duplicate="replace").enqueue(2),
     "replace later": lambda result: base.using(on_duplicate="replace", run_after=60).enqueue(2),
     "enqueue again": lambda result: base.enqueue(),
