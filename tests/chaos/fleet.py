@@ -43,6 +43,7 @@ class ChaosWorker(WorkerProcess):
     def kill(self) -> None:
         self.is_expendable = True
         super().kill()
+        self.wait()
 
 
 class Fleet:

@@ -88,7 +88,7 @@ class Stage(Fleet):
             timeout, what="some work",
         )  # fmt: skip
 
-    def await_lease(self, worker: ChaosWorker, *, timeout: float = 10) -> None:
+    def await_lease(self, worker: ChaosWorker, *, timeout: float = 5) -> None:
         """Wait until a worker holds one of the long tasks, so that there is something to hit."""
         held = Lease.objects.filter(
             worker_id=worker.name, status="running", task__metadata__kind="long"
