@@ -36,6 +36,8 @@ def main() -> int:
     """Run what was asked for, and print the table."""
     arguments = _parse()
     signal.signal(signal.SIGTERM, _end)
+    # A shell without job control lets what it starts with & ignore Ctrl-C, and so would workers.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if arguments.kill_matrix:
         return _run_kill_matrix(arguments)
     faults = _faults(arguments)

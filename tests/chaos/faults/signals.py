@@ -43,12 +43,6 @@ class Signals(Fault):
                 with suppress(ProcessLookupError):
                     tell(victim.pid, kind)
                 time.sleep(0.05)
-            if not is_known and victim.returncode is None:
-                # Until its handlers stand, the signal is the interpreter's, which may swallow it
-                # while it imports. Who wants it to end tells it again.
-                time.sleep(5)
-                with suppress(ProcessLookupError):
-                    os.kill(victim.pid, kind)
             try:
                 code = victim.wait(30)
             except AssertionError:
