@@ -99,7 +99,7 @@ def test_what_does_not_run_is_not_asked_to_stop(status: TaskStatus) -> None:
 def test_what_has_finished_cannot_be_cancelled(status: TaskStatus) -> None:
     result = task_that_is(status)
     before = Task.objects.values().get(id=result.id)
-    with pytest.raises(TransitionRefused, match=f"has {status} and cannot be cancelled"):
+    with pytest.raises(TransitionRefused, match=f"{status}, and cannot be cancelled"):
         cancel(result.id)
     assert Task.objects.values().get(id=result.id) == before
     assert audited() == []

@@ -136,11 +136,12 @@ def test_a_notification_brings_the_stop_long_before_the_next_ping(
     assert lease.stop_seen_at - lease.stop_requested_at < timedelta(seconds=1)
 
 
-def test_what_does_not_run_is_refused_with_exit_code_1(transactional_db: None) -> None:
+def test_what_has_ended_is_refused_with_exit_code_1(transactional_db: None) -> None:
     result = tasks.noop.enqueue()
+    assert command("stop", result.id).returncode == 0
     done = command("stop", result.id)
     assert done.returncode == 1
-    assert "only a running one is asked to stop" in done.stderr
+    assert "cannot be cancelled" in done.stderr
     assert done.stdout == ""
     assert command("stop").returncode == 2
     assert command("stop", "--all-workers").returncode == 1

@@ -46,7 +46,7 @@ def cancel(task_id: UUID, *, by: str = "", reason: str = "") -> str:
             return done[task_id]
         status = status_of(connection, task_id)
         if status in FINISHED:
-            raise TransitionRefused(f"Task {task_id} has {status} and cannot be cancelled.")
+            raise TransitionRefused(f"Task {task_id} is {status}, and cannot be cancelled.")
     raise TransitionRefused(f"Task {task_id} changed {TRIES} times while it was cancelled.")
 
 

@@ -102,7 +102,8 @@ def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[...
         output.say(text, {"verb": verb, "tasks": lines})
     if refused:
         alone = len(lines) == 1
-        raise CommandError(refused[0]["error"] if alone else f"{len(refused)} were refused.")
+        were = "was" if len(refused) == 1 else "were"
+        raise CommandError(refused[0]["error"] if alone else f"{len(refused)} {were} refused.")
 
 
 def _told(done: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`stop`: ask running tasks, or workers, to stop."""
+"""`stop`: ask tasks, or workers, to stop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskqueue.models.worker import WorkerRequest
 
 
 def _add_stop(parser: ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="*", metavar="ID", help="of running tasks")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="of tasks; what waits ends at once")
     workers = parser.add_argument_group("workers in place of tasks")
     workers.add_argument("--worker", action="append", metavar="NAME", help="may be repeated")
     workers.add_argument("--all-workers", action="store_true")
@@ -41,7 +41,8 @@ def _stop(flags: Namespace, output: Output) -> None:
     elif flags.request is not None:
         raise usage_error("--quiet and --kill are for workers.")
     else:
-        act_on_ids(flags, output, verb="stop", one=control.request_stop)
+        # Not `request_stop`: whoever wants a task stopped does not care whether it just waits.
+        act_on_ids(flags, output, verb="stop", one=control.cancel)
 
 
 def _stop_workers(flags: Namespace, output: Output) -> None:
@@ -63,7 +64,7 @@ def _stop_workers(flags: Namespace, output: Output) -> None:
 
 STOP = Subcommand(
     name="stop",
-    help="ask running tasks, or workers, to stop",
+    help="ask tasks, or workers, to stop",
     add_arguments=_add_stop,
     run=_stop,
 )
