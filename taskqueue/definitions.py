@@ -27,7 +27,8 @@ from taskqueue import snapshots
 from taskqueue.conf import get_settings
 from taskqueue.exceptions import InvalidTask, UnknownTask
 from taskqueue.identity import is_same_function, is_same_place, place, run_of
-from taskqueue.options import Options, check_options, check_together, check_unique_key
+from taskqueue.option_values import check_unique_key
+from taskqueue.options import Options, check_options, check_together
 from taskqueue.payload import encode
 from taskqueue.signatures import Signature
 

@@ -30,8 +30,8 @@ LAYERS = (
     _layer("plain", "exceptions outcomes retries states", siblings=True),
     _layer(
         "declarations",
-        f"{INIT} apps canvas checks conf context definitions identity options payload redaction"
-        " signals signatures snapshots uuid7",
+        f"{INIT} apps canvas checks conf context definitions identity option_values options payload"
+        " redaction signals signatures snapshots uuid7",
         siblings=True,
     ),
     _layer("models", "migrations models", siblings=True),

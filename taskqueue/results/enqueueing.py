@@ -14,14 +14,15 @@ from taskqueue.definitions import Call, Definition, registry
 from taskqueue.engine import enqueue as engine
 from taskqueue.engine.rows import Enqueued, Payload, Request
 from taskqueue.exceptions import DuplicateTask, InvalidArguments
-from taskqueue.options import LARGEST_METADATA
+from taskqueue.option_values import LARGEST_METADATA
 from taskqueue.payload import encode
 from taskqueue.results.handle import TaskResult, get_result
 from taskqueue.retries import seconds_of
 from taskqueue.uuid7 import uuid7_hex, uuid7_hexes
 
 if TYPE_CHECKING:
-    from taskqueue.options import Moment, Options
+    from taskqueue.option_values import Moment
+    from taskqueue.options import Options
 
 R = TypeVar("R")
 

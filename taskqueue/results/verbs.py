@@ -9,7 +9,7 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 
 from taskqueue.engine import control
-from taskqueue.options import Moment
+from taskqueue.option_values import Moment
 
 
 class TaskVerbs:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from taskqueue.exceptions import InvalidTask
-from taskqueue.options import QUEUE_NAME
+from taskqueue.option_values import QUEUE_NAME
 
 Quotas = list[tuple[str, int]]
 

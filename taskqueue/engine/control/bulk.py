@@ -19,7 +19,7 @@ from taskqueue.engine.control.locking import ALLOWED, Statuses
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry_each
 from taskqueue.engine.control.terms import check_terms
 from taskqueue.models import Task
-from taskqueue.options import Moment
+from taskqueue.option_values import Moment
 from taskqueue.states import TaskStatus
 
 CHUNK = 500

@@ -19,7 +19,8 @@ from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Task
-from taskqueue.options import Moment, check_options
+from taskqueue.option_values import Moment
+from taskqueue.options import check_options
 from taskqueue.retries import seconds_of
 from taskqueue.states import TaskStatus
 

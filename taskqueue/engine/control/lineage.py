@@ -18,7 +18,7 @@ from taskqueue.engine.rows import Payload, Request
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TaskQueueError, TransitionRefused
 from taskqueue.models import Task
-from taskqueue.options import LARGEST_METADATA
+from taskqueue.option_values import LARGEST_METADATA
 from taskqueue.payload import encode
 from taskqueue.uuid7 import uuid7_hex
 

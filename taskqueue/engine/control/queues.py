@@ -17,7 +17,8 @@ from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Queue
-from taskqueue.options import Moment, check_options
+from taskqueue.option_values import Moment
+from taskqueue.options import check_options
 
 
 def pause(name: str, *, until: Moment | None = None, by: str = "", reason: str = "") -> None:
