@@ -17,11 +17,12 @@ PYENV := $(wildcard $(HOME)/.pyenv/versions/3.1[123]*/bin)
 MATRIX_PATH := $(subst $(space),:,$(PYENV) $(PATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help environment test test-quick lint format demo benchmark matrix wheel clean
+.PHONY: help environment test test-quick chaos lint format demo benchmark matrix wheel clean
 
 help:
 	@echo "make test         the whole suite, on SQLite and on PostgreSQL"
 	@echo "make test-quick   the same without what is slow"
+	@echo "make chaos        break what can break under load; ARGS=--full, ARGS=--kill-matrix"
 	@echo "make lint         ruff and mypy"
 	@echo "make format       let ruff format the code"
 	@echo 'make demo         see it work; ARGS=--exit ends by itself, ARGS="--exit --postgres"'
@@ -62,6 +63,9 @@ test: $(READY)
 
 test-quick: $(READY)
 	$(call run_tests,-m "not slow")
+
+chaos: $(READY)
+	@$(RUN) -m tests.chaos $(ARGS)
 
 lint: $(READY)
 	$(RUN) -m ruff check .
