@@ -48,10 +48,10 @@ $(READY): pyproject.toml
 # Both databases are run side by side, for tests of workers mostly wait; the exit code is for both.
 define run_tests
 	@status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	TASKQUEUE_TEST_DATABASE=postgresql $(RUN) -m pytest -W error $(1) $(ARGS) >"$$log" 2>&1 & \
+	TASKQUEUE_TEST_DATABASE=postgresql $(RUN) -m pytest -W error --durations=25 $(1) $(ARGS) >"$$log" 2>&1 & \
 	other=$$!; \
 	echo "===== sqlite (postgresql runs beside it, and is shown after it) ====="; \
-	TASKQUEUE_TEST_DATABASE=sqlite $(RUN) -m pytest -W error $(1) $(ARGS) || status=1; \
+	TASKQUEUE_TEST_DATABASE=sqlite $(RUN) -m pytest -W error --durations=25 $(1) $(ARGS) || status=1; \
 	wait $$other || status=1; \
 	echo "===== postgresql ====="; \
 	cat "$$log"; \
