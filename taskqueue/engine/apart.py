@@ -16,7 +16,7 @@ from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
 from taskqueue.engine.rows import Candidate, Claimed
 from taskqueue.engine.wording import wording_for
-from taskqueue.models import Lease, Task
+from taskqueue.models import Task
 from taskqueue.states import TaskStatus
 
 
@@ -75,18 +75,16 @@ def _lease(
     )
     if candidate.lease_seconds is not None:
         lease_duration = timedelta(seconds=candidate.lease_seconds)
-    now = wording_for(connection).now(connection)
-    lease = Lease(
+    lease_id = wording_for(connection).insert_lease(
+        connection,
         task_id=candidate.task_id,
-        worker_id=worker,
+        worker=worker,
         attempt=attempt,
         is_shared=candidate.is_shared,
-        claimed_at=now,
-        expires_at=now + lease_duration,
+        duration=lease_duration,
     )
-    lease.save(using=connection.alias, force_insert=True)
     return Claimed(
-        lease_id=lease.id,
+        lease_id=lease_id,
         task_id=candidate.task_id,
         name=candidate.name,
         attempt=attempt,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -24,11 +25,14 @@ GONE = "The worker ended before it ran its part."
 def seat_broadcasts(
     connection: BaseDatabaseWrapper, queue_names: Sequence[str], *, worker: str
 ) -> None:
-    """Give each new broadcast of these queues a part for every worker that lives there now."""
-    for task_id, queue_name in wording_for(connection).unseated(
-        connection, queue_names=queue_names
-    ):
-        names = sorted({worker, *_names_serving(connection, queue_name)})
+    """Give new broadcasts of these queues a part for every worker that lives there now."""
+    new = wording_for(connection).unseated(connection, queue_names=queue_names, limit=BATCH)
+    names_of = {
+        queue_name: sorted({worker, *_names_serving(connection, queue_name)})
+        for queue_name in {queue_name for _, queue_name in new}
+    }
+    for task_id, queue_name in new:
+        names = names_of[queue_name]
         Task.objects.using(connection.alias).filter(id=task_id).update(
             workers=len(names),
             open_slots=len(names),
@@ -43,31 +47,44 @@ def _names_serving(connection: BaseDatabaseWrapper, queue_name: str) -> list[str
     return [
         worker.name
         for worker in alive.only("name", "queues", "seen_at", "lease_seconds")
-        if (not worker.queues or queue_name in worker.queues)
+        if _serves(worker, queue_name)
         and worker.seen_at + timedelta(seconds=worker.lease_seconds) > now
     ]
 
 
-def release_gone(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
-    """Record the parts of workers that have ended as lost, and do not wait for them any longer.
+def _serves(worker: Worker, queue_name: str) -> bool:
+    return not worker.queues or queue_name in worker.queues
 
-    A worker counts as gone when it has not been seen for the time of two leases: one that is
-    restarted under its name takes its part up again.
+
+def release_gone(
+    connection: BaseDatabaseWrapper, *, limits: Limits, after: UUID | None = None
+) -> tuple[int, UUID | None]:
+    """Record the parts of workers that are gone as lost, and do not wait for them any longer.
+
+    Looks at the next broadcasts behind `after`; how many parts there were, and where to go on. A
+    worker counts as gone when it has not been there for the time of two leases: one that is
+    restarted under its name takes its part up again. One that was made quiet, or came back for
+    other queues, is as good as gone.
     """
     with installed(connection):
+        now = wording_for(connection).now(connection)
         waiting = Task.objects.using(connection.alias).filter(
             claimed_apart=True,
             broadcast=True,
             open_slots__gt=0,
             status__in=[TaskStatus.READY, TaskStatus.RUNNING],
         )
-        ids = [str(task_id) for task_id in waiting.values_list("id", flat=True)[:BATCH]]
+        if after is not None:
+            waiting = waiting.filter(id__gt=after)
+        rows = waiting.order_by("id").only("id", "queue_name", "worker_names")[:BATCH]
+        tasks = list(rows)
+        waiting_for_gone = [str(task.id) for task in tasks if _gone(connection, task, now)]
     released = 0
-    for task_id in ids:
+    for task_id in waiting_for_gone:
         with transaction(connection), installed(connection):
             wording_for(connection).lock_tasks(connection, [task_id])
             released += _release(connection, task_id, limits)
-    return released
+    return released, tasks[-1].id if len(tasks) == BATCH else None
 
 
 def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> int:
@@ -77,12 +94,12 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
         return 0
     latest = {
         lease.worker_id: lease
-        for lease in shared.leases_of(connection, task).order_by("attempt")
+        for lease in shared.leases_of(connection, task).filter(is_shared=True).order_by("attempt")
         if lease.attempt > task.attempts_before_retry or lease.status == LeaseStatus.SUCCEEDED
     }
     released: list[str] = []
     names = task.worker_names or []
-    for name in _gone(connection, names, now):
+    for name in _gone(connection, task, now):
         lease = latest.get(name)
         if lease is not None and not _is_open(lease):
             continue
@@ -107,30 +124,37 @@ def _is_open(lease: Lease) -> bool:
     return lease.status not in over and lease.retry_at != shared.NEVER
 
 
-def _gone(connection: BaseDatabaseWrapper, names: Sequence[str], now: datetime) -> list[str]:
+def _gone(connection: BaseDatabaseWrapper, task: Task, now: datetime) -> list[str]:
+    names = task.worker_names or []
     rows = Worker.objects.using(connection.alias).filter(name__in=names)
-    living = {worker.name for worker in rows if not _is_gone(worker, now)}
+    living = {worker.name for worker in rows if not _is_gone(worker, task.queue_name, now)}
     return [name for name in names if name not in living]
 
 
-def _is_gone(worker: Worker, now: datetime) -> bool:
-    return worker.seen_at + 2 * timedelta(seconds=worker.lease_seconds) < now
+def _is_gone(worker: Worker, queue_name: str, now: datetime) -> bool:
+    was_there = worker.seen_at
+    if not _serves(worker, queue_name):
+        was_there = worker.started_at
+    elif worker.status == WorkerStatus.QUIET:
+        was_there = worker.request_seen_at or worker.seen_at
+    return was_there + 2 * timedelta(seconds=worker.lease_seconds) < now
 
 
 def _record_absence(
     connection: BaseDatabaseWrapper, task: Task, worker: str, now: datetime
 ) -> None:
-    lease = Lease(
-        task_id=task.id,
-        worker_id=worker,
+    lease_id = wording_for(connection).insert_lease(
+        connection,
+        task_id=str(task.id),
+        worker=worker,
         attempt=task.attempt,
-        status=LeaseStatus.LOST,
         is_shared=True,
-        claimed_at=now,
-        expires_at=now,
+        duration=timedelta(0),
+    )
+    Lease.objects.using(connection.alias).filter(id=lease_id).update(
+        status=LeaseStatus.LOST,
         finished_at=now,
         retry_at=shared.NEVER,
         error_class=class_path(AttemptLost),
         error_message=GONE,
     )
-    lease.save(using=connection.alias, force_insert=True)

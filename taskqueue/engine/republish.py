@@ -16,7 +16,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.tasks import reopen
 from taskqueue.engine.notify import wake
 from taskqueue.engine.rows import Enqueued, Payload, Request
-from taskqueue.engine.shared import forget_successes
+from taskqueue.engine.shared import begin_anew
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Task
@@ -115,7 +115,7 @@ def _text(value: Any) -> str:
 def _restart(
     connection: BaseDatabaseWrapper, holder: Task, request: Request, payload: Payload
 ) -> bool:
-    """Run a finished holder again, with these arguments; all its workers too, if all had succeeded.
+    """Run a finished holder again, with these arguments, by all its workers.
 
     The change is audited as a retry, for it leads out of a final status.
     """
@@ -124,9 +124,8 @@ def _restart(
         task = tasks.filter(status=holder.status).select_for_update().first()
         if task is None:
             return False
-        if task.status == TaskStatus.SUCCEEDED:
-            forget_successes(connection, task)
         reopen(connection, [task])
+        begin_anew(connection, task)
         now = wording_for(connection).now(connection)
         run_after = run_after_of(request, now)
         waits = run_after > now

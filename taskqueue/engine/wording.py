@@ -74,9 +74,24 @@ class Wording(Protocol):
         """Priority and time of the ordinary task that is next in a queue."""
 
     def unseated(
-        self, connection: BaseDatabaseWrapper, *, queue_names: Sequence[str]
+        self, connection: BaseDatabaseWrapper, *, queue_names: Sequence[str], limit: int
     ) -> list[tuple[str, str]]:
         """Lock broadcasts that have no workers yet: their ids and queues."""
+
+    def insert_lease(
+        self,
+        connection: BaseDatabaseWrapper,
+        *,
+        task_id: str,
+        worker: str,
+        attempt: int,
+        is_shared: bool,
+        duration: timedelta,
+    ) -> int:
+        """Insert a running lease for a task that is locked; its id."""
+
+    def withdraw(self, connection: BaseDatabaseWrapper, lease_id: int) -> None:
+        """Delete a lease that is locked, and whose body never started."""
 
     def lock_shared(
         self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]

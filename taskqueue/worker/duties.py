@@ -6,6 +6,7 @@ import logging
 import time
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -49,6 +50,7 @@ class Duties:
         self._prune_audit_at = 0.0
         self._roll_call_at = 0.0
         self._wedged_at = 0.0
+        self._broadcasts_after: UUID | None = None
         self.next_at = 0.0
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
@@ -86,7 +88,9 @@ class Duties:
         return outlook.has_ready or outlook.has_apart
 
     def _look_after_shared(self, connection: BaseDatabaseWrapper) -> None:
-        released = broadcast.release_gone(connection, limits=self._limits)
+        released, self._broadcasts_after = broadcast.release_gone(
+            connection, limits=self._limits, after=self._broadcasts_after
+        )
         if released:
             logger.warning("Broadcasts no longer wait for workers that ended parts=%s", released)
         shared.end_overdue(connection, limits=self._limits)

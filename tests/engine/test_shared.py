@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import repeat
+from threading import Barrier
 
 import pytest
 from django.db import connections
+from django.db.models import signals
 from django.utils import timezone
 
 from taskqueue.engine import broadcast, shared
+from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.control import cancel, retry
+from taskqueue.engine.record import record
+from taskqueue.engine.rows import Claimed
 from taskqueue.engine.terms import heed_terms
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit, Lease, Task, Worker
 from taskqueue.outcomes import Kind
-from tests.engine.steps import end, limits
+from tests.engine.steps import end, limits, outcome
 from tests.engine.test_apart import alive, row, take
 from tests.sample.tasks import add
 
@@ -118,7 +125,8 @@ def test_what_every_worker_returned_and_why_it_failed_is_kept() -> None:
 
 
 def release() -> int:
-    return broadcast.release_gone(connections["default"], limits=limits())
+    released, _ = broadcast.release_gone(connections["default"], limits=limits())
+    return released
 
 
 def test_a_broadcast_does_not_wait_for_a_worker_that_is_gone() -> None:
@@ -177,3 +185,93 @@ def test_its_parking_counts_from_the_first_time_too() -> None:
     [second] = take("b")
     assert end(second, Kind.PARKED, limits=day, error_class="UnknownTask") == "failed"
     assert row(result).error_class == "UnknownTask"
+
+
+def test_a_worker_that_came_back_for_other_queues_or_is_quiet_is_as_good_as_gone() -> None:
+    long_ago = timezone.now() - timedelta(minutes=2)
+    for name in "abc":
+        alive(name)
+    result = add.using(broadcast=True).enqueue(1)
+    end(take("a")[0], Kind.SUCCEEDED, return_value="1")
+    Worker.objects.filter(name="b").update(queues={"mail": 1}, started_at=long_ago)
+    Worker.objects.filter(name="c").update(status="quiet", request_seen_at=timezone.now())
+    assert release() == 1
+    assert row(result).status == "running"
+    Worker.objects.filter(name="c").update(request_seen_at=long_ago)
+    assert release() == 1
+    assert row(result).status == "succeeded"
+
+
+def test_no_number_of_waiting_broadcasts_keeps_one_from_being_released() -> None:
+    alive("a")
+    alive("b")
+    add.using(broadcast=True).enqueue_many([((1,), {})] * (broadcast.BATCH + 5))
+    for _ in range(2):
+        take("a", limit=0)
+    late = add.using(broadcast=True, queue_name="late").enqueue(1)
+    alive("gone")
+    take("gone", queue="late", limit=0)
+    Worker.objects.filter(name="gone").update(seen_at=timezone.now() - timedelta(minutes=2))
+    after, released = None, 0
+    for _ in range(2):
+        found, after = broadcast.release_gone(connections["default"], limits=limits(), after=after)
+        released += found
+    assert (released, after) == (1, None)
+    assert "gone" not in row(late).worker_names
+
+
+def test_a_broadcast_that_is_published_again_finds_the_workers_alive_then() -> None:
+    again = add.using(broadcast=True, unique_key="k", unique_for="kept", restart="all")
+    alive("a")
+    alive("b")
+    result = again.enqueue(1)
+    for name in "ab":
+        end(take(name)[0], Kind.SUCCEEDED, return_value="1")
+    Worker.objects.filter(name="b").delete()
+    alive("new")
+    assert again.enqueue(2).updated
+    for name in ("a", "new"):
+        end(take(name)[0], Kind.SUCCEEDED, return_value="2")
+    task = row(result)
+    assert (task.status, task.return_value) == ("succeeded", [2, 2])
+
+
+def test_receivers_of_the_projects_signals_are_not_called_for_leases() -> None:
+    called: list[object] = []
+
+    def receive(**signal: object) -> None:
+        called.append(signal["sender"])
+
+    hooks = (signals.pre_save, signals.post_save, signals.pre_delete, signals.post_delete)
+    for hook in hooks:
+        hook.connect(receive)
+    try:
+        add.using(workers=2).enqueue(1)
+        end(take("a")[0], Kind.UNSTARTED)
+        end(take("a")[0], Kind.SUCCEEDED)
+    finally:
+        for hook in hooks:
+            hook.disconnect(receive)
+    assert called == []
+
+
+def cancel_it(claimed: Claimed, barrier: Barrier) -> None:
+    connection = open_worker_connection(silence=5)
+    try:
+        barrier.wait(10)
+        with transaction(connection):
+            record(connection, [outcome(claimed, Kind.CANCELLED)], limits=limits())
+    finally:
+        connection.close()
+
+
+@pytest.mark.postgresql_only
+def test_workers_that_cancel_one_task_at_one_moment_do_not_wait_for_each_other() -> None:
+    names = [f"w{number}" for number in range(4)]
+    for _ in range(10):
+        result = add.using(workers=len(names)).enqueue(1)
+        leases = [take(name)[0] for name in names]
+        with ThreadPoolExecutor(len(names)) as pool:
+            barrier = Barrier(len(names))
+            list(pool.map(cancel_it, leases, repeat(barrier)))
+        assert row(result).status == "cancelled"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import starmap
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import Candidate
-from taskqueue.engine.statement import fetch
+from taskqueue.engine.statement import change, fetch
 
 # Locks: tasks in the order of the queue, skipping locked ones. Two probes of the index a queue:
 # one for what is pinned to this worker, one for what is pinned to none.
@@ -107,6 +108,20 @@ ORDER BY priority DESC, run_after, id
 LIMIT 1
 """
 
+LEASE = """
+INSERT INTO taskqueue_lease (
+    task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at, stop_requested_by,
+    stop_reason, progress_message, error_class, error_message, traceback
+)
+VALUES (
+    %s::uuid, %s, %s, 'running', %s, clock_timestamp(), clock_timestamp() + %s::interval, '',
+    '', '', '', '', ''
+)
+RETURNING id
+"""
+
+WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
+
 # Locks: broadcasts by id, skipping those that another worker is seating.
 UNSEATED = """
 SELECT id::text, queue_name
@@ -118,7 +133,14 @@ WHERE claimed_apart
     AND broadcast
     AND workers = 0
     AND queue_name = ANY (%s::text[])
+    AND queue_name <> ALL (ARRAY(
+        SELECT name
+        FROM taskqueue_queue
+        WHERE paused_at IS NOT NULL
+            AND (paused_until IS NULL OR paused_until > clock_timestamp())
+    ))
 ORDER BY id
+LIMIT %s
 FOR UPDATE SKIP LOCKED
 """
 
@@ -173,9 +195,27 @@ def best(
 
 
 def unseated(
-    connection: BaseDatabaseWrapper, *, queue_names: Sequence[str]
+    connection: BaseDatabaseWrapper, *, queue_names: Sequence[str], limit: int
 ) -> list[tuple[str, str]]:
-    return [(row[0], row[1]) for row in fetch(connection, UNSEATED, (list(queue_names),))]
+    rows = fetch(connection, UNSEATED, (list(queue_names), limit))
+    return [(row[0], row[1]) for row in rows]
+
+
+def insert_lease(
+    connection: BaseDatabaseWrapper,
+    *,
+    task_id: str,
+    worker: str,
+    attempt: int,
+    is_shared: bool,
+    duration: timedelta,
+) -> int:
+    rows = fetch(connection, LEASE, (task_id, worker, attempt, is_shared, duration))
+    return int(rows[0][0])
+
+
+def withdraw(connection: BaseDatabaseWrapper, lease_id: int) -> None:
+    change(connection, WITHDRAW, (lease_id,))
 
 
 def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:

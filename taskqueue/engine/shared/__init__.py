@@ -5,9 +5,9 @@ never counted from the leases.
 """
 
 from taskqueue.engine.shared.closing import (
+    begin_anew,
     close,
     end_overdue,
-    forget_successes,
     has_all_successes,
     reopen,
 )
@@ -16,9 +16,9 @@ from taskqueue.engine.shared.settling import leases_of, settle
 
 __all__ = [
     "NEVER",
+    "begin_anew",
     "close",
     "end_overdue",
-    "forget_successes",
     "has_all_successes",
     "has_succeeded",
     "leases_of",

@@ -57,12 +57,18 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
         leases_of(connection, task).update(retry_at=None)
 
 
-def forget_successes(connection: BaseDatabaseWrapper, task: Task) -> None:
-    """Let all workers of a shared task run it anew; earlier leases are history from here on."""
-    if is_shared(task):
-        leases_of(connection, task).update(is_shared=False)
-        Task.objects.using(connection.alias).filter(id=task.id).update(successes=0)
-        task.successes = 0
+def begin_anew(connection: BaseDatabaseWrapper, task: Task) -> None:
+    """Have a locked, finished shared task run by all its workers again; leases become history.
+
+    A broadcast finds the workers that live then.
+    """
+    if not is_shared(task):
+        return
+    leases_of(connection, task).update(is_shared=False, retry_at=None)
+    rows = Task.objects.using(connection.alias).filter(id=task.id)
+    rows.update(successes=0, running_leases=0, open_slots=task.workers)
+    if task.broadcast:
+        rows.update(workers=0, open_slots=0, worker_names=None, pinned_to="")
 
 
 def is_shared(task: Task) -> bool:

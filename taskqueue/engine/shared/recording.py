@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import installed
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.notify import wake
 from taskqueue.engine.shared.settling import leases_of, settle
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease, Task
@@ -25,6 +27,11 @@ OTHERS_FIRST = timedelta(seconds=3)
 """How long a worker whose attempt did not succeed lets others take its place."""
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
+_WRITTEN = (
+    "status", "started_at", "finished_at", "error_class", "error_message", "traceback",
+    "return_value", "retry_at",
+)  # fmt: skip
+"""What the end of an attempt changes of its lease."""
 _LEASE_STATUS = {
     Kind.SUCCEEDED: LeaseStatus.SUCCEEDED,
     Kind.FAILED: LeaseStatus.FAILED,
@@ -95,22 +102,29 @@ def _record(
     lease.status = _LEASE_STATUS[kind]
     lease.finished_at = now - timedelta(seconds=outcome.ended)
     lease.error_class, lease.traceback = outcome.error_class, outcome.traceback
-    lease.error_message = outcome.error_message or lease.stop_reason
+    lease.error_message = outcome.error_message
     if kind is Kind.SUCCEEDED:
         task.successes += 1
         text = outcome.return_value
         lease.return_value = None if text is None else json.loads(text)
     elif kind in (Kind.CANCELLED, Kind.STOPPED) or lease.stop_requested_at is not None:
+        lease.error_message = outcome.error_message or lease.stop_reason
         _close(connection, task, now, asked_by=lease)
     else:
         _reopen_or_exhaust(connection, task, lease, outcome, now, limits)
     if kind is Kind.UNSTARTED and task.attempt == lease.attempt and not lease.stop_requested_at:
         task.attempt -= 1  # It leaves no trace.
-        lease.delete(using=connection.alias)
+        wording_for(connection).withdraw(connection, lease.id)
     else:
-        lease.save(using=connection.alias)
+        _write(connection, lease)
     settle(connection, task, now=now, limits=limits)
     return str(task.status)
+
+
+def _write(connection: BaseDatabaseWrapper, lease: Lease) -> None:
+    """Without `save()`: the project's signal receivers have no business in a worker's parent."""
+    values: dict[str, Any] = {name: getattr(lease, name) for name in _WRITTEN}
+    Lease.objects.using(connection.alias).filter(id=lease.id).update(**values)
 
 
 def _kind_of(outcome: Outcome, lease: Lease) -> Kind:
@@ -126,11 +140,13 @@ def _close(connection: BaseDatabaseWrapper, task: Task, now: datetime, *, asked_
     """No worker takes it any more, and those that run it are asked to stop."""
     task.open_slots = 0
     others = leases_of(connection, task).filter(status=LeaseStatus.RUNNING, stop_requested_at=None)
-    others.exclude(id=asked_by.id).update(
+    asked = others.exclude(id=asked_by.id).update(
         stop_requested_at=now,
-        stop_requested_by=asked_by.stop_requested_by,
+        stop_requested_by=asked_by.stop_requested_by or asked_by.worker_id,
         stop_reason=asked_by.stop_reason or f"The task was cancelled on {asked_by.worker_id}.",
     )
+    if asked:
+        wake(connection, "stop")
 
 
 def _reopen_or_exhaust(

@@ -16,6 +16,8 @@ class SQLite:
     apart_queues = staticmethod(apart.queues)
     best_ordinary = staticmethod(apart.best)
     unseated = staticmethod(apart.unseated)
+    insert_lease = staticmethod(apart.insert_lease)
+    withdraw = staticmethod(apart.withdraw)
     lock_shared = staticmethod(apart.lock_shared)
     lock_tasks = staticmethod(apart.lock_tasks)
     live_terms = staticmethod(apart.live_terms)

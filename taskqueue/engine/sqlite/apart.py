@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import starmap
+from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import Candidate
 from taskqueue.engine.sqlite.values import clock, dashed, stored
-from taskqueue.engine.statement import fetch
+from taskqueue.engine.statement import change, fetch
 
 CANDIDATES = """
 SELECT
@@ -98,6 +100,16 @@ ORDER BY priority DESC, run_after, id
 LIMIT 1
 """
 
+LEASE = """
+INSERT INTO taskqueue_lease (
+    task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at, stop_requested_by,
+    stop_reason, progress_message, error_class, error_message, traceback
+)
+VALUES (%s, %s, %s, 'running', %s, %s, %s, '', '', '', '', '', '')
+"""
+
+WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
+
 UNSEATED = """
 SELECT id, queue_name
 FROM taskqueue_task
@@ -108,7 +120,13 @@ WHERE claimed_apart
     AND broadcast
     AND workers = 0
     AND queue_name IN (SELECT value FROM json_each(%s))
+    AND queue_name NOT IN (
+        SELECT name
+        FROM taskqueue_queue
+        WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)
+    )
 ORDER BY id
+LIMIT %s
 """
 
 HELD = """
@@ -160,10 +178,30 @@ def best(
 
 
 def unseated(
-    connection: BaseDatabaseWrapper, *, queue_names: Sequence[str]
+    connection: BaseDatabaseWrapper, *, queue_names: Sequence[str], limit: int
 ) -> list[tuple[str, str]]:
-    rows = fetch(connection, UNSEATED, (json.dumps(list(queue_names)),))
-    return [(dashed(row[0]), row[1]) for row in rows]
+    parameters = (json.dumps(list(queue_names)), stored(clock()), limit)
+    return [(dashed(row[0]), row[1]) for row in fetch(connection, UNSEATED, parameters)]
+
+
+def insert_lease(
+    connection: BaseDatabaseWrapper,
+    *,
+    task_id: str,
+    worker: str,
+    attempt: int,
+    is_shared: bool,
+    duration: timedelta,
+) -> int:
+    now = clock()
+    ends = stored(now + duration)
+    with connection.cursor() as cursor:
+        cursor.execute(LEASE, (UUID(task_id).hex, worker, attempt, is_shared, stored(now), ends))
+        return int(cursor.lastrowid)
+
+
+def withdraw(connection: BaseDatabaseWrapper, lease_id: int) -> None:
+    change(connection, WITHDRAW, (lease_id,))
 
 
 def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:
