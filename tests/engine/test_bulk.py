@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection as default_connection
 from django.db import transaction
 
 from taskqueue import InvalidTask
@@ -24,6 +25,8 @@ from taskqueue.engine.control import (
     update_many,
 )
 from taskqueue.engine.record import record
+from taskqueue.engine.statement import change
+from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.outcomes import Kind
 from tests.engine.steps import (
@@ -38,6 +41,7 @@ from tests.engine.steps import (
     past,
     run_at_once,
 )
+from tests.engine.test_apart import take
 from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db
@@ -111,7 +115,8 @@ def test_those_that_run_are_asked_to_stop() -> None:
     # Asked again, they remember who was first.
     assert tuple(request_stop_many(TaskFilter(worker="w1"), by="late")) == (4, 4)
     assert not Lease.objects.filter(stop_requested_by="late").exists()
-    assert Audit.objects.count() == 4
+    assert Audit.objects.filter(actor="late", detail="asked before by ''").count() == 4
+    assert Audit.objects.count() == 8
 
 
 def test_time_and_terms_change_for_all() -> None:
@@ -278,6 +283,30 @@ def test_many_are_cancelled_while_workers_claim_and_record(
     cancelled = Audit.objects.filter(verb="cancel")
     assert cancelled.values("subject").distinct().count() == cancelled.count()
     assert cancelled.count() <= statuses().get("cancelled", 0)
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_many_are_cancelled_without_waiting_for_those_that_others_hold() -> None:
+    """Who records a batch may hold a later lease, and come to an earlier one afterwards."""
+    fill(4)
+    noop.using(workers=3, priority=5).enqueue()
+    first, second = claim(2)
+    leases = [take(worker)[0].lease_id for worker in ("w1", "w2")]
+    with another_connection() as own, own_transaction(own):
+        held = wording_for(own).lock_shared(own, leases[1:])
+        change(own, "SELECT 1 FROM taskqueue_lease WHERE id = %s FOR UPDATE", (second.lease_id,))
+        waiting = Task.objects.filter(status="ready").order_by("id")
+        change(own, "SELECT 1 FROM taskqueue_task WHERE id = %s FOR UPDATE", (waiting[1].id,))
+        with transaction.atomic():
+            change(default_connection, "SET LOCAL lock_timeout = '1ms'")
+            assert tuple(cancel_many(TaskFilter(everything=True))) == (5, 2)
+    assert len(held) == 1
+    asked = Lease.objects.filter(stop_requested_at__isnull=False)
+    assert list(asked.values_list("id", flat=True)) == [first.lease_id]
+    assert tuple(cancel_many(TaskFilter(everything=True))) == (5, 4)
+    assert Lease.objects.filter(stop_requested_at=None).count() == 0
+    assert statuses() == {"cancelled": 2, "running": 3}
 
 
 def test_nothing_that_fits_is_nothing_done() -> None:

@@ -9,11 +9,23 @@ import pytest
 from django.db import transaction
 
 from taskqueue import TaskDoesNotExist, TransitionRefused
-from taskqueue.engine.control import cancel, request_stop, retry
+from taskqueue.engine.connections import transaction as own_transaction
+from taskqueue.engine.control import cancel, request_stop, retry, tasks
+from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.outcomes import Kind
 from taskqueue.states import FINISHED, PENDING, TaskStatus
-from tests.engine.steps import Undo, claim, claim_one, end, lease_of, past, run_at_once, task_of
+from tests.engine.steps import (
+    Undo,
+    another_connection,
+    claim,
+    claim_one,
+    end,
+    lease_of,
+    past,
+    run_at_once,
+    task_of,
+)
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -81,7 +93,9 @@ def test_who_asked_first_is_remembered() -> None:
         "anna",
         first,
     )
-    assert len(audited()) == 1
+    cancel(result.id, by="anna", reason="really")
+    assert [line[2] for line in audited()] == ["anna", "ben"]
+    assert Audit.objects.get(actor="ben").detail == "asked before by 'anna'"
 
 
 @pytest.mark.parametrize("status", sorted({*TaskStatus} - {TaskStatus.RUNNING}))
@@ -182,6 +196,42 @@ def test_act_and_audit_commit_together_or_neither() -> None:
         raise Undo
     assert task_of(result).status == "ready"
     assert audited() == []
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_a_cancel_lets_go_of_a_task_that_was_claimed_before_it_waits_for_the_lease(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who records it holds the lease, and waits for the task."""
+    result = noop.enqueue()
+    ask = tasks.request_stop_each
+    tries: list[str] = []
+
+    def ask_before_it_is_claimed(*args: Any, **options: Any) -> Any:
+        if tries:
+            with own_transaction(own):
+                wording_for(own).lock_tasks(own, [str(result.id)])
+        asked = ask(*args, **options)
+        tries.append(task_of(result).status)
+        return asked
+
+    def lock_what_is_claimed_just_now(*args: Any, **options: Any) -> Any:
+        chosen = Task.objects.filter(id=result.id).select_for_update()
+        if not claimed:
+            with own_transaction(own):
+                claimed.extend(claim(connection=own))
+            assert len(chosen) == 1
+            return []
+        return lock(*args, **options)
+
+    claimed: list[Any] = []
+    lock = tasks.locked
+    monkeypatch.setattr(tasks, "request_stop_each", ask_before_it_is_claimed)
+    monkeypatch.setattr(tasks, "locked", lock_what_is_claimed_just_now)
+    with another_connection() as own, transaction.atomic():
+        assert cancel(result.id) == "running"
+    assert tries == ["ready", "running"]
 
 
 @pytest.mark.slow

@@ -53,5 +53,7 @@ def audit(
         )
         for act in acts
     ]
+    if not lines:
+        return
     with connection.cursor() as cursor:
         cursor.executemany(INSERT, lines)

@@ -1,4 +1,8 @@
-"""The verbs on all tasks that fit a filter: in chunks, each a transaction of its own."""
+"""The verbs on all tasks that fit a filter: in chunks, each a transaction of its own.
+
+They skip what others hold and come back to it, so that they close no circle, whatever the caller's
+transaction holds. Only a shared task is waited for, once all its running leases are held.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +108,7 @@ def _in_chunks(which: TaskFilter, verb: str, each: Each) -> BulkOutcome:
     matched = done = 0
     for ids in _chunks(which, connection):
         matched += len(ids)
-        done += _do(connection, ids, statuses, partial(each, statuses=statuses))
+        done += _do(connection, ids, statuses, partial(each, statuses=statuses, skip_locked=True))
     return BulkOutcome(matched, done)
 
 

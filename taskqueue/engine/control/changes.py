@@ -45,9 +45,10 @@ def run_now_each(
     *,
     statuses: Statuses = ALLOWED["run_now"],
     person: Person,
+    skip_locked: bool = False,
 ) -> list[UUID]:
     """Make those of the tasks ready that wait for their time."""
-    tasks = locked(connection, ids, statuses)
+    tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
     if not tasks:
         return []
     now = wording_for(connection).now(connection)
@@ -85,11 +86,12 @@ def reschedule_each(
     *,
     statuses: Statuses = ALLOWED["reschedule"],
     person: Person,
+    skip_locked: bool = False,
 ) -> list[UUID]:
     """Give those of the tasks that wait another time. Raises `InvalidTask`."""
     now = wording_for(connection).now(connection)
     due = moment_of(run_after, now)
-    tasks = locked(connection, ids, statuses)
+    tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
     if not tasks:
         return []
     retrying = When(status=TaskStatus.RETRYING, then=Value(TaskStatus.RETRYING.value))
@@ -148,11 +150,12 @@ def update_each(
     *,
     statuses: Statuses = ALLOWED["update"],
     person: Person,
+    skip_locked: bool = False,
 ) -> list[UUID]:
     """Change the terms of those of the tasks that have not finished, and allow for them."""
     checked = check_terms(changes)
     details: dict[Task, str] = {}
-    for task in locked(connection, ids, statuses):
+    for task in locked(connection, ids, statuses, skip_locked=skip_locked):
         try:
             details[task] = apply_terms(connection, task, checked)
         except InvalidTask:  # What is right for most may not fit this one.

@@ -1,4 +1,8 @@
-"""Locking tasks before they are changed by hand, and saying why they cannot be."""
+"""Locking tasks, and what runs of them, before they are changed by hand.
+
+Whoever records attempts locks leases first, then their tasks. So does who needs both here, and who
+wants many waits for none of them.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 
 from taskqueue.exceptions import TaskDoesNotExist
-from taskqueue.models import Task
-from taskqueue.states import FINISHED, PENDING, WAITING, TaskStatus
+from taskqueue.models import Lease, Task
+from taskqueue.states import FINISHED, PENDING, WAITING, LeaseStatus, TaskStatus
 
 Statuses = frozenset[TaskStatus]
 
@@ -25,21 +29,49 @@ ALLOWED: dict[str, Statuses] = {
 """The statuses in which each verb may be used on a task."""
 
 
-def locked(connection: BaseDatabaseWrapper, ids: Sequence[UUID], statuses: Statuses) -> list[Task]:
+def locked(
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    statuses: Statuses,
+    *,
+    skip_locked: bool = False,
+) -> list[Task]:
     """Lock those of the tasks that have one of these statuses, by id; as they stand then.
 
-    Without their arguments. A single one is waited for; of many, those that others hold are left
-    out: who waits for one while holding others may meet somebody who waits for these. On SQLite
-    the transaction takes the write lock.
+    Without their arguments. `skip_locked` leaves out those that others hold: who waits for one
+    while holding others may meet somebody who waits for these.
     """
-    if not ids:
-        return []
-    tasks = Task.objects.using(connection.alias).filter(id__in=ids)
-    if connection.vendor == "sqlite":
-        tasks.filter(id=ids[0]).update(attempt=F("attempt"))
-    chosen = tasks.filter(status__in=sorted(statuses)).order_by("id")
-    lean = chosen.defer("args", "kwargs", "return_value")
-    return list(lean.select_for_update(skip_locked=len(ids) > 1))
+    _take_write_lock(connection, ids)
+    tasks = Task.objects.using(connection.alias).filter(id__in=ids, status__in=sorted(statuses))
+    lean = tasks.order_by("id").defer("args", "kwargs", "return_value")
+    return list(lean.select_for_update(skip_locked=skip_locked)) if ids else []
+
+
+def locked_leases(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, skip_locked: bool = False
+) -> tuple[list[Lease], frozenset[UUID]]:
+    """Lock the leases that run of these tasks, by id; and the tasks of which somebody has some.
+
+    With `skip_locked` a task is left out of which others hold a lease. They may hold a later one
+    that they locked first, for a batch is recorded in several steps.
+    """
+    _take_write_lock(connection, ids)
+    leases = Lease.objects.using(connection.alias).filter(
+        task_id__in=ids, status=LeaseStatus.RUNNING
+    )
+    lean = leases.order_by("id").only("id", "task", "stop_requested_at", "stop_requested_by")
+    found = list(lean.select_for_update(skip_locked=skip_locked))
+    if not skip_locked:
+        return found, frozenset()
+    rest = leases.exclude(id__in=[lease.id for lease in found])
+    missed = frozenset(rest.values_list("task_id", flat=True))
+    return [lease for lease in found if lease.task_id not in missed], missed
+
+
+def _take_write_lock(connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> None:
+    """On SQLite, before anything is read: a transaction that has read may not write any more."""
+    if connection.vendor == "sqlite" and ids:
+        Task.objects.using(connection.alias).filter(id=ids[0]).update(attempt=F("attempt"))
 
 
 def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:

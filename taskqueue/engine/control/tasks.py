@@ -6,26 +6,26 @@ those that it was done to. The latter stand in the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
-from django.db.transaction import atomic
+from django.db.transaction import atomic, set_rollback
 
 from taskqueue.conf import get_settings
 from taskqueue.engine import shared
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.locking import ALLOWED, Statuses, locked, status_of
+from taskqueue.engine.control.locking import ALLOWED, Statuses, locked, locked_leases, status_of
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Lease, Task
-from taskqueue.states import FINISHED, PENDING, LeaseStatus, TaskStatus
+from taskqueue.states import FINISHED, PENDING, TaskStatus
 
 TRIES = 10
 """How often a cancel follows a task that starts and ends as it looks."""
@@ -42,6 +42,10 @@ def cancel(task_id: UUID, *, by: str = "", reason: str = "") -> str:
     for _ in range(TRIES):
         with atomic(using=connection.alias):
             done = cancel_each(connection, [task_id], person=person(by, reason))
+            if not done:
+                # A task that was claimed meanwhile is locked by now. In a transaction of the
+                # caller it would stay so, and who records it has its lease, which comes first.
+                set_rollback(True, using=connection.alias)
         if task_id in done:
             return done[task_id]
         status = status_of(connection, task_id)
@@ -56,14 +60,18 @@ def cancel_each(
     *,
     statuses: Statuses = ALLOWED["cancel"],
     person: Person,
+    skip_locked: bool = False,
 ) -> dict[UUID, str]:
     """Of those in these statuses, ask what runs and cancel what waits; their statuses then.
 
-    Locks: leases first, then tasks, as who records them does.
+    Locks: leases first, then tasks, as who records them does. `skip_locked` leaves out
+    those that somebody else has.
     """
-    asked = request_stop_each(connection, ids, statuses=statuses, person=person)
+    asked = request_stop_each(
+        connection, ids, statuses=statuses, person=person, skip_locked=skip_locked
+    )
     rest = [task_id for task_id in ids if task_id not in asked]
-    waiting = locked(connection, rest, PENDING & statuses)
+    waiting = locked(connection, rest, PENDING & statuses, skip_locked=skip_locked)
     if waiting:
         _end_as_cancelled(connection, [task.id for task in waiting], reason=person.reason)
         acts = [Act(str(task.id), before=task.status) for task in waiting]
@@ -129,38 +137,51 @@ def request_stop_each(
     *,
     statuses: Statuses = ALLOWED["stop"],
     person: Person,
+    skip_locked: bool = False,
 ) -> dict[UUID, str]:
     """Ask the attempts that run of these tasks to stop; the statuses of the tasks that have any.
 
-    A task of several workers takes no further ones; if nobody runs it, it ends as cancelled.
+    A task of several workers takes no further ones; if nobody runs it, it ends as cancelled. Who
+    asked first is remembered, who asks later is audited.
     """
     if TaskStatus.RUNNING not in statuses:
         return {}
-    leases = Lease.objects.using(connection.alias).filter(
-        task_id__in=ids, status=LeaseStatus.RUNNING
-    )
-    # Locks: leases by id, as who records them does.
-    running = list(
-        leases.order_by("id").select_for_update().only("id", "task", "stop_requested_at")
-    )
-    unasked = [lease for lease in running if lease.stop_requested_at is None]
+    running, missed = locked_leases(connection, ids, skip_locked=skip_locked)
+    unasked = [lease.id for lease in running if lease.stop_requested_at is None]
     if unasked:
-        leases.filter(id__in=[lease.id for lease in unasked], stop_requested_at=None).update(
+        Lease.objects.using(connection.alias).filter(id__in=unasked).update(
             stop_requested_at=wording_for(connection).now(connection),
             stop_requested_by=person.by,
             stop_reason=person.reason,
         )
-        subjects = dict.fromkeys(str(lease.task_id) for lease in unasked)
-        acts = [Act(subject, before=TaskStatus.RUNNING.value) for subject in subjects]
-        audit(connection, "stop", acts, person=person)
         wake(connection, "stop")
     asked = {lease.task_id: TaskStatus.RUNNING.value for lease in running}
     limits = Limits.of(get_settings())
-    closed = shared.close(connection, ids, limits=limits, reason=person.reason)
+    rest = [task_id for task_id in ids if task_id not in missed]
+    closed = shared.close(connection, rest, limits=limits, reason=person.reason)
     # Those that waited for a next worker have no attempt that could be asked.
-    if idle := [Act(str(each), TaskStatus.RUNNING.value) for each in closed if each not in asked]:
-        audit(connection, "stop", idle, person=person)
+    idle = {each: "" for each in closed if each not in asked}
+    audit(
+        connection,
+        "stop",
+        [
+            Act(str(each), TaskStatus.RUNNING.value, detail)
+            for each, detail in (_asked_anew(running, person) | idle).items()
+        ],
+        person=person,
+    )
     return asked | closed
+
+
+def _asked_anew(running: Iterable[Lease], person: Person) -> dict[UUID, str]:
+    """The tasks for which this person is one more that asks, with who did before."""
+    details: dict[UUID, str] = {}
+    for lease in running:
+        if lease.stop_requested_at is None:
+            details[lease.task_id] = ""
+        elif lease.stop_requested_by != person.by:
+            details.setdefault(lease.task_id, f"asked before by {lease.stop_requested_by!r}")
+    return details
 
 
 def retry(task_id: UUID, *, by: str = "", reason: str = "") -> None:
@@ -185,9 +206,10 @@ def retry_each(
     *,
     statuses: Statuses = ALLOWED["retry"],
     person: Person,
+    skip_locked: bool = False,
 ) -> list[UUID]:
     """Run those of the tasks again that have finished; of shared ones what had no success."""
-    finished = locked(connection, ids, statuses)
+    finished = locked(connection, ids, statuses, skip_locked=skip_locked)
     tasks = [task for task in finished if not shared.has_all_successes(task)]
     if not tasks:
         return []
