@@ -45,24 +45,13 @@ $(READY): pyproject.toml
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-# Both databases are run side by side, for tests of workers mostly wait; the exit code is for both.
-define run_tests
-	@status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	TASKQUEUE_TEST_DATABASE=postgresql $(RUN) -m pytest -W error --durations=25 $(1) $(ARGS) >"$$log" 2>&1 & \
-	other=$$!; \
-	echo "===== sqlite (postgresql runs beside it, and is shown after it) ====="; \
-	TASKQUEUE_TEST_DATABASE=sqlite $(RUN) -m pytest -W error --durations=25 $(1) $(ARGS) || status=1; \
-	wait $$other || status=1; \
-	echo "===== postgresql ====="; \
-	cat "$$log"; \
-	exit $$status
-endef
-
+# Both databases are run side by side, and so are the halves of the suite. A program starts them,
+# for what a shell starts with & ignores SIGINT, and Ctrl-C would leave it behind.
 test: $(READY)
-	$(call run_tests)
+	@$(RUN) -m tests.side_by_side $(ARGS)
 
 test-quick: $(READY)
-	$(call run_tests,-m "not slow")
+	@$(RUN) -m tests.side_by_side -m "not slow" $(ARGS)
 
 chaos: $(READY)
 	@$(RUN) -m tests.chaos $(ARGS)

@@ -1,0 +1,149 @@
+"""Run the suite as several pytests side by side: `python -m tests.side_by_side [arguments]`.
+
+The first one's output is shown as it comes, each other's whole and after it. The exit code is 0
+when all have passed, 128 and the signal's number after SIGINT or SIGTERM, else 1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+DATABASES = ("sqlite", "postgresql")
+HALVES = {"tests/worker": ["tests/worker"], "the rest": ["tests", "--ignore=tests/worker"]}
+OPTIONS = ("-W", "error", "--durations=15")
+# What follows one of these is no path to tests, even where a file has that name.
+WITH_VALUE = ("-m", "-k", "-p", "-o", "-c", "-W", "-r", "--ignore", "--deselect", "--basetemp")
+NOTHING_COLLECTED = 5
+# Seconds for fixtures to end their processes: less than the 15 after which .ci/run kills.
+GRACE = 12
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one pytest is to run."""
+
+    database: str
+    name: str = ""
+    arguments: tuple[str, ...] = ()
+    may_be_empty: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{self.database}: {self.name}" if self.name else self.database
+
+    def command(self) -> list[str]:
+        """Each part has a cache of its own, so that `--lf` reads what the same part wrote."""
+        cache = "-".join(re.findall(r"\w+", self.title))
+        options = (*OPTIONS, "-o", f"cache_dir=.pytest_cache/{cache}")
+        return [sys.executable, "-m", "pytest", *options, *self.arguments]
+
+    def is_passed(self, code: int) -> bool:
+        return code == 0 or (code == NOTHING_COLLECTED and self.may_be_empty)
+
+
+def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part]:
+    """Return what is to run: two parts a database, or one where the arguments choose tests."""
+    return [part for database in DATABASES for part in _of(database, tuple(arguments), environment)]
+
+
+def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -> list[Part]:
+    if _names_paths(given):
+        return [Part(database=database, arguments=given, may_be_empty=True)]
+    selects = any(re.match("-[mk]", argument) for argument in given)
+    # Two parts on one server that is not ours would share one test database.
+    is_shared = database == "postgresql" and environment.get("TASKQUEUE_TEST_DATABASE_URL")
+    if selects or is_shared:
+        return [Part(database=database, arguments=given)]
+    return [Part(database, name, (*chosen, *given)) for name, chosen in HALVES.items()]
+
+
+def _names_paths(arguments: tuple[str, ...]) -> bool:
+    return any(
+        not argument.startswith("-")
+        and before not in WITH_VALUE
+        and Path(argument.partition("::")[0]).exists()
+        for before, argument in zip(("", *arguments), arguments, strict=False)
+    )
+
+
+class Runs:
+    """Parts that run; SIGINT and SIGTERM are passed on to all of them, once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._kill_at = 0.0
+        self._processes: list[subprocess.Popen[bytes]] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal = self.signal or number
+
+    def start(self, part: Part, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+        """Start it in a group of its own: Ctrl-C at a terminal must not reach it twice."""
+        process = subprocess.Popen(
+            part.command(),
+            env={**os.environ, "TASKQUEUE_TEST_DATABASE": part.database},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT if output else None,
+            process_group=0,
+        )
+        self._processes.append(process)
+        return process
+
+    def wait(self, process: subprocess.Popen[bytes]) -> int:
+        """Return its exit code; after a signal at most GRACE seconds later."""
+        while (code := process.poll()) is None:
+            if self.signal and not self._kill_at:
+                self._kill_at = time.monotonic() + GRACE
+                self.send(self.signal)
+            elif self._kill_at and time.monotonic() > self._kill_at:
+                self.send(signal.SIGKILL)
+            time.sleep(0.1)
+        return code
+
+    def send(self, number: int) -> None:
+        for process in self._processes:
+            process.send_signal(number)
+
+
+def run(todo: Sequence[Part], runs: Runs, folder: Path) -> bool:
+    """Show what each prints; return whether all have passed."""
+    print(f"===== {todo[0].title} (the others run beside it) =====", flush=True)
+    started = [runs.start(todo[0], None)]
+    for number, part in enumerate(todo[1:], start=1):
+        with (folder / str(number)).open("wb") as output:
+            started.append(runs.start(part, output))
+    codes = [runs.wait(started[0])]
+    for number, part in enumerate(todo[1:], start=1):
+        codes.append(runs.wait(started[number]))
+        print(f"===== {part.title} =====", flush=True)
+        sys.stdout.buffer.write((folder / str(number)).read_bytes())
+        sys.stdout.flush()
+    return all(part.is_passed(code) for part, code in zip(todo, codes, strict=True))
+
+
+def main(arguments: Sequence[str]) -> int:
+    runs = Runs()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            passed = run(parts(arguments, os.environ), runs, Path(folder))
+        finally:
+            runs.send(signal.SIGKILL)
+    return 128 + runs.signal if runs.signal else int(not passed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

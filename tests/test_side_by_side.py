@@ -1,0 +1,69 @@
+"""Which pytests `make test` runs side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.side_by_side import NOTHING_COLLECTED, Part, parts
+
+
+def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
+    return {part.title: list(part.arguments) for part in parts(arguments, environment)}
+
+
+def test_the_whole_suite_is_run_in_two_parts_on_each_database() -> None:
+    worker, rest = ["tests/worker", "-x"], ["tests", "--ignore=tests/worker", "-x"]
+    assert described("-x") == {
+        "sqlite: tests/worker": worker,
+        "sqlite: the rest": rest,
+        "postgresql: tests/worker": worker,
+        "postgresql: the rest": rest,
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tests/test_demo.py"],
+        ["-x", "tests/test_demo.py::test_name[a/b::c]"],
+        ["-m", "not slow"],
+        ["-k", "tests"],
+        ["-kpayload"],
+    ],
+)
+def test_chosen_tests_are_run_by_one_pytest_a_database(arguments: list[str]) -> None:
+    assert described(*arguments) == {"sqlite": arguments, "postgresql": arguments}
+
+
+@pytest.mark.parametrize("arguments", [["--maxfail", "2"], ["-W", "tests"], ["--lf"]])
+def test_options_and_their_values_choose_no_tests(arguments: list[str]) -> None:
+    assert len(described(*arguments)) == 4
+
+
+def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest() -> None:
+    titles = list(described(TASKQUEUE_TEST_DATABASE_URL="postgresql://localhost/shop"))
+    assert titles == ["sqlite: tests/worker", "sqlite: the rest", "postgresql"]
+
+
+def test_no_two_parts_share_a_cache() -> None:
+    caches = [argument for part in parts([], {}) for argument in part.command() if "=." in argument]
+    assert len(set(caches)) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "is_passed"),
+    [
+        ([], 0, True),
+        ([], 1, False),
+        ([], -9, False),
+        ([], NOTHING_COLLECTED, False),
+        (["-m", "not slow"], NOTHING_COLLECTED, False),
+        (["tests/test_demo.py"], NOTHING_COLLECTED, True),
+        (["tests/test_demo.py"], 1, False),
+    ],
+)
+def test_a_part_that_ran_nothing_has_failed_unless_it_was_told_which_files(
+    arguments: list[str], code: int, is_passed: bool
+) -> None:
+    found: list[Part] = parts(arguments, {})
+    assert {part.is_passed(code) for part in found} == {is_passed}
