@@ -13,7 +13,7 @@ from taskqueue.option_values import Moment
 
 
 class TaskVerbs:
-    """The verbs, with `by` and `reason` for the audit.
+    """The verbs, with `by` and `reason` for the audit; `by` may be a user object.
 
     Each raises `TransitionRefused` where the task's status does not allow it, and
     `TaskDoesNotExist`. Async code uses the twins that begin with `a`.
@@ -32,12 +32,12 @@ class TaskVerbs:
         """The handle on a task that this one gave rise to."""
         raise NotImplementedError
 
-    def cancel(self, reason: str = "", *, by: str = "") -> None:
+    def cancel(self, reason: str = "", *, by: object = "") -> None:
         """Cancel it: what waits ends now, what runs is asked to stop."""
         control.cancel(self.id, by=by, reason=reason)
         self.refresh()
 
-    def request_stop(self, reason: str = "", *, by: str = "") -> None:
+    def request_stop(self, reason: str = "", *, by: object = "") -> None:
         """Ask a running task to stop; after a grace it is interrupted, after another killed."""
         control.request_stop(self.id, by=by, reason=reason)
         self.refresh()
@@ -48,7 +48,7 @@ class TaskVerbs:
         *,
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
-        by: str = "",
+        by: object = "",
     ) -> Self:
         """Run a finished task again; with other arguments as a new task, which is given back.
 
@@ -62,12 +62,12 @@ class TaskVerbs:
         new_id = control.retry_with(self.id, args=args, kwargs=kwargs, by=by, reason=reason)
         return self.successor(new_id)
 
-    def run_now(self, reason: str = "", *, by: str = "") -> None:
+    def run_now(self, reason: str = "", *, by: object = "") -> None:
         """Make it ready, if it waits for its time."""
         control.run_now(self.id, by=by, reason=reason)
         self.refresh()
 
-    def reschedule(self, run_after: Moment, reason: str = "", *, by: str = "") -> None:
+    def reschedule(self, run_after: Moment, reason: str = "", *, by: object = "") -> None:
         """Give it another time, if it waits: a datetime, or a duration from now.
 
         Raises `InvalidTask` for a time that cannot be.
@@ -75,7 +75,7 @@ class TaskVerbs:
         control.reschedule(self.id, run_after, by=by, reason=reason)
         self.refresh()
 
-    def update(self, reason: str = "", *, by: str = "", **changes: Any) -> bool:
+    def update(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
         """Change its terms, such as `priority=5`, before it has finished; whether any changed.
 
         Raises `InvalidTask`, naming what may change.
@@ -84,11 +84,11 @@ class TaskVerbs:
         self.refresh()
         return changed
 
-    async def acancel(self, reason: str = "", *, by: str = "") -> None:
+    async def acancel(self, reason: str = "", *, by: object = "") -> None:
         """As `cancel`, from async code."""
         await sync_to_async(self.cancel, thread_sensitive=True)(reason, by=by)
 
-    async def arequest_stop(self, reason: str = "", *, by: str = "") -> None:
+    async def arequest_stop(self, reason: str = "", *, by: object = "") -> None:
         """As `request_stop`, from async code."""
         await sync_to_async(self.request_stop, thread_sensitive=True)(reason, by=by)
 
@@ -98,20 +98,20 @@ class TaskVerbs:
         *,
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
-        by: str = "",
+        by: object = "",
     ) -> Self:
         """As `retry`, from async code."""
         retry = sync_to_async(self.retry, thread_sensitive=True)
         return await retry(reason, args=args, kwargs=kwargs, by=by)
 
-    async def arun_now(self, reason: str = "", *, by: str = "") -> None:
+    async def arun_now(self, reason: str = "", *, by: object = "") -> None:
         """As `run_now`, from async code."""
         await sync_to_async(self.run_now, thread_sensitive=True)(reason, by=by)
 
-    async def areschedule(self, run_after: Moment, reason: str = "", *, by: str = "") -> None:
+    async def areschedule(self, run_after: Moment, reason: str = "", *, by: object = "") -> None:
         """As `reschedule`, from async code."""
         await sync_to_async(self.reschedule, thread_sensitive=True)(run_after, reason, by=by)
 
-    async def aupdate(self, reason: str = "", *, by: str = "", **changes: Any) -> bool:
+    async def aupdate(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
         """As `update`, from async code."""
         return await sync_to_async(self.update, thread_sensitive=True)(reason, by=by, **changes)

@@ -214,7 +214,9 @@ def test_a_filter_takes_what_fits_all_that_is_given() -> None:
     ("choice", "message"),
     [
         ({}, "or say everything=True"),
-        ({"statuses": []}, "or say everything=True"),
+        ({"everything": True, "ids": []}, "or say everything=True"),
+        ({"ids": ["nope"]}, "'nope' is not the id of a task"),
+        ({"ids": [5]}, "5 is not the id of a task"),
         ({"everything": True, "name": "x"}, "or say everything=True"),
         ({"statuses": ["runing"]}, "Did you mean 'running'"),
         ({"statuses": ["x"]}, "Choose from"),
@@ -226,6 +228,39 @@ def test_a_filter_that_says_nothing_or_nonsense_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         TaskFilter(**choice)
+
+
+@pytest.mark.parametrize("choice", [{"ids": []}, {"statuses": []}, {"ids": [], "name": noop.name}])
+def test_an_empty_choice_is_none_of_them_and_not_all(choice: dict[str, Any]) -> None:
+    fill(2)
+    which = TaskFilter(**choice)
+    assert tuple(cancel_many(which)) == tuple(dry_run(which, "cancel")) == (0, 0)
+    assert statuses() == {"ready": 2}
+
+
+def test_tasks_are_chosen_by_handles_and_texts_of_ids_too() -> None:
+    one, two = noop.enqueue(), noop.enqueue()
+    assert tuple(cancel_many(TaskFilter(ids=[one, str(two.id)]))) == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["name", "queue_name", "worker", "error_class"])
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800"])
+def test_text_that_cannot_be_stored_fits_nothing(name: str, text: str) -> None:
+    fill(1)
+    assert tuple(cancel_many(TaskFilter(**{name: text}))) == (0, 0)
+
+
+def test_a_dry_run_of_no_verb_names_the_verbs() -> None:
+    with pytest.raises(ValueError, match=r"'bogus' is no verb of many.*'cancel'.*'update'"):
+        dry_run(TaskFilter(everything=True), "bogus")
+
+
+def test_a_dry_run_of_retry_knows_what_has_nothing_to_run_again() -> None:
+    noop.using(workers=2).enqueue()
+    for worker in ("w1", "w2"):
+        end(take(worker)[0], Kind.SUCCEEDED)
+    which = TaskFilter(everything=True)
+    assert tuple(dry_run(which, "retry")) == tuple(retry_many(which)) == (1, 0)
 
 
 def test_one_status_is_not_several() -> None:

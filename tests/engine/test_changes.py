@@ -229,3 +229,11 @@ def test_async_code_uses_the_same_verbs() -> None:
         "reschedule", "update", "run_now", "cancel", "retry", "retry", "stop",
     ]  # fmt: skip
     assert {line[2] for line in audited()} == {"anna"}
+
+
+def test_an_option_that_is_fixed_at_the_enqueue_is_said_to_be() -> None:
+    result = noop.enqueue()
+    with pytest.raises(InvalidTask, match="workers cannot be changed after the enqueue"):
+        result.update(workers=2)
+    with pytest.raises(InvalidTask, match=r"'prority' of a task .* Did you mean 'priority'"):
+        result.update(prority=2)

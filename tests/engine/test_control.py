@@ -10,7 +10,7 @@ from django.db import transaction
 
 from taskqueue import TaskDoesNotExist, TransitionRefused
 from taskqueue.engine.connections import transaction as own_transaction
-from taskqueue.engine.control import cancel, request_stop, retry, tasks
+from taskqueue.engine.control import cancel, request_stop, retry, run_now, tasks
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.outcomes import Kind
@@ -172,6 +172,40 @@ def test_text_that_cannot_be_stored_or_is_too_long_is_made_fit() -> None:
     assert len(lease_of(claimed).stop_reason) == 1000
     assert {len(reason) for _, _, _, reason, _ in audited()} == {1000}
     assert {len(actor) for _, _, actor, _, _ in audited()} == {150}
+
+
+class Person:
+    """As a user object: its text is its name."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        if self.name is None:
+            raise LookupError("no such user")
+        return self.name
+
+
+@pytest.mark.parametrize(
+    ("by", "actor"), [(None, ""), (Person("anna"), "anna"), (7, "7"), (Person(None), "Person")]
+)
+def test_who_acts_may_be_any_object(by: Any, actor: str) -> None:
+    noop.enqueue().cancel(None, by=by)  # type: ignore[arg-type]
+    assert [line[2:4] for line in audited()] == [(actor, "")]
+
+
+@pytest.mark.parametrize("verb", [cancel, request_stop, retry, run_now])
+@pytest.mark.parametrize("task", ["nope", 5, None, "\x00"])
+def test_what_is_no_id_is_said_to_be_none(verb: Any, task: Any) -> None:
+    with pytest.raises(TaskDoesNotExist, match="is not the id of a task"):
+        verb(task)
+
+
+def test_a_task_is_given_by_its_id_its_text_or_its_handle() -> None:
+    result = noop.enqueue()
+    for handle in (result, str(result.id), result.id):
+        assert cancel(handle) == "cancelled"
+        retry(handle)
 
 
 def test_a_result_offers_the_same_verbs() -> None:

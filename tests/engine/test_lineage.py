@@ -89,6 +89,25 @@ def test_arguments_are_checked_as_at_an_enqueue() -> None:
     assert (Task.objects.count(), Audit.objects.count()) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("edited", "message"),
+    [
+        ({"args": "abc"}, "args must be a list or a tuple, not str"),
+        ({"args": {"a": 1}}, "args must be a list or a tuple, not dict"),
+        ({"args": 5}, "args must be a list or a tuple, not int"),
+        ({"kwargs": "abc"}, "kwargs must be a mapping of names to values, not str"),
+        ({"kwargs": [("a", 1)]}, "kwargs must be a mapping of names to values, not list"),
+        ({"kwargs": {1: 2}}, "kwargs must have names as keys, not 1"),
+    ],
+)
+def test_what_is_no_list_or_no_mapping_is_not_made_one(edited: Any, message: str) -> None:
+    old = failed(add, 1, b=2)
+    with pytest.raises(InvalidArguments, match=message):
+        old.retry(**edited)
+    assert old.retry(args=(3,)).args == [3]
+    assert Task.objects.count() == 2
+
+
 def test_a_task_of_an_unknown_definition_is_held_to_what_json_can_keep() -> None:
     old = failed(add, 1, b=2)
     Task.objects.update(name="shop.tasks.gone")

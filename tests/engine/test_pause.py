@@ -128,6 +128,19 @@ def test_a_pause_that_is_over_before_it_begins_is_refused(until: Any) -> None:
     assert not Queue.objects.exists()
 
 
+@pytest.mark.parametrize("until", [float("nan"), "soon", past().replace(tzinfo=None), 1e300])
+def test_what_is_wrong_with_the_end_of_a_pause_is_said_of_until(until: Any) -> None:
+    with pytest.raises(InvalidTask, match=r"^until") as refusal:
+        pause("mail", until=until)
+    assert "run_after" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\ud800"])
+def test_text_that_cannot_be_stored_is_no_paused_queue(name: str) -> None:
+    with pytest.raises(TransitionRefused, match="is not paused"):
+        resume(name)
+
+
 @pytest.mark.parametrize("name", ["", "two words", "x" * 101, 7])
 def test_a_name_that_no_queue_can_have_is_refused(name: Any) -> None:
     with pytest.raises(InvalidTask, match="queue_name must be"):

@@ -150,6 +150,29 @@ def test_a_choice_of_nothing_in_particular_must_be_said(which: dict[str, Any]) -
         WorkerFilter(**which)
 
 
+def test_no_names_are_nobody_and_not_everybody() -> None:
+    registered()
+    assert request_workers(WorkerFilter(names=[]), WorkerRequest.STOP) == []
+    assert asked() == ""
+
+
+def test_a_request_may_be_given_as_text_and_must_be_one() -> None:
+    registered()
+    assert request_workers(WorkerFilter(names=["w1"]), "stop", by=None) == ["w1"]
+    assert asked() == "stop"
+    with pytest.raises(ValueError, match="asked for 'quiet', 'stop', 'kill', not 'dance'"):
+        request_workers(WorkerFilter(everyone=True), "dance")
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800"])
+def test_text_that_cannot_be_stored_names_nobody(text: str) -> None:
+    registered()
+    with pytest.raises(WorkerDoesNotExist, match="No worker is named"):
+        stop_worker(text)
+    assert request_workers(WorkerFilter(host=text), "stop") == []
+    assert request_workers(WorkerFilter(queue_name=text), "stop") == []
+
+
 def test_a_quiet_worker_that_falls_silent_is_lost_like_any_other() -> None:
     own, answer = registered()
     touch(own, answer, status=WorkerStatus.QUIET)

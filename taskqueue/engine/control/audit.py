@@ -33,9 +33,21 @@ class Act(NamedTuple):
     detail: str = ""
 
 
-def person(by: str, reason: str) -> Person:
-    """The names made fit for any column; never raises."""
-    return Person(storable(by, limit=LONGEST_ACTOR), storable(reason, limit=LONGEST_REASON))
+def person(by: object, reason: object) -> Person:
+    """What was given as text fit for any column, None as none; never raises.
+
+    `by` may be a user object.
+    """
+    return Person(
+        storable(_text(by), limit=LONGEST_ACTOR), storable(_text(reason), limit=LONGEST_REASON)
+    )
+
+
+def _text(value: object) -> str:
+    try:
+        return "" if value is None else str(value)
+    except Exception:  # Whoever acts is not stopped by how an object shows itself.
+        return type(value).__name__
 
 
 def audit(

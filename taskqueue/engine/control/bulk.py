@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, Q
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
@@ -30,6 +31,11 @@ CHUNK = 500
 """Tasks a transaction."""
 TRIES, PAUSE = 4, 0.05
 """How often a chunk comes back to what others hold, and after how many seconds."""
+
+HAS_ALL_SUCCESSES = Q(workers__gt=1) & Q(successes__gte=F("workers")) | Q(
+    broadcast=True, workers__gt=0, successes__gte=F("workers")
+)
+"""As `shared.has_all_successes` says of a row."""
 
 Each = Callable[..., Collection[UUID]]
 """Does something to those of the tasks that it may be done to, and gives these."""
@@ -50,35 +56,40 @@ class BulkOutcome(NamedTuple):
 def dry_run(which: TaskFilter, verb: str) -> BulkOutcome:
     """What the bulk verb would come to at this moment; writes nothing.
 
-    `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`.
+    `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`. Raises ValueError
+    for another.
     """
+    if verb not in ALLOWED:
+        raise ValueError(f"{verb!r} is no verb of many. Choose from {sorted(ALLOWED)}.")
     tasks = which.tasks(project_connection())
     would = tasks.filter(status__in=sorted(_statuses(which, verb)))
+    if verb == "retry":
+        would = would.exclude(HAS_ALL_SUCCESSES)
     return BulkOutcome(tasks.count(), would.count())
 
 
-def cancel_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
+def cancel_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
     """Cancel all of them: what waits ends now, what runs is asked to stop."""
     return _in_chunks(which, "cancel", partial(cancel_each, person=person(by, reason)))
 
 
-def request_stop_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
+def request_stop_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
     """Ask those that run to stop."""
     return _in_chunks(which, "stop", partial(request_stop_each, person=person(by, reason)))
 
 
-def retry_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
+def retry_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
     """Run those again that have finished."""
     return _in_chunks(which, "retry", partial(retry_each, person=person(by, reason)))
 
 
-def run_now_many(which: TaskFilter, *, by: str = "", reason: str = "") -> BulkOutcome:
+def run_now_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
     """Make those ready that wait for their time."""
     return _in_chunks(which, "run_now", partial(run_now_each, person=person(by, reason)))
 
 
 def reschedule_many(
-    which: TaskFilter, run_after: Moment, *, by: str = "", reason: str = ""
+    which: TaskFilter, run_after: Moment, *, by: object = "", reason: str = ""
 ) -> BulkOutcome:
     """Give those that wait another time. Raises `InvalidTask` before anything is changed."""
     return _in_chunks(
@@ -89,7 +100,7 @@ def reschedule_many(
 
 
 def update_many(
-    which: TaskFilter, changes: Mapping[str, Any], *, by: str = "", reason: str = ""
+    which: TaskFilter, changes: Mapping[str, Any], *, by: object = "", reason: str = ""
 ) -> BulkOutcome:
     """Change the terms of those that have not finished. Raises `InvalidTask` as `update` does.
 
@@ -117,8 +128,9 @@ def _statuses(which: TaskFilter, verb: str) -> Statuses:
 
     What was ready when it was found, and was to be cancelled as such, may run by now.
     """
-    chosen = frozenset(map(TaskStatus, which.statuses)) or frozenset(TaskStatus)
-    return ALLOWED[verb] & chosen
+    if which.statuses is None:
+        return ALLOWED[verb]
+    return ALLOWED[verb] & frozenset(map(TaskStatus, which.statuses))
 
 
 def _do(

@@ -13,7 +13,7 @@ from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.locking import ALLOWED, Statuses, locked, status_of
+from taskqueue.engine.control.locking import ALLOWED, Statuses, TaskId, id_of, locked, status_of
 from taskqueue.engine.control.terms import apply_terms, check_terms
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
@@ -25,11 +25,12 @@ from taskqueue.retries import seconds_of
 from taskqueue.states import TaskStatus
 
 
-def run_now(task_id: UUID, *, by: str = "", reason: str = "") -> None:
+def run_now(task: TaskId, *, by: object = "", reason: str = "") -> None:
     """Make a task ready that waits for its time.
 
     Raises `TaskDoesNotExist`, and `TransitionRefused` for one that does not wait.
     """
+    task_id = id_of(task)
     connection = project_connection()
     with atomic(using=connection.alias):
         if not run_now_each(connection, [task_id], person=person(by, reason)):
@@ -63,12 +64,13 @@ def run_now_each(
     return [task.id for task in tasks]
 
 
-def reschedule(task_id: UUID, run_after: Moment, *, by: str = "", reason: str = "") -> None:
+def reschedule(task: TaskId, run_after: Moment, *, by: object = "", reason: str = "") -> None:
     """Give a task that waits another time: a datetime, or a duration from now.
 
     Raises `TaskDoesNotExist`, `TransitionRefused` for one that does not wait, and `InvalidTask`
     for a time that cannot be.
     """
+    task_id = id_of(task)
     connection = project_connection()
     with atomic(using=connection.alias):
         if not reschedule_each(connection, [task_id], run_after, person=person(by, reason)):
@@ -110,20 +112,23 @@ def reschedule_each(
     return [task.id for task in tasks]
 
 
-def moment_of(run_after: Moment, now: datetime) -> datetime:
-    """The point in time that is meant. Raises `InvalidTask`."""
-    checked = check_options({"run_after": run_after}, declared=False)["run_after"]
+def moment_of(given: Moment, now: datetime, *, what: str = "run_after") -> datetime:
+    """The point in time that is meant by what has this name. Raises `InvalidTask`."""
+    try:
+        checked = check_options({"run_after": given}, declared=False)["run_after"]
+    except InvalidTask as error:
+        raise InvalidTask(str(error).replace("run_after", what, 1)) from None
     if checked is None:
-        raise InvalidTask("run_after must be an aware datetime or a duration, not None.")
+        raise InvalidTask(f"{what} must be an aware datetime or a duration, not None.")
     if isinstance(checked, datetime):
         return checked
     try:
         return now + timedelta(seconds=seconds_of(checked))
     except OverflowError:
-        raise InvalidTask(f"run_after lies too far ahead: {run_after!r}.") from None
+        raise InvalidTask(f"{what} lies too far ahead: {given!r}.") from None
 
 
-def update(task_id: UUID, changes: Mapping[str, Any], *, by: str = "", reason: str = "") -> bool:
+def update(task: TaskId, changes: Mapping[str, Any], *, by: object = "", reason: str = "") -> bool:
     """Change the terms of a task that has not finished; whether that changed anything.
 
     `changes` are options by their names: those of `terms.TERMS`. `worker_names` that now exclude a
@@ -131,6 +136,7 @@ def update(task_id: UUID, changes: Mapping[str, Any], *, by: str = "", reason: s
     else from the next claim. Raises `InvalidTask`, `TaskDoesNotExist` and, for a finished task,
     `TransitionRefused`.
     """
+    task_id = id_of(task)
     connection = project_connection()
     checked = check_terms(changes)
     with atomic(using=connection.alias):

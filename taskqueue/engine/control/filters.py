@@ -11,16 +11,35 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from taskqueue.engine.control.locking import TaskId, id_of
+from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import Lease, Task
+from taskqueue.payload import storable
 from taskqueue.states import TaskStatus
+
+
+def is_storable(text: object) -> bool:
+    """Whether a database can hold the text; what it cannot hold, it cannot be asked for."""
+    return isinstance(text, str) and storable(text, limit=len(text)) == text
+
+
+def _ids(given: Collection[TaskId]) -> tuple[UUID, ...]:
+    try:
+        return tuple(map(id_of, given))
+    except TaskDoesNotExist as error:
+        raise ValueError(f"ids holds what is none: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFilter:
-    """Those tasks that fit all that is given. Raises ValueError if nothing is given."""
+    """Those tasks that fit all that is given. Raises ValueError if nothing is given.
 
-    ids: Collection[UUID] = ()
-    statuses: Collection[str] = ()
+    An empty collection is a choice too: nothing fits it.
+    """
+
+    ids: Collection[TaskId] | None = None
+    """Ids, or handles; kept as ids."""
+    statuses: Collection[str] | None = None
     name: str = ""
     queue_name: str = ""
     worker: str = ""
@@ -36,8 +55,10 @@ class TaskFilter:
         for name in ("ids", "statuses"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} holds several, such as [{getattr(self, name)!r}].")
+        if self.ids is not None:
+            object.__setattr__(self, "ids", _ids(self.ids))
         known = [status.value for status in TaskStatus]
-        for status in self.statuses:
+        for status in self.statuses or ():
             if status not in known:
                 near = get_close_matches(status, known, n=1)
                 hint = f"Did you mean {near[0]!r}?" if near else f"Choose from {known}."
@@ -51,8 +72,8 @@ class TaskFilter:
     @property
     def _is_choice(self) -> bool:
         return bool(
-            self.ids
-            or self.statuses
+            self.ids is not None
+            or self.statuses is not None
             or self.name
             or self.queue_name
             or self.worker
@@ -61,12 +82,18 @@ class TaskFilter:
             or self.enqueued_before
         )
 
+    @property
+    def _texts(self) -> tuple[str, ...]:
+        return (self.name, self.queue_name, self.worker, self.error_class)
+
     def tasks(self, connection: BaseDatabaseWrapper) -> QuerySet[Task]:
         """The rows."""
         tasks = Task.objects.using(connection.alias)
-        if self.ids:
+        if not all(is_storable(text) for text in self._texts if text):
+            return tasks.none()
+        if self.ids is not None:
             tasks = tasks.filter(id__in=list(self.ids))
-        if self.statuses:
+        if self.statuses is not None:
             tasks = tasks.filter(status__in=list(self.statuses))
         if self.name:
             tasks = tasks.filter(name=self.name)

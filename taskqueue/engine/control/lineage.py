@@ -13,10 +13,10 @@ from taskqueue.conf import get_settings
 from taskqueue.definitions import registry
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
-from taskqueue.engine.control.locking import ALLOWED, locked, status_of
+from taskqueue.engine.control.locking import ALLOWED, TaskId, id_of, locked, status_of
 from taskqueue.engine.rows import Payload, Request
 from taskqueue.engine.wording import wording_for
-from taskqueue.exceptions import TaskQueueError, TransitionRefused
+from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
 from taskqueue.option_values import LARGEST_METADATA
 from taskqueue.payload import encode
@@ -24,11 +24,11 @@ from taskqueue.uuid7 import uuid7_hex
 
 
 def retry_with(
-    task_id: UUID,
+    task: TaskId,
     *,
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
-    by: str = "",
+    by: object = "",
     reason: str = "",
 ) -> UUID:
     """Enqueue a finished task anew with other arguments; the id of the new task.
@@ -38,6 +38,9 @@ def retry_with(
     `TransitionRefused` for a task that is not finished, `ArgumentsDoNotBind` where this process
     knows the definition, and `InvalidArguments`.
     """
+    task_id = id_of(task)
+    _check_kinds(args, kwargs)
+    who = person(by, reason)
     connection = project_connection()
     with atomic(using=connection.alias):
         if not locked(connection, [task_id], ALLOWED["retry"]):
@@ -53,8 +56,23 @@ def retry_with(
         new_id = UUID(hex=payload.id)
         Task.objects.using(connection.alias).filter(id=new_id).update(retry_of_id=task_id)
         act = Act(str(task_id), before=old.status, detail=f"with other arguments, as {new_id}")
-        audit(connection, "retry", [act], person=person(by, reason))
+        audit(connection, "retry", [act], person=who)
     return new_id
+
+
+def _check_kinds(args: object, kwargs: object) -> None:
+    """Text is a sequence too, and a list of pairs makes a dict: neither is meant."""
+    if args is not None and not isinstance(args, list | tuple):
+        raise InvalidArguments(f"args must be a list or a tuple, not {type(args).__name__}.")
+    if kwargs is None:
+        return
+    if not isinstance(kwargs, Mapping):
+        raise InvalidArguments(
+            f"kwargs must be a mapping of names to values, not {type(kwargs).__name__}."
+        )
+    for name in kwargs:
+        if not isinstance(name, str):
+            raise InvalidArguments(f"kwargs must have names as keys, not {name!r}.")
 
 
 def _encoded(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str]:

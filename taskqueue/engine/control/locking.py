@@ -7,6 +7,7 @@ wants many waits for none of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -18,6 +19,15 @@ from taskqueue.states import FINISHED, PENDING, WAITING, LeaseStatus, TaskStatus
 
 Statuses = frozenset[TaskStatus]
 
+
+class Identified(Protocol):
+    """What has the id of a task, such as a `TaskResult`."""
+
+    @property
+    def id(self) -> UUID | str:
+        """The id."""
+
+
 ALLOWED: dict[str, Statuses] = {
     "cancel": frozenset({*PENDING, TaskStatus.RUNNING}),
     "stop": frozenset({TaskStatus.RUNNING}),
@@ -27,6 +37,23 @@ ALLOWED: dict[str, Statuses] = {
     "update": frozenset({*TaskStatus} - FINISHED),
 }
 """The statuses in which each verb may be used on a task."""
+
+
+TaskId = UUID | str | Identified
+"""A task is given by its id, by the id's text, or as a handle."""
+
+
+def id_of(task: object) -> UUID:
+    """The id that is meant. Raises `TaskDoesNotExist` for what is none."""
+    given = getattr(task, "id", task)
+    if isinstance(given, UUID):
+        return given
+    try:
+        if isinstance(given, str):
+            return UUID(given)
+    except ValueError:
+        pass
+    raise TaskDoesNotExist(f"{task!r} is not the id of a task.")
 
 
 def locked(

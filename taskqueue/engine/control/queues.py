@@ -13,6 +13,7 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
+from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidTask, TransitionRefused
@@ -21,7 +22,7 @@ from taskqueue.option_values import Moment
 from taskqueue.options import check_options
 
 
-def pause(name: str, *, until: Moment | None = None, by: str = "", reason: str = "") -> None:
+def pause(name: str, *, until: Moment | None = None, by: object = "", reason: str = "") -> None:
     """Pause a queue: a claim that begins after this leaves its tasks; what runs goes on.
 
     The queue needs no row before. `until`, a datetime or a duration from now, ends the pause by
@@ -34,7 +35,7 @@ def pause(name: str, *, until: Moment | None = None, by: str = "", reason: str =
     with atomic(using=connection.alias):
         workers.remember_queues(connection, [name])
         now = wording_for(connection).now(connection)
-        ends = None if until is None else moment_of(until, now)
+        ends = None if until is None else moment_of(until, now, what="until")
         if ends is not None and ends <= now:
             raise InvalidTask(f"until must lie ahead, not at {ends.isoformat()}.")
         before = _paused(connection, now).filter(name=name).exists()
@@ -45,22 +46,23 @@ def pause(name: str, *, until: Moment | None = None, by: str = "", reason: str =
         audit(connection, "pause", [Act(name, "paused" if before else "", detail)], person=who)
 
 
-def resume(name: str, *, by: str = "", reason: str = "") -> None:
+def resume(name: str, *, by: object = "", reason: str = "") -> None:
     """End the pause of a queue, and wake the workers.
 
     Raises `TransitionRefused` if it is not paused.
     """
     connection = project_connection()
+    who = person(by, reason)
     with atomic(using=connection.alias):
         now = wording_for(connection).now(connection)
-        resumed = (
+        resumed = is_storable(name) and (
             _paused(connection, now)
             .filter(name=name)
             .update(paused_at=None, paused_until=None, paused_by="", pause_reason="")
         )
         if not resumed:
             raise TransitionRefused(_not_paused(connection, name, now))
-        audit(connection, "resume", [Act(name, "paused")], person=person(by, reason))
+        audit(connection, "resume", [Act(name, "paused")], person=who)
         wake(connection, "")
 
 

@@ -7,19 +7,27 @@ those that it was done to. The latter stand in the caller's transaction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, Q
+from django.db.models import F
 from django.db.transaction import atomic, set_rollback
 
 from taskqueue.conf import get_settings
 from taskqueue.engine import shared
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.locking import ALLOWED, Statuses, locked, locked_leases, status_of
+from taskqueue.engine.control.locking import (
+    ALLOWED,
+    Statuses,
+    TaskId,
+    id_of,
+    locked,
+    locked_leases,
+    status_of,
+)
+from taskqueue.engine.control.retention import prune_after
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
@@ -29,15 +37,15 @@ from taskqueue.states import FINISHED, PENDING, TaskStatus
 
 TRIES = 10
 """How often a cancel follows a task that starts and ends as it looks."""
-_TIME = models.DateTimeField()
 
 
-def cancel(task_id: UUID, *, by: str = "", reason: str = "") -> str:
+def cancel(task: TaskId, *, by: object = "", reason: str = "") -> str:
     """Cancel a task: one that waits ends now, a running one is asked to stop.
 
     Returns the status that the task has then. Raises `TaskDoesNotExist`, and
     `TransitionRefused` for a finished task.
     """
+    task_id = id_of(task)
     connection = project_connection()
     for _ in range(TRIES):
         with atomic(using=connection.alias):
@@ -85,7 +93,7 @@ def _end_as_cancelled(connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, r
         status=TaskStatus.CANCELLED,
         finished_at=now,
         error_message=reason,
-        prune_after=_prune_after(now, get_settings().RETENTION["cancelled"]),
+        prune_after=prune_after(now, get_settings().RETENTION["cancelled"]),
         holds_unique_key=models.Case(
             models.When(unique_for__in=("kept", "duration"), then=F("holds_unique_key")),
             default=False,
@@ -93,29 +101,13 @@ def _end_as_cancelled(connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, r
     )
 
 
-def _prune_after(now: datetime, kept: timedelta | None) -> models.Case:
-    """When a task that finishes now may be pruned: never before it releases its key."""
-    moment, nothing = models.Value(now, _TIME), models.Value(None, _TIME)
-    own = models.ExpressionWrapper(moment + F("retention"), output_field=_TIME)
-    held = Q(holds_unique_key=True)
-    ends = [
-        models.When(held & Q(unique_for="kept"), then=nothing),
-        models.When(held & Q(retention__isnull=False, unique_until__gt=own), then="unique_until"),
-        models.When(retention__isnull=False, then=own),
-    ]
-    if kept is None:
-        return models.Case(*ends, default=nothing)
-    end = now + kept
-    ends.append(models.When(held & Q(unique_until__gt=end), then="unique_until"))
-    return models.Case(*ends, default=models.Value(end, _TIME))
-
-
-def request_stop(task_id: UUID, *, by: str = "", reason: str = "") -> str:
+def request_stop(task: TaskId, *, by: object = "", reason: str = "") -> str:
     """Ask a running task to stop: it is told, after a grace interrupted, after another killed.
 
     Returns its status, which is `running` until it has stopped. Who asked first is remembered.
     Raises `TaskDoesNotExist`, and `TransitionRefused` for a task that is not running.
     """
+    task_id = id_of(task)
     connection = project_connection()
     for _ in range(TRIES):
         with atomic(using=connection.alias):
@@ -184,11 +176,12 @@ def _asked_anew(running: Iterable[Lease], person: Person) -> dict[UUID, str]:
     return details
 
 
-def retry(task_id: UUID, *, by: str = "", reason: str = "") -> None:
+def retry(task: TaskId, *, by: object = "", reason: str = "") -> None:
     """Run a finished task again, its failures and crashes forgotten, its attempts counted on.
 
     Raises `TaskDoesNotExist`, and `TransitionRefused` for a task that is not finished.
     """
+    task_id = id_of(task)
     connection = project_connection()
     with atomic(using=connection.alias):
         if not retry_each(connection, [task_id], person=person(by, reason)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -24,6 +25,7 @@ COLUMNS = (
 SNAPSHOT = ("timeout", "backoff")
 """Options that travel in the snapshot."""
 TERMS = frozenset({*COLUMNS, *SNAPSHOT})
+OPTIONS = frozenset(field.name for field in fields(Options))
 DEFAULTS = {
     "max_attempts": "MAX_ATTEMPTS",
     "max_crashes": "MAX_CRASHES",
@@ -35,6 +37,10 @@ DEFAULTS = {
 def check_terms(changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes in their normal form. Raises `InvalidTask`, naming what may change."""
     for name in changes:
+        if name in OPTIONS - TERMS:
+            raise InvalidTask(
+                f"{name} cannot be changed after the enqueue. Choose from {sorted(TERMS)}."
+            )
         if name not in TERMS:
             near = get_close_matches(name, TERMS, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Choose from {sorted(TERMS)}."

@@ -11,6 +11,7 @@ from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import WorkerDoesNotExist
@@ -26,7 +27,8 @@ GONE = frozenset({WorkerStatus.STOPPED, WorkerStatus.LOST})
 class WorkerFilter:
     """Which of the workers that have not ended: those that fit all that is given."""
 
-    names: Collection[str] = ()
+    names: Collection[str] | None = None
+    """An empty one is a choice too: nobody fits it."""
     host: str = ""
     queue_name: str = ""
     """Those that take tasks from this queue, also because they serve all."""
@@ -36,11 +38,11 @@ class WorkerFilter:
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
             raise TypeError(f"names holds several names: [{self.names!r}].")
-        if self.everyone == bool(self.names or self.host or self.queue_name):
+        if self.everyone == bool(self.names is not None or self.host or self.queue_name):
             raise ValueError("Choose workers by names, host or queue_name, or say everyone=True.")
 
 
-def quiet_worker(name: str, *, by: str = "", reason: str = "") -> None:
+def quiet_worker(name: str, *, by: object = "", reason: str = "") -> None:
     """Ask a worker to claim nothing more, to finish what runs, and to stay.
 
     Raises `WorkerDoesNotExist`.
@@ -48,30 +50,31 @@ def quiet_worker(name: str, *, by: str = "", reason: str = "") -> None:
     request_workers(WorkerFilter(names=[name]), WorkerRequest.QUIET, by=by, reason=reason)
 
 
-def stop_worker(name: str, *, by: str = "", reason: str = "") -> None:
+def stop_worker(name: str, *, by: object = "", reason: str = "") -> None:
     """Ask a worker to end as at SIGTERM. Raises `WorkerDoesNotExist`."""
     request_workers(WorkerFilter(names=[name]), WorkerRequest.STOP, by=by, reason=reason)
 
 
-def kill_worker(name: str, *, by: str = "", reason: str = "") -> None:
+def kill_worker(name: str, *, by: object = "", reason: str = "") -> None:
     """Ask a worker to return what runs, and to end at once. Raises `WorkerDoesNotExist`."""
     request_workers(WorkerFilter(names=[name]), WorkerRequest.KILL, by=by, reason=reason)
 
 
 def request_workers(
-    which: WorkerFilter, request: WorkerRequest, *, by: str = "", reason: str = ""
+    which: WorkerFilter, request: WorkerRequest | str, *, by: object = "", reason: str = ""
 ) -> list[str]:
     """Ask workers that have not ended; the names of those that are asked for this, or for more.
 
     A weaker request never replaces a stronger one. Raises `WorkerDoesNotExist` if one is named
-    that is not there; then nobody is asked.
+    that is not there; then nobody is asked. Raises ValueError for what nobody can ask.
     """
+    request = _request(request)
+    who = person(by, reason)
     connection = project_connection()
     with atomic(using=connection.alias):
         chosen = _chosen(connection, which)
         weaker = STRENGTH[: STRENGTH.index(request)]
         asked = [worker for worker in chosen if worker.request in weaker]
-        who = person(by, reason)
         Worker.objects.using(connection.alias).filter(
             id__in=[worker.id for worker in asked], request__in=weaker
         ).update(
@@ -88,21 +91,29 @@ def request_workers(
     return [worker.name for worker in chosen]
 
 
+def _request(given: str) -> WorkerRequest:
+    try:
+        return WorkerRequest(given)
+    except ValueError:
+        known = ", ".join(repr(each.value) for each in WorkerRequest)
+        raise ValueError(f"A worker can be asked for {known}, not {given!r}.") from None
+
+
 def _chosen(connection: BaseDatabaseWrapper, which: WorkerFilter) -> list[Worker]:
     rows = Worker.objects.using(connection.alias)
     workers = rows.exclude(status__in=sorted(GONE)).order_by("name").select_for_update()
-    if which.names:
-        workers = workers.filter(name__in=list(which.names))
+    if which.names is not None:
+        workers = workers.filter(name__in=[name for name in which.names if is_storable(name)])
     if which.host:
-        workers = workers.filter(host=which.host)
+        workers = workers.filter(host=which.host) if is_storable(which.host) else workers.none()
     chosen = [
         worker
         for worker in workers
         if not which.queue_name or not worker.queues or which.queue_name in worker.queues
     ]
-    missing = set(which.names) - {worker.name for worker in chosen}
+    missing = set(which.names or ()) - {worker.name for worker in chosen}
     if missing:
-        raise WorkerDoesNotExist(_missing(connection, sorted(missing)[0], which))
+        raise WorkerDoesNotExist(_missing(connection, min(missing, key=str), which))
     return chosen
 
 
@@ -110,9 +121,9 @@ def _missing(connection: BaseDatabaseWrapper, name: str, which: WorkerFilter) ->
     rows = Worker.objects.using(connection.alias)
     if which.host or which.queue_name:
         return f"No worker named {name!r} fits the host and the queue given."
-    ended = rows.filter(name=name, status__in=sorted(GONE)).first()
+    ended = rows.filter(name=name, status__in=sorted(GONE)).first() if is_storable(name) else None
     if ended is not None:
         return f"Worker {name!r} is {ended.status}: there is nobody to ask."
     living = rows.exclude(status__in=sorted(GONE)).values_list("name", flat=True)
-    near = get_close_matches(name, list(living), n=1)
+    near = get_close_matches(str(name), list(living), n=1)
     return f"No worker is named {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")

@@ -46,7 +46,7 @@ def add_selection(parser: ArgumentParser) -> None:
 def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
     """The filter that the flags describe. Raises ValueError."""
     return TaskFilter(
-        statuses=tuple(flags.status or ()),
+        statuses=flags.status,
         name=flags.name or "",
         queue_name=flags.queue or "",
         worker=flags.worker or "",

@@ -47,7 +47,7 @@ def _stop(flags: Namespace, output: Output) -> None:
 
 def _stop_workers(flags: Namespace, output: Output) -> None:
     which = control.WorkerFilter(
-        names=flags.worker or (),
+        names=flags.worker,
         host=flags.host,
         queue_name=flags.queue,
         everyone=flags.all_workers,
