@@ -25,8 +25,8 @@ OPTIONS = ("-W", "error", "--durations=15")
 # What follows one of these is no path to tests, even where a file has that name.
 WITH_VALUE = ("-m", "-k", "-p", "-o", "-c", "-W", "-r", "--ignore", "--deselect", "--basetemp")
 NOTHING_COLLECTED = 5
-# Seconds for fixtures to end their processes: less than the 15 after which .ci/run kills.
-GRACE = 12
+# Seconds for fixtures to end their processes. After SIGTERM .ci/run would kill in 15.
+GRACE = {signal.SIGINT: 60, signal.SIGTERM: 12}
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ class Runs:
     """Parts that run; SIGINT and SIGTERM are passed on to all of them, once."""
 
     def __init__(self) -> None:
-        self.signal: int | None = None
+        self.signal: signal.Signals | None = None
         self._kill_at = 0.0
         self._processes: list[subprocess.Popen[bytes]] = []
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in GRACE:
             signal.signal(number, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.signal = self.signal or number
+        self.signal = self.signal or signal.Signals(number)
 
     def start(self, part: Part, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
         """Start it in a group of its own: Ctrl-C at a terminal must not reach it twice."""
@@ -104,10 +104,10 @@ class Runs:
         return process
 
     def wait(self, process: subprocess.Popen[bytes]) -> int:
-        """Return its exit code; after a signal at most GRACE seconds later."""
+        """Return its exit code; after a signal at most its GRACE later."""
         while (code := process.poll()) is None:
             if self.signal and not self._kill_at:
-                self._kill_at = time.monotonic() + GRACE
+                self._kill_at = time.monotonic() + GRACE[self.signal]
                 self.send(self.signal)
             elif self._kill_at and time.monotonic() > self._kill_at:
                 self.send(signal.SIGKILL)
