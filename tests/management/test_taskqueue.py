@@ -25,6 +25,7 @@ from tests.engine.test_workers import registered, row
 from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db
+DEEP = "[" * 200_000
 
 
 def run(*arguments: object) -> str:
@@ -124,6 +125,12 @@ def test_what_cannot_be_done_exits_with_1() -> None:
         ["pause", "two words"],
         ["pause", "mail", "--for", "0"],
         ["list", "--limit", "0"],
+        ["list", "--after", "900000000d"],
+        ["list", "--before", "0001-01-01T00:00+05:00"],
+        ["reschedule", str(uuid4()), "--at", "9999-12-31T23:00-05:00"],
+        ["reschedule", str(uuid4()), "--in", "900000000d"],
+        ["retry", str(uuid4()), "--args", DEEP],
+        ["update", str(uuid4()), "--set", f"priority={DEEP}"],
         ["list", "--limit", "1001"],
     ],
 )
@@ -257,6 +264,15 @@ def test_workers_are_asked(flag: list[str], request_: str) -> None:
     assert run_json("stop", "--queue", "mail", *flag)["workers"] == ["a", "b"]
     assert run_json("stop", "--all-workers", "--kill")["workers"] == ["a", "b"]
     assert set(Worker.objects.values_list("request", flat=True)) == {"kill"}
+
+
+def test_a_worker_is_said_to_be_asked_for_what_it_really_is() -> None:
+    registered("a")
+    registered("b")
+    run("stop", "--worker", "a")
+    assert run("stop", "--all-workers", "--quiet") == "a  asked: stop\nb  asked: quiet\n"
+    asked = run_json("stop", "--all-workers", "--quiet")
+    assert (asked["request"], asked["asked"]) == ("quiet", {"a": "stop", "b": "quiet"})
 
 
 def test_a_worker_that_is_not_there_exits_with_1() -> None:

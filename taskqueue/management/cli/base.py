@@ -13,6 +13,7 @@ from django.core.management.base import CommandError
 
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.trouble import TROUBLE, sentence_of
 
 USAGE = 2
 """The exit code for what cannot be meant; 1 is for what was refused, or is not there."""
@@ -46,6 +47,8 @@ def refusals_reported() -> Iterator[None]:
         raise usage_error(str(error)) from None
     except TaskQueueError as error:
         raise CommandError(str(error)) from None
+    except TROUBLE as error:
+        raise CommandError(sentence_of(error)) from None
 
 
 def add_person(parser: ArgumentParser) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from functools import partial
 from typing import Any
 
 from taskqueue.engine import control
 from taskqueue.management.cli.base import Subcommand, add_person
+from taskqueue.management.cli.json_values import json_value
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act, add_selection
 from taskqueue.management.cli.times import duration, moment
@@ -45,7 +45,8 @@ def _add_update(parser: ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument(
         "--set", action="append", type=_change, required=True, metavar="OPTION=VALUE",
-        help="such as priority=5, queue_name=mail or worker_names='[\"w1\"]'; null is the default",
+        help="such as priority=5, queue_name=mail or worker_names='[\"w1\"]'; null stands for "
+        "the setting, or for none, but for priority and queue_name, which always have a value",
     )  # fmt: skip
     add_person(parser)
 
@@ -67,7 +68,7 @@ def _change(text: str) -> tuple[str, Any]:
     if not (name and equals):
         raise ArgumentTypeError(f"{text!r} must be OPTION=VALUE")
     try:
-        return name, json.loads(value)
+        return name, json_value(value)
     except ValueError:
         return name, value
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from functools import partial
 from typing import Any
 
 from taskqueue.engine import control
 from taskqueue.management.cli.base import Subcommand, add_person, usage_error
+from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act, add_selection
 
@@ -26,10 +26,10 @@ def _add_retry(parser: ArgumentParser) -> None:
     add_selection(parser)
     # Django keeps `args` for itself.
     parser.add_argument(
-        "--args", type=_json_list, dest="new_args", help="a JSON list, in place of the old ones"
+        "--args", type=json_list, dest="new_args", help="a JSON list, in place of the old ones"
     )
     parser.add_argument(
-        "--kwargs", type=_json_object, dest="new_kwargs", help="a JSON object, likewise"
+        "--kwargs", type=json_object, dest="new_kwargs", help="a JSON object, likewise"
     )
     add_person(parser)
 
@@ -41,27 +41,6 @@ def _retry(flags: Namespace, output: Output) -> None:
             raise usage_error("--args and --kwargs are for one task, given by its id.")
         one = partial(control.retry_with, args=flags.new_args, kwargs=flags.new_kwargs)
     act(flags, output, verb="retry", one=one, many=control.retry_many)
-
-
-def _json_list(text: str) -> list[Any]:
-    value = _json(text)
-    if not isinstance(value, list):
-        raise ArgumentTypeError("must be a JSON list")
-    return value
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    value = _json(text)
-    if not isinstance(value, dict):
-        raise ArgumentTypeError("must be a JSON object")
-    return value
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"not JSON: {error}") from None
 
 
 CANCEL = Subcommand(

@@ -14,6 +14,7 @@ from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.base import person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
+from taskqueue.management.cli.trouble import TROUBLE, sentence_of
 from taskqueue.results import identifier_of
 from taskqueue.states import TaskStatus
 
@@ -96,6 +97,9 @@ def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[...
             if isinstance(error, ValueError):
                 raise
             lines.append({"id": text, "done": False, "error": str(error)})
+        except TROUBLE as error:
+            # What was done to the tasks before is to be told.
+            lines.append({"id": text, "done": False, "error": sentence_of(error)})
     refused = [line for line in lines if not line["done"]]
     if len(lines) > len(refused) or output.is_json:
         text = "\n".join(f"{line['id']}  {verb}: {_word(line)}" for line in lines)

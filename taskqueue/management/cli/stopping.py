@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Collection
 
 from django.core.management.base import CommandError
 
 from taskqueue.engine import control
+from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act_on_ids
+from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
 
 
@@ -56,10 +59,17 @@ def _stop_workers(flags: Namespace, output: Output) -> None:
     names = control.request_workers(which, request, **person_of(flags))
     if not names:
         raise CommandError("No worker fits.")
+    asked = _asked(names)
     output.say(
-        "\n".join(f"{name}  asked: {request.value}" for name in names),
-        {"request": request.value, "workers": names},
+        "\n".join(f"{name}  asked: {each}" for name, each in asked.items()),
+        {"request": request.value, "workers": names, "asked": asked},
     )
+
+
+def _asked(names: Collection[str]) -> dict[str, str]:
+    """What each is really asked for: a weaker request does not replace a stronger one."""
+    workers = Worker.objects.using(project_connection().alias).filter(name__in=names)
+    return dict(workers.order_by("name").values_list("name", "request"))
 
 
 STOP = Subcommand(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentTypeError
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
@@ -29,11 +29,18 @@ def moment(text: str) -> datetime:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is no time: write 2026-03-01T12:00+00:00.") from None
-    return timezone.make_aware(found) if timezone.is_naive(found) else found
+    try:
+        aware = timezone.make_aware(found) if timezone.is_naive(found) else found
+        return aware.astimezone(UTC)
+    except OverflowError:
+        raise ArgumentTypeError(f"{text!r} must lie in the years 1 to 9999.") from None
 
 
 def past(text: str) -> datetime:
     """A datetime, or how long ago."""
     if _DURATION.fullmatch(text.strip()):
-        return timezone.now() - duration(text)
+        try:
+            return timezone.now() - duration(text)
+        except OverflowError:
+            raise ArgumentTypeError(f"{text!r} is longer ago than there are years.") from None
     return moment(text)

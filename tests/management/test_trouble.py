@@ -1,0 +1,103 @@
+"""`manage.py taskqueue …` where the database cannot do it: one line, and exit code 1."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from taskqueue.management.cli import SUBCOMMANDS
+
+UNREACHABLE = {
+    "ENGINE": "django.db.backends.postgresql",
+    "NAME": "none",
+    "HOST": "127.0.0.1",
+    "PORT": "1",
+}
+SCRIPT = """
+import json, sys
+import django
+from django.conf import settings
+from django.core.management import execute_from_command_line
+settings.configure(
+    DATABASES={"default": json.loads(sys.argv[1])},
+    INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "taskqueue"],
+    USE_TZ=True,
+)
+execute_from_command_line(["manage.py", *sys.argv[2:]])
+"""
+ID = str(uuid4())
+ARGUMENTS = {
+    "list": [],
+    "show": [ID],
+    "cancel": [ID],
+    "retry": [ID, "--args", "[]"],
+    "stop": [ID],
+    "run-now": [ID],
+    "reschedule": [ID, "--in", "10m"],
+    "update": [ID, "--set", "priority=5"],
+    "pause": ["mail"],
+    "resume": ["mail"],
+    "queues": [],
+    "workers": [],
+}
+
+
+def manage(database: dict[str, Any], *arguments: str) -> tuple[int, str]:
+    """The exit code, and what went to stderr."""
+    ended = subprocess.run(
+        [sys.executable, "-c", SCRIPT, json.dumps(database), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return ended.returncode, ended.stderr.rstrip("\n")
+
+
+def sqlite_at(path: Path) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "OPTIONS": {"timeout": 0.1, "transaction_mode": "IMMEDIATE"},
+    }
+
+
+def test_every_subcommand_is_asked() -> None:
+    assert {subcommand.name for subcommand in SUBCOMMANDS} == ARGUMENTS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("subcommand", sorted(ARGUMENTS))
+def test_a_database_without_tables_is_said_to_want_a_migration(
+    subcommand: str, tmp_path: Path
+) -> None:
+    code, said = manage(sqlite_at(tmp_path / "db"), "taskqueue", subcommand, *ARGUMENTS[subcommand])
+    assert (code, "Run manage.py migrate" in said, "\n" in said) == (1, True, False), said
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "sqlite"])
+def test_a_database_that_is_not_there_is_said_to_be_in_trouble(kind: str, tmp_path: Path) -> None:
+    database = UNREACHABLE if kind == "postgresql" else sqlite_at(tmp_path / "nowhere" / "db")
+    code, said = manage(database, "taskqueue", "workers")
+    assert (code, said.startswith("CommandError: The database did not do it: ")) == (1, True)
+    assert "\n" not in said
+
+
+def test_a_write_lock_that_somebody_holds_is_said_to_be_held(tmp_path: Path) -> None:
+    database = sqlite_at(tmp_path / "db")
+    assert manage(database, "migrate", "-v0")[0] == 0
+    holder = sqlite3.connect(tmp_path / "db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        for arguments in (["stop", ID], ["pause", "mail"]):
+            code, said = manage(database, "taskqueue", *arguments)
+            assert (code, "\n" in said) == (1, False)
+            assert "busy: somebody holds its write lock, perhaps the task itself" in said
+    finally:
+        holder.close()
