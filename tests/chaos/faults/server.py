@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -150,5 +151,10 @@ class OutcomeRefused(Fault):
         for task in refused:
             if "refused the outcome" not in task.error_message:
                 yield f"{task.id} does not say why it failed, but {task.error_message!r}"
-        if Lease.objects.filter(task__in=refused).exclude(status="failed").exists():
-            yield "an attempt whose outcome was refused was run more than once"
+        leases = Lease.objects.filter(task__in=refused)
+        if leases.filter(status="succeeded").exists():
+            yield "an attempt whose outcome was refused has succeeded"
+        # Others end when their thread pool's child is killed by a sibling, before they are refused.
+        refusals = Counter(leases.filter(status="failed").values_list("task_id", flat=True))
+        if any(count > 1 for count in refusals.values()):
+            yield "a task whose outcome was refused was run again"
