@@ -26,6 +26,7 @@ from tests.engine.steps import (
     run_at_once,
     task_of,
 )
+from tests.engine.test_apart import take
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -96,6 +97,23 @@ def test_who_asked_first_is_remembered() -> None:
     cancel(result.id, by="anna", reason="really")
     assert [line[2] for line in audited()] == ["anna", "ben"]
     assert Audit.objects.get(actor="ben").detail == "asked before by 'anna'"
+
+
+def test_a_worker_that_takes_a_shared_task_while_it_is_stopped_is_asked_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result = noop.using(workers=3).enqueue()
+    close = tasks.shared.close
+    take("a")
+
+    def close_what_another_has_just_taken(*args: Any, **options: Any) -> Any:
+        take("b")
+        return close(*args, **options)
+
+    monkeypatch.setattr(tasks.shared, "close", close_what_another_has_just_taken)
+    assert request_stop(result.id, by="anna") == "running"
+    asked = Lease.objects.filter(stop_requested_by="anna").values_list("worker_id", flat=True)
+    assert sorted(asked) == ["a", "b"]
 
 
 @pytest.mark.parametrize("status", sorted({*TaskStatus} - {TaskStatus.RUNNING}))

@@ -82,6 +82,8 @@ def locked_leases(
     With `skip_locked` a task is left out of which others hold a lease. They may hold a later one
     that they locked first, for a batch is recorded in several steps.
     """
+    if not ids:
+        return [], frozenset()
     _take_write_lock(connection, ids)
     leases = Lease.objects.using(connection.alias).filter(
         task_id__in=ids, status=LeaseStatus.RUNNING

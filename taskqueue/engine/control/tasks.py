@@ -139,18 +139,14 @@ def request_stop_each(
     if TaskStatus.RUNNING not in statuses:
         return {}
     running, missed = locked_leases(connection, ids, skip_locked=skip_locked)
-    unasked = [lease.id for lease in running if lease.stop_requested_at is None]
-    if unasked:
-        Lease.objects.using(connection.alias).filter(id__in=unasked).update(
-            stop_requested_at=wording_for(connection).now(connection),
-            stop_requested_by=person.by,
-            stop_reason=person.reason,
-        )
-        wake(connection, "stop")
+    _ask(connection, running, person)
     asked = {lease.task_id: TaskStatus.RUNNING.value for lease in running}
     limits = Limits.of(get_settings())
     rest = [task_id for task_id in ids if task_id not in missed]
     closed = shared.close(connection, rest, limits=limits, reason=person.reason)
+    # A worker may have taken one in between. Its lease is not waited for: the task is held by now.
+    late, _ = locked_leases(connection, list(closed), skip_locked=True)
+    _ask(connection, late, person)
     # Those that waited for a next worker have no attempt that could be asked.
     idle = {each: "" for each in closed if each not in asked}
     audit(
@@ -163,6 +159,18 @@ def request_stop_each(
         person=person,
     )
     return asked | closed
+
+
+def _ask(connection: BaseDatabaseWrapper, leases: Iterable[Lease], person: Person) -> None:
+    """Ask the attempts of locked leases to stop, but for those that were asked before."""
+    unasked = [lease.id for lease in leases if lease.stop_requested_at is None]
+    rows = Lease.objects.using(connection.alias).filter(id__in=unasked, stop_requested_at=None)
+    if unasked and rows.update(
+        stop_requested_at=wording_for(connection).now(connection),
+        stop_requested_by=person.by,
+        stop_reason=person.reason,
+    ):
+        wake(connection, "stop")
 
 
 def _asked_anew(running: Iterable[Lease], person: Person) -> dict[UUID, str]:
