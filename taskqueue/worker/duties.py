@@ -29,7 +29,7 @@ OVERDUE_PAUSE = 0.1
 """Seconds until another look at what is due and could not be served, such as what is locked."""
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
 """How much later, in seconds, each next worker serves what comes due; the first is not delayed."""
-SECOND_LOOK = 0.6
+SECOND_LOOK = 1.2
 """On SQLite: seconds between finding a lease expired and taking it over.
 
 A body that holds the write lock keeps its own worker from renewing. Once the lock is free, the
@@ -81,7 +81,7 @@ class Duties:
             if wait is not None:
                 waits.append((wait if wait > 0 else OVERDUE_PAUSE) + stagger)
         if self._suspects:
-            waits.append(SECOND_LOOK / 2)
+            waits.append(SECOND_LOOK / 4)
         if self._prune_at <= now + PRUNE_PAUSE:
             waits.append(PRUNE_PAUSE)
         self.next_at = time.monotonic() + min(waits)

@@ -28,6 +28,8 @@ logger = logging.getLogger("taskqueue.worker")
 
 RETRY = 0.5
 """Seconds between two tries to reach the database."""
+RETRY_BUSY = 0.02
+"""On SQLite: seconds until the next try for the write lock, which others must not be first to."""
 
 
 class Beating(Protocol):
@@ -200,7 +202,7 @@ class Heartbeat:
         if self._connection is not None and is_busy(error):
             # Nobody else can write either, so nobody can take over: no reason to fence.
             self._pulse(time.monotonic(), list(self._worker.held.values()))
-            return RETRY / 5
+            return RETRY_BUSY
         if not self._is_lost:
             self._is_lost = True
             logger.error("Pings fail, bodies end when leases run out error=%s", error)
