@@ -66,6 +66,8 @@ def no_pings_while_bodies_run(planting: Planting) -> None:
     def step(self: Any, began: float, held: Any) -> None:
         before(self, began, [job for job in held if job.started_at is None])
 
+    # A second guard would end what nobody renews.
+    children_outlive_leases(planting)
     before = planting.replace("taskqueue.worker.heartbeat:Heartbeat.step", step)
 
 
@@ -80,7 +82,8 @@ def pings_without_fence(planting: Planting) -> None:
 
 def children_outlive_leases(planting: Planting) -> None:
     """A body goes on when nobody could renew its lease."""
-    planting.replace("taskqueue.worker.heartbeat:FENCE", 100)
+    for module in ("heartbeat", "jobs"):
+        planting.replace(f"taskqueue.worker.{module}:FENCE", 100)
 
 
 def stops_not_enforced(planting: Planting) -> None:
