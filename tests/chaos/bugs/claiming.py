@@ -74,7 +74,7 @@ def own_success_forgotten(planting: Planting) -> None:
 
 def places_not_counted(planting: Planting) -> None:
     """One worker more than asked for finds a free place."""
-    _allow(planting)
+    look_away(planting)
 
     def lease(connection: Any, candidate: Any, worker: str, *others: Any) -> Any:
         from taskqueue.models import Task
@@ -88,7 +88,7 @@ def places_not_counted(planting: Planting) -> None:
     before = planting.replace(f"{ENGINE}.apart:_lease", lease)
 
 
-def _allow(planting: Planting) -> None:
+def look_away(planting: Planting) -> None:
     """Have SQLite, which cannot drop a CHECK, look away."""
     if planting.vendor != "sqlite":
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from tests.chaos.bugs.claiming import look_away
 from tests.chaos.bugs.planting import Planting
 
 ENGINE = "taskqueue.engine"
@@ -78,6 +79,7 @@ def progress_without_fence(planting: Planting) -> None:
 def shared_end_without_fence(planting: Planting) -> None:
     """The end of one of several workers is recorded whatever became of its lease."""
     _tell_before_pinging(planting)
+    look_away(planting)
     path, old = {
         "postgresql": ("postgresql.apart:LOCK_LEASES", " AND finished_at IS NULL"),
         "sqlite": ("sqlite.apart:HELD", " AND status = 'running'"),
