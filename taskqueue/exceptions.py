@@ -18,6 +18,10 @@ class InvalidTask(TaskQueueError, ValueError):
     """A definition, or an option of one, that cannot work."""
 
 
+class InvalidSchedule(InvalidTask):
+    """A schedule, or the rule of one, that cannot work."""
+
+
 class UnknownTask(TaskQueueError, LookupError):
     """No definition is registered under that name."""
 
@@ -48,6 +52,10 @@ class TaskDoesNotExist(TaskQueueError, LookupError):
 
 class WorkerDoesNotExist(TaskQueueError, LookupError):
     """No such worker: its name is unknown, or it has ended."""
+
+
+class ScheduleDoesNotExist(TaskQueueError, LookupError):
+    """No schedule has that name."""
 
 
 class TransitionRefused(TaskQueueError):
