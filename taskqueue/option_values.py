@@ -235,6 +235,13 @@ def _check_sensitive(name: str, value: Any) -> frozenset[str]:
     return frozenset(names)
 
 
+def _check_schedule(name: str, value: Any) -> Any:
+    """Any value: what is wrong with a schedule is for the system checks to say."""
+    from taskqueue.scheduled import scheduled_of
+
+    return scheduled_of(value)
+
+
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "queue_name": _check_queue_name,
     "priority": _check_priority,
@@ -254,4 +261,5 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "metadata": _check_metadata,
     "name": _check_name,
     "sensitive": _check_sensitive,
+    "schedule": _check_schedule,
 }

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taskqueue.exceptions import Duration, InvalidTask
 from taskqueue.option_values import Moment, check_value
 from taskqueue.retries import Backoff
+
+if TYPE_CHECKING:
+    from taskqueue.scheduled import Scheduled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,10 +49,11 @@ class Options:
     api: bool = False
     sensitive: frozenset[str] = frozenset()
     atomic: bool = False
+    schedule: tuple[Scheduled, ...] = ()
 
 
 NAMES = frozenset(option.name for option in fields(Options))
-DEFINITION_ONLY = frozenset({"name", "takes_context", "api", "sensitive", "atomic", "give_up_on"})
+DEFINITION_ONLY = frozenset({"name", "takes_context", "api", "sensitive", "atomic", "give_up_on", "schedule"})
 USING_ONLY = frozenset({"run_after"})
 
 

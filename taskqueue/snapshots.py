@@ -13,7 +13,8 @@ from typing import Any
 from taskqueue.options import Options
 from taskqueue.retries import Backoff, from_snapshot
 
-KEYS = frozenset({"backoff", "retry_for", "give_up_on", "timeout"})
+KEYS = frozenset({"backoff", "retry_for", "give_up_on", "timeout", "schedule", "nominal_at"})
+"""The last two are put in by whoever serves a schedule, for the body to know."""
 EMPTY = "{}"
 
 

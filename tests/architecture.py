@@ -27,16 +27,16 @@ def _layer(name: str, parts: str, *, siblings: bool = False) -> Layer:
 
 # From the bottom up. A part is a module or a package directly below `taskqueue`.
 LAYERS = (
-    _layer("plain", "exceptions outcomes retries states", siblings=True),
+    _layer("plain", "exceptions outcomes policies retries states", siblings=True),
     _layer(
         "declarations",
         f"{INIT} apps canvas checks conf context definitions identity option_values options payload"
-        " redaction signals signatures snapshots uuid7",
+        " redaction scheduled signals signatures snapshots uuid7",
         siblings=True,
     ),
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
-    _layer("results", "control results"),
+    _layer("results", "control results schedules"),
     _layer("framework", "djangotasks"),
     _layer("runtime", "monitoring worker"),
     _layer("faces", "admin api backend management testing"),

@@ -3,8 +3,10 @@
 from taskqueue.models.audit import Audit
 from taskqueue.models.lease import Lease
 from taskqueue.models.log import TaskLog
+from taskqueue.models.occurrence import Occurrence
 from taskqueue.models.queue import Queue
+from taskqueue.models.schedule import Schedule
 from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
 
-__all__ = ["Audit", "Lease", "Queue", "Task", "TaskLog", "Worker"]
+__all__ = ["Audit", "Lease", "Occurrence", "Queue", "Schedule", "Task", "TaskLog", "Worker"]

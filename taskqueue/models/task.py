@@ -71,6 +71,17 @@ class Task(models.Model):
         db_index=False,
     )
     """The task that was retried with other arguments, and gave rise to this one."""
+    schedule = models.ForeignKey(
+        "Schedule",
+        null=True,
+        on_delete=models.DO_NOTHING,
+        related_name="tasks",
+        db_constraint=False,
+        db_index=False,
+    )
+    """The schedule that created it; its tasks are found by their occurrences."""
+    nominal_at = models.DateTimeField(null=True)
+    """The time of the schedule's rule that it stands for."""
     attempts_before_retry = models.PositiveIntegerField(db_default=0)
     """Its attempts at the last manual retry: failures and crashes count from there."""
 

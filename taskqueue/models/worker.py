@@ -60,6 +60,8 @@ class Worker(models.Model):
     """Whether it sleeps with a free slot and listens, so that an enqueue must wake it."""
     trouble = models.TextField(default="", blank=True)
     """What keeps it from working, such as children that do not start; empty when healthy."""
+    schedules = models.JSONField(null=True)
+    """The names of the schedules that its code declares; null as long as that is not known."""
 
     request = models.CharField(
         max_length=10,

@@ -1,0 +1,159 @@
+"""What is declared of a schedule beside its rule: name, arguments, options, policies; checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import timedelta
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidSchedule, InvalidTask
+from taskqueue.option_values import check_duration
+from taskqueue.payload import check_text
+from taskqueue.policies import Missed, Overlap
+from taskqueue.rules import Rule
+
+if TYPE_CHECKING:
+    from taskqueue.definitions import Definition
+    from taskqueue.exceptions import Duration
+
+LONGEST_NAME = 255
+MOST_FAILURES = 2**31 - 1
+NOT_SCHEDULED = frozenset({"run_after", "restart"})
+"""Options of `.using` that make no sense for what a schedule enqueues."""
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A rule with what its runs are given and how they behave; for `@task(schedule=...)`.
+
+    `name` is that of the schedule, unique in the project; without one, the task's. `options` are
+    those of `.using(...)`. `missed_window` is in seconds or a timedelta. `pause_after_failures`
+    counts failed tasks in a row.
+    """
+
+    rule: Rule
+    _: KW_ONLY
+    name: str = ""
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    missed: str = Missed.LATEST.value
+    missed_window: Duration | None = None
+    overlap: str = Overlap.SKIP.value
+    pause_after_failures: int | None = None
+    enabled: bool = True
+
+    def check(self, definition: Definition[Any, Any]) -> None:
+        """Raise `InvalidSchedule` for what cannot work with that definition."""
+        if not isinstance(self.rule, Rule):
+            raise InvalidSchedule(
+                "A schedule needs a rule such as Cron('0 6 * * *') or Every(minutes=5), "
+                f"not {self.rule!r}."
+            )
+        self.rule.check()
+        check_name(self.name or definition.name)
+        check_policies(
+            missed=self.missed,
+            missed_window=self.missed_window,
+            overlap=self.overlap,
+            pause_after_failures=self.pause_after_failures,
+        )
+        if not isinstance(self.enabled, bool):
+            raise InvalidSchedule(f"enabled must be True or False, not {self.enabled!r}.")
+        self.encode(definition)
+
+    def encode(self, definition: Definition[Any, Any]) -> tuple[str, str, str | None]:
+        """Arguments and unique key of its tasks as they are stored. Raises `InvalidSchedule`."""
+        if not isinstance(self.args, list | tuple) or not isinstance(self.kwargs, Mapping):
+            raise InvalidSchedule("args of a schedule are a list or tuple, its kwargs a mapping.")
+        try:
+            return self.definition_of(definition).encode(self.args, dict(self.kwargs))
+        except (ArgumentsDoNotBind, InvalidArguments, InvalidTask) as error:
+            raise InvalidSchedule(str(error)) from None
+
+    def definition_of(self, definition: Definition[Any, Any]) -> Definition[Any, Any]:
+        """The definition with the options of this schedule. Raises `InvalidSchedule`."""
+        if not isinstance(self.options, Mapping):
+            raise InvalidSchedule(f"options must be a mapping, not {self.options!r}.")
+        for option in self.options:
+            if option in NOT_SCHEDULED:
+                raise InvalidSchedule(f"{option} is no option of a schedule: its rule says when.")
+        if not self.options:
+            return definition
+        try:
+            return definition.using(**dict(self.options))
+        except (InvalidTask, TypeError) as error:
+            raise InvalidSchedule(str(error)) from None
+
+
+def check_policies(
+    *, missed: object, missed_window: object, overlap: object, pause_after_failures: object
+) -> None:
+    """Raise `InvalidSchedule` for policies that there are not, or that do not go together."""
+    _check_choice("missed", missed, Missed)
+    _check_choice("overlap", overlap, Overlap)
+    if (missed == Missed.WINDOW) != (missed_window is not None):
+        raise InvalidSchedule("missed='window' and missed_window go together.")
+    if missed_window is not None:
+        window_of(missed_window)
+    count = pause_after_failures
+    if count is not None and (
+        isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_FAILURES
+    ):
+        raise InvalidSchedule(
+            f"pause_after_failures must be a whole number of 1 or more, not {count!r}."
+        )
+
+
+def window_of(value: Any) -> timedelta:
+    """The window as a timedelta. Raises `InvalidSchedule`."""
+    try:
+        return check_duration("missed_window", value, smallest=1.0)
+    except InvalidTask as error:
+        raise InvalidSchedule(str(error)) from None
+
+
+def _check_choice(name: str, value: object, choices: type[StrEnum]) -> None:
+    known = [choice.value for choice in choices]
+    if not isinstance(value, str) or value not in known:
+        near = get_close_matches(str(value), known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidSchedule(f"{name} must be one of {', '.join(known)}, not {value!r}.{hint}")
+
+
+def check_name(name: object) -> str:
+    """The name. Raises `InvalidSchedule` if no schedule can have it."""
+    try:
+        text = check_text(name, limit=LONGEST_NAME, what="The name of a schedule")
+    except (TypeError, ValueError) as error:
+        raise InvalidSchedule(str(error)) from None
+    if not text or not text.isprintable() or text != text.strip() or "/" in text:
+        raise InvalidSchedule(
+            "The name of a schedule is printable text without '/' and without blanks at its ends, "
+            f"not {text!r}."
+        )
+    return text
+
+
+def scheduled_of(value: Any) -> tuple[Scheduled, ...]:
+    """What `@task(schedule=...)` was given, each as `Scheduled`; checked later, by `check`."""
+    if value is None:
+        return ()
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    given = tuple(value) if several else (value,)
+    return tuple(each if isinstance(each, Scheduled) else Scheduled(each) for each in given)
+
+
+def named(definition: Definition[Any, Any]) -> list[tuple[str, Scheduled]]:
+    """The schedules of a definition by their names.
+
+    Where several have none, they are told apart by their place: `name`, `name:2`, `name:3`.
+    """
+    found = []
+    for place, scheduled in enumerate(definition.options.schedule, start=1):
+        suffix = "" if place == 1 else f":{place}"
+        found.append((scheduled.name or f"{definition.name}{suffix}", scheduled))
+    return found
