@@ -53,7 +53,9 @@ class Options:
 
 
 NAMES = frozenset(option.name for option in fields(Options))
-DEFINITION_ONLY = frozenset({"name", "takes_context", "api", "sensitive", "atomic", "give_up_on", "schedule"})
+DEFINITION_ONLY = frozenset(
+    {"name", "takes_context", "api", "sensitive", "atomic", "give_up_on", "schedule"}
+)
 USING_ONLY = frozenset({"run_after"})
 
 

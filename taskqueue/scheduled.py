@@ -124,7 +124,7 @@ def _check_choice(name: str, value: object, choices: type[StrEnum]) -> None:
         raise InvalidSchedule(f"{name} must be one of {', '.join(known)}, not {value!r}.{hint}")
 
 
-def check_name(name: object) -> str:
+def check_name(name: Any) -> str:
     """The name. Raises `InvalidSchedule` if no schedule can have it."""
     try:
         text = check_text(name, limit=LONGEST_NAME, what="The name of a schedule")

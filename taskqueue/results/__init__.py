@@ -1,6 +1,6 @@
 """What an enqueue gives back: a handle on a task, as it stood when last read."""
 
-from taskqueue.results.enqueueing import enqueue, enqueue_many, request_of
+from taskqueue.results.enqueueing import enqueue, enqueue_many
 from taskqueue.results.handle import TaskResult, get_result
 from taskqueue.results.reading import (
     AttemptError,
@@ -20,5 +20,4 @@ __all__ = [
     "errors_of",
     "get_result",
     "identifier_of",
-    "request_of",
 ]
