@@ -66,25 +66,22 @@ def release_gone(
     restarted under its name takes its part up again. One that was made quiet, or came back for
     other queues, is as good as gone.
     """
+    wording = wording_for(connection)
     with installed(connection):
-        now = wording_for(connection).now(connection)
-        waiting = Task.objects.using(connection.alias).filter(
-            claimed_apart=True,
-            broadcast=True,
-            open_slots__gt=0,
-            status__in=[TaskStatus.READY, TaskStatus.RUNNING],
-        )
-        if after is not None:
-            waiting = waiting.filter(id__gt=after)
-        rows = waiting.order_by("id").only("id", "queue_name", "worker_names")[:BATCH]
-        tasks = list(rows)
-        waiting_for_gone = [str(task.id) for task in tasks if _gone(connection, task, now)]
+        now = wording.now(connection)
+        ids = wording.waiting_broadcasts(connection, after=after, limit=BATCH)
+        tasks = Task.objects.using(connection.alias).filter(id__in=ids).order_by("id")
+        waiting_for_gone = [
+            str(task.id)
+            for task in tasks.only("id", "queue_name", "worker_names")
+            if _gone(connection, task, now)
+        ]
     released = 0
     for task_id in waiting_for_gone:
         with transaction(connection), installed(connection):
-            wording_for(connection).lock_tasks(connection, [task_id])
+            wording.lock_tasks(connection, [task_id])
             released += _release(connection, task_id, limits)
-    return released, tasks[-1].id if len(tasks) == BATCH else None
+    return released, UUID(ids[-1]) if len(ids) == BATCH else None
 
 
 def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> int:

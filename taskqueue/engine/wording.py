@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
+from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -159,6 +160,14 @@ class Wording(Protocol):
         cancelled: timedelta | None,
     ) -> int:
         """Fail tasks past their deadline and cancel those that expired, where none runs."""
+
+    def waiting_broadcasts(
+        self, connection: BaseDatabaseWrapper, *, after: UUID | None, limit: int
+    ) -> list[str]:
+        """Broadcasts that wait for a worker that they name: the next ids behind that one."""
+
+    def overdue_shared(self, connection: BaseDatabaseWrapper, *, limit: int) -> list[str]:
+        """Ids of tasks that run past their deadline, and wait for a further worker."""
 
     def prune(self, connection: BaseDatabaseWrapper, *, limit: int) -> int:
         """Delete finished tasks whose retention is over, with their leases and lines."""

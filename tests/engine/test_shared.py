@@ -108,6 +108,15 @@ def test_a_deadline_ends_what_waits_for_its_next_worker() -> None:
     assert (task.status, task.error_class) == ("failed", "taskqueue.exceptions.DeadlineExceeded")
 
 
+def test_past_its_deadline_what_one_named_worker_runs_is_left_to_that_worker() -> None:
+    result = add.using(worker_names=["a", "b"], deadline=3600).enqueue(1)
+    [claimed] = take("a")
+    Task.objects.update(deadline_at=timezone.now())
+    assert shared.end_overdue(connections["default"], limits=limits()) == 0
+    assert row(result).status == "running"
+    assert end(claimed, Kind.SUCCEEDED, return_value="1") == "succeeded"
+
+
 def test_what_every_worker_returned_and_why_it_failed_is_kept() -> None:
     result = add.using(workers=2, max_attempts=2).enqueue(1)
     [first], [second] = take("a"), take("b")

@@ -1,6 +1,6 @@
 """PostgreSQL's wording of the engine's statements: single statements, row locks, `NOTIFY`."""
 
-from taskqueue.engine.postgresql import apart, duties, enqueue, lease, record, wedged
+from taskqueue.engine.postgresql import apart, duties, enqueue, lease, record, shared, wedged
 from taskqueue.engine.postgresql import claim as claiming
 
 
@@ -31,6 +31,8 @@ class PostgreSQL:
     expired_leases = staticmethod(lease.expired_leases)
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
+    waiting_broadcasts = staticmethod(shared.broadcasts)
+    overdue_shared = staticmethod(shared.overdue)
     prune = staticmethod(duties.prune)
     prune_audit = staticmethod(duties.prune_audit)
     quiet_attempts = staticmethod(wedged.quiet_attempts)

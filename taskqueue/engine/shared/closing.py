@@ -87,20 +87,14 @@ def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
     What runs is its workers' to end.
     """
     wording = wording_for(connection)
-    now = wording.now(connection)
-    with installed(connection):
-        overdue = Task.objects.using(connection.alias).filter(
-            claimed_apart=True,
-            status=TaskStatus.RUNNING,
-            open_slots__gt=0,
-            deadline_at__lte=now,
-        )
-        ids = [str(task_id) for task_id in overdue.values_list("id", flat=True)[:BATCH]]
+    ids = wording.overdue_shared(connection, limit=BATCH)
     for task_id in ids:
         with transaction(connection), installed(connection):
             wording.lock_tasks(connection, [task_id])
-            task = Task.objects.using(connection.alias).get(id=task_id)
-            if task.status != TaskStatus.RUNNING or task.open_slots == 0:
+            now = wording.now(connection)
+            tasks = Task.objects.using(connection.alias).filter(id=task_id, deadline_at__lte=now)
+            task = tasks.filter(status=TaskStatus.RUNNING, open_slots__gt=0).first()
+            if task is None:
                 continue
             task.open_slots = 0
             task.error_class = class_path(DeadlineExceeded)
