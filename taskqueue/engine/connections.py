@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
 from django.db.utils import load_backend
 
 from taskqueue.conf import get_settings
@@ -51,6 +52,8 @@ def open_worker_connection(*, silence: float) -> BaseDatabaseWrapper:
     else:
         # A ping that waits for the lock must be over before the children give up on their parent.
         options["timeout"] = min(BUSY_TIMEOUT, silence / 2)
+        # The ORM's transactions too: one that reads first could fail half way for want of the lock.
+        options["transaction_mode"] = "IMMEDIATE"
     backend: Any = load_backend(settings["ENGINE"])
     connection: BaseDatabaseWrapper = backend.DatabaseWrapper(settings, database_alias())
     # The heartbeat of a worker hands its connection to nobody, but it is closed at the end by
@@ -129,6 +132,22 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
             _roll_back(cursor)
             raise
         cursor.execute("COMMIT")
+
+
+@contextmanager
+def orm_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """One transaction of the ORM's on a worker's own connection; within a caller's, that one.
+
+    Unlike in `transaction`, what is called there may use `atomic` of its own.
+    """
+    with installed(connection):
+        if connection.in_atomic_block:
+            yield
+            return
+        with atomic(using=connection.alias):
+            if not owns_session(connection):
+                wording_for(connection).plan_transaction(connection, silence=longest_silence())
+            yield
 
 
 def is_busy(error: BaseException) -> bool:

@@ -223,3 +223,7 @@ class Outlook(NamedTuple):
     """How many live workers stand before this one in serving the duties."""
     has_apart: bool
     """Whether a task waits that not every worker may take, but perhaps this one."""
+    next_schedule: float | None
+    """Until the next nominal time of a schedule."""
+    has_ended_runs: bool
+    """Whether a task of a schedule has ended that has not been noted there."""

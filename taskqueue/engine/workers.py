@@ -143,6 +143,7 @@ def register(
             "running_leases": 0,
             "is_idle": False,
             "trouble": "",
+            "schedules": None,
             "request": "",
             "requested_at": None,
             "requested_by": "",

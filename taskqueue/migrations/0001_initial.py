@@ -105,8 +105,8 @@ class Migration(migrations.Migration):
                 ),
                 ("removed_at", models.DateTimeField(null=True)),
                 ("paused_at", models.DateTimeField(null=True)),
-                ("paused_by", models.CharField(blank=True, db_default="", max_length=150)),
-                ("pause_reason", models.CharField(blank=True, db_default="", max_length=1000)),
+                ("paused_by", models.CharField(blank=True, default="", max_length=150)),
+                ("pause_reason", models.CharField(blank=True, default="", max_length=1000)),
                 (
                     "created_at",
                     models.DateTimeField(db_default=taskqueue.models.clock.DatabaseClock()),
@@ -117,13 +117,13 @@ class Migration(migrations.Migration):
                 ),
                 ("served_until", models.DateTimeField()),
                 ("next_at", models.DateTimeField(null=True)),
-                ("failures_in_row", models.PositiveIntegerField(db_default=0)),
-                ("trouble", models.TextField(blank=True, db_default="")),
+                ("failures_in_row", models.PositiveIntegerField(default=0)),
+                ("trouble", models.TextField(blank=True, default="")),
                 ("last_nominal_at", models.DateTimeField(null=True)),
-                ("last_status", models.CharField(blank=True, db_default="", max_length=10)),
+                ("last_status", models.CharField(blank=True, default="", max_length=10)),
                 ("last_finished_at", models.DateTimeField(null=True)),
                 ("last_return_value", models.JSONField(null=True)),
-                ("last_error", models.TextField(blank=True, db_default="")),
+                ("last_error", models.TextField(blank=True, default="")),
             ],
             options={
                 "permissions": [
@@ -280,7 +280,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("nominal_at", models.DateTimeField()),
                 ("nominal_until", models.DateTimeField(null=True)),
-                ("count", models.PositiveIntegerField(db_default=1)),
+                ("count", models.PositiveIntegerField(default=1)),
                 (
                     "status",
                     models.CharField(
@@ -293,7 +293,7 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("reason", models.CharField(blank=True, db_default="", max_length=1000)),
+                ("reason", models.CharField(blank=True, default="", max_length=1000)),
                 (
                     "task_status",
                     models.CharField(
@@ -308,7 +308,7 @@ class Migration(migrations.Migration):
                             ("failed", "failed"),
                             ("cancelled", "cancelled"),
                         ],
-                        db_default="",
+                        default="",
                         max_length=10,
                     ),
                 ),

@@ -40,12 +40,12 @@ class Occurrence(models.Model):
     nominal_at = models.DateTimeField()
     nominal_until = models.DateTimeField(null=True)
     """The last nominal time, where one row stands for many that were skipped together."""
-    count = models.PositiveIntegerField(db_default=1)
+    count = models.PositiveIntegerField(default=1)
     """How many nominal times the row stands for."""
     status = models.CharField(
         max_length=10, choices=[(status.value, status.value) for status in OccurrenceStatus]
     )
-    reason = models.CharField(max_length=1000, db_default="", blank=True)
+    reason = models.CharField(max_length=1000, default="", blank=True)
     task = models.ForeignKey(
         Task,
         null=True,
@@ -54,7 +54,7 @@ class Occurrence(models.Model):
         db_constraint=False,
         db_index=False,
     )
-    task_status = models.CharField(max_length=10, choices=TASK_STATUSES, db_default="", blank=True)
+    task_status = models.CharField(max_length=10, choices=TASK_STATUSES, default="", blank=True)
     """What its task came to."""
     requested_by = models.CharField(max_length=150, null=True)
     """Who had it run by hand; null for a nominal time of the rule."""

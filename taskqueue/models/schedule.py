@@ -61,8 +61,8 @@ class Schedule(models.Model):
     """Since when no code declares it any more: it rests, and its history stays."""
     paused_at = models.DateTimeField(null=True)
     """While it is paused its nominal times are recorded as skipped."""
-    paused_by = models.CharField(max_length=150, db_default="", blank=True)
-    pause_reason = models.CharField(max_length=1000, db_default="", blank=True)
+    paused_by = models.CharField(max_length=150, default="", blank=True)
+    pause_reason = models.CharField(max_length=1000, default="", blank=True)
     created_at = models.DateTimeField(db_default=DatabaseClock())
     changed_at = models.DateTimeField(db_default=DatabaseClock())
     """When its rule, arguments, options or policies were last changed."""
@@ -70,8 +70,8 @@ class Schedule(models.Model):
     served_until = models.DateTimeField()
     next_at = models.DateTimeField(null=True)
     """Its next nominal time; null where there is none, or none before a run has ended."""
-    failures_in_row = models.PositiveIntegerField(db_default=0)
-    trouble = models.TextField(db_default="", blank=True)
+    failures_in_row = models.PositiveIntegerField(default=0)
+    trouble = models.TextField(default="", blank=True)
     """Why it could not be served; empty when all is well."""
 
     last_nominal_at = models.DateTimeField(null=True)
@@ -84,11 +84,11 @@ class Schedule(models.Model):
         db_constraint=False,
         db_index=False,
     )
-    last_status = models.CharField(max_length=10, db_default="", blank=True)
+    last_status = models.CharField(max_length=10, default="", blank=True)
     """What the run that ended last came to; this and what follows outlives its task."""
     last_finished_at = models.DateTimeField(null=True)
     last_return_value = models.JSONField(null=True)
-    last_error = models.TextField(db_default="", blank=True)
+    last_error = models.TextField(default="", blank=True)
 
     class Meta:
         default_permissions = VIEW_ONLY
@@ -113,3 +113,8 @@ class Schedule(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its nominal times are looked after; a paused schedule records them as skipped."""
+        return self.is_enabled and self.removed_at is None

@@ -100,6 +100,21 @@ SELECT
             AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %s))
             AND (open_slots > 0 OR (broadcast AND workers = 0))
             AND (status = 'ready' OR workers > 1 OR broadcast)
+    ),
+    (
+        SELECT EXTRACT(epoch FROM min(next_at) - clock_timestamp())::float8
+        FROM taskqueue_schedule
+        WHERE next_at IS NOT NULL AND is_enabled AND removed_at IS NULL
+    ),
+    EXISTS (
+        SELECT
+        FROM taskqueue_occurrence AS occurrence
+        WHERE occurrence.status = 'enqueued' AND NOT EXISTS (
+            SELECT
+            FROM taskqueue_task AS task
+            WHERE task.id = occurrence.task_id
+                AND task.status NOT IN ('cancelled', 'failed', 'succeeded')
+        )
     )
 """
 

@@ -58,6 +58,22 @@ SELECT
             FROM taskqueue_queue
             WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)
         )
+    ),
+    (
+        SELECT min(next_at)
+        FROM taskqueue_schedule
+        WHERE next_at IS NOT NULL AND is_enabled AND removed_at IS NULL
+    ),
+    EXISTS (
+        SELECT 1
+        FROM taskqueue_occurrence AS occurrence
+        WHERE occurrence.status IN ('waiting', 'enqueued') AND occurrence.status = 'enqueued'
+            AND NOT EXISTS (
+                SELECT 1
+                FROM taskqueue_task AS task
+                WHERE task.id = occurrence.task_id
+                    AND task.status NOT IN ('cancelled', 'failed', 'succeeded')
+            )
     )
 """
 
@@ -135,16 +151,17 @@ def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> O
     moment = clock()
     with connection.cursor() as cursor:
         cursor.execute(OUTLOOK, (worker_id, stored(moment)))
-        due, deadline, expires, expiry, has_apart, has_ready = cursor.fetchone()
+        seen = cursor.fetchone()
         promoted = 0
-        due_in = _until(due, moment)
+        due_in = _until(seen[0], moment)
         if due_in is not None and due_in <= 0:
             cursor.execute(PROMOTE, (stored(moment), stored(moment), limit))
             promoted = cursor.rowcount
             cursor.execute(OUTLOOK, (worker_id, stored(moment)))
-            due, deadline, expires, expiry, has_apart, has_ready = cursor.fetchone()
+            seen = cursor.fetchone()
         cursor.execute(RANK, (worker_id, stored(moment)))
         (rank,) = cursor.fetchone()
+    due, deadline, expires, expiry, has_apart, has_ready, schedule, has_ended_runs = seen
     ends = [end for end in (_until(deadline, moment), _until(expires, moment)) if end is not None]
     return Outlook(
         promoted=promoted,
@@ -154,6 +171,8 @@ def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> O
         has_ready=bool(has_ready),
         rank=rank,
         has_apart=bool(has_apart),
+        next_schedule=_until(schedule, moment),
+        has_ended_runs=bool(has_ended_runs),
     )
 
 

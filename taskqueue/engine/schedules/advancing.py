@@ -1,0 +1,164 @@
+"""Advancing one schedule: every nominal time that has come gets its occurrence, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue import rules
+from taskqueue.engine.schedules.deciding import Decision, decide
+from taskqueue.engine.schedules.runs import Runs, resting_reason
+from taskqueue.engine.schedules.settling import settle_ended
+from taskqueue.models import Occurrence, Schedule
+from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.rules import Rule
+
+BATCH = 500
+"""Nominal times that are served in one transaction; where more have come, others follow."""
+
+
+def advance(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
+    """Note what has ended, begin what waited for that, serve what has come; and save the row.
+
+    The caller has locked the row, and holds the transaction. Where more nominal times have come
+    than one transaction serves, `next_at` says so: it is not later than `now`. Raises
+    `InvalidSchedule` if this version cannot read the rule or the request.
+    """
+    rule = rules.from_json(schedule.rule)
+    ended_at = settle_ended(connection, schedule, now)
+    runs = Runs(connection, schedule, now)
+    runs.go_on()
+    if not schedule.is_active:
+        schedule.save(using=connection.alias)
+        return
+    if rule.waits_for_end:
+        _serve_after_end(connection, schedule, rule, runs, now=now, ended_at=ended_at)
+    else:
+        _serve_times(connection, schedule, rule, runs, now=now)
+    schedule.trouble = ""
+    schedule.save(using=connection.alias)
+
+
+def begin_from(
+    connection: BaseDatabaseWrapper, schedule: Schedule, rule: Rule, now: datetime
+) -> None:
+    """Let the schedule count from `now` on: what the rule had before that is not made up for."""
+    schedule.served_until = now
+    if not rule.waits_for_end:
+        schedule.next_at = rule.after(now)
+        return
+    if schedule.pk is not None and Runs(connection, schedule, now).has_open:
+        schedule.next_at = None
+        return
+    last = schedule.last_finished_at
+    first = rule.start or now if last is None else rule.after(last)
+    schedule.next_at = None if first is None else _within(rule, max(first, now))
+
+
+def _serve_times(
+    connection: BaseDatabaseWrapper, schedule: Schedule, rule: Rule, runs: Runs, *, now: datetime
+) -> None:
+    due = list(islice(rule.between(schedule.served_until, now), BATCH + 1))
+    has_more = len(due) > BATCH
+    due = due[:BATCH]
+    if due:
+        decisions = _decide(schedule, due, now=now, has_more=has_more)
+        _carry_out(connection, schedule, runs, decisions, now=now, in_bulk=has_more)
+        schedule.served_until = due[-1]
+    schedule.next_at = rule.after(schedule.served_until)
+
+
+def _serve_after_end(
+    connection: BaseDatabaseWrapper,
+    schedule: Schedule,
+    rule: Rule,
+    runs: Runs,
+    *,
+    now: datetime,
+    ended_at: datetime | None,
+) -> None:
+    """There is one nominal time at most: so long after the last end."""
+    if runs.has_open:
+        schedule.next_at = None
+        return
+    if ended_at is not None:
+        schedule.next_at = rule.after(ended_at)
+    nominal_at = schedule.next_at
+    if nominal_at is None or nominal_at > now:
+        return
+    decisions = _decide(schedule, [nominal_at], now=now, has_more=False)
+    _carry_out(connection, schedule, runs, decisions, now=now, in_bulk=False)
+    schedule.served_until = max(schedule.served_until, nominal_at)
+    # One that did not run has no end to count from.
+    schedule.next_at = None if runs.has_open else rule.after(now)
+
+
+def _decide(
+    schedule: Schedule, due: Sequence[datetime], *, now: datetime, has_more: bool
+) -> list[Decision]:
+    if reason := resting_reason(schedule):
+        return [Decision(nominal_at, reason) for nominal_at in due]
+    return decide(
+        due,
+        missed=schedule.missed,
+        window=schedule.missed_window,
+        now=now,
+        has_more=has_more,
+    )
+
+
+def _carry_out(
+    connection: BaseDatabaseWrapper,
+    schedule: Schedule,
+    runs: Runs,
+    decisions: Sequence[Decision],
+    *,
+    now: datetime,
+    in_bulk: bool,
+) -> None:
+    occurrences = Occurrence.objects.using(connection.alias)
+    # None exists, unless the row was brought back from an older copy of the database.
+    known = frozenset(
+        occurrences.filter(
+            schedule_id=schedule.id, nominal_at__in=[each.nominal_at for each in decisions]
+        ).values_list("nominal_at", flat=True)
+    )
+    skipped: list[Occurrence] = []
+    for decision in decisions:
+        if decision.nominal_at in known:
+            continue
+        # An overlap is decided before anything is written, so that many can be kept as one.
+        reason = decision.reason or runs.refusal()
+        if reason:
+            skipped.append(
+                Occurrence(
+                    schedule_id=schedule.id,
+                    nominal_at=decision.nominal_at,
+                    status=OccurrenceStatus.SKIPPED,
+                    reason=reason[:1000],
+                    created_at=now,
+                )
+            )
+        else:
+            runs.accept(decision.nominal_at)
+    occurrences.bulk_create(_merged(skipped) if in_bulk else skipped)
+
+
+def _merged(skipped: Iterable[Occurrence]) -> list[Occurrence]:
+    """One row for neighbours that were skipped for the same reason."""
+    merged: list[Occurrence] = []
+    for row in skipped:
+        last = merged[-1] if merged else None
+        if last is not None and last.reason == row.reason:
+            last.nominal_until = row.nominal_at
+            last.count += 1
+        else:
+            merged.append(row)
+    return merged
+
+
+def _within(rule: Rule, moment: datetime) -> datetime | None:
+    return None if rule.end is not None and moment > rule.end else moment

@@ -1,0 +1,119 @@
+"""What a schedule's row says, from what is declared; and changing one that is live."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue import rules
+from taskqueue.definitions import Definition
+from taskqueue.engine.schedules.advancing import advance, begin_from
+from taskqueue.engine.schedules.snapshots import snapshot_of
+from taskqueue.exceptions import InvalidSchedule
+from taskqueue.models import Schedule
+from taskqueue.scheduled import Scheduled, window_of
+
+COUNTING = frozenset({"rule", "is_enabled"})
+"""What lets a schedule count from now on when it changes."""
+SILENT = frozenset({"request"})
+"""What follows the code, and is no change of the schedule's own."""
+MOST_BATCHES = 20
+"""How much is served by the old rule, after a long outage, before a change drops the rest."""
+
+
+def fields_of(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
+    """The columns that a checked declaration fills. Raises `InvalidSchedule`."""
+    window: timedelta | None = None
+    if scheduled.missed_window is not None:
+        window = window_of(scheduled.missed_window)
+    request = snapshot_of(scheduled, definition)
+    return {
+        "task_name": definition.name,
+        "rule": scheduled.rule.as_json(),
+        "args": json.loads(request["args"]),
+        "kwargs": json.loads(request["kwargs"]),
+        "options": {name: _plain(value) for name, value in scheduled.options.items()},
+        "request": request,
+        "missed": str(scheduled.missed),
+        "missed_window": window,
+        "overlap": str(scheduled.overlap),
+        "pause_after_failures": scheduled.pause_after_failures,
+        "is_enabled": scheduled.enabled,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The value of an option as JSON; what JSON lacks, as text for people."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def scheduled_of(schedule: Schedule) -> Scheduled:
+    """What the row says, as it would be declared. Raises `InvalidSchedule`."""
+    return Scheduled(
+        rules.from_json(schedule.rule),
+        name=schedule.name,
+        args=schedule.args,
+        kwargs=schedule.kwargs,
+        options=schedule.options,
+        missed=schedule.missed,
+        missed_window=schedule.missed_window,
+        overlap=schedule.overlap,
+        pause_after_failures=schedule.pause_after_failures,
+        enabled=schedule.is_enabled,
+    )
+
+
+def begin(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
+    """Let a new schedule, whose row is there and locked, count from now on."""
+    begin_from(connection, schedule, rules.from_json(schedule.rule), now)
+    schedule.save(using=connection.alias)
+
+
+def apply(
+    connection: BaseDatabaseWrapper, schedule: Schedule, fields: dict[str, Any], *, now: datetime
+) -> list[str]:
+    """Change a locked schedule, in the caller's transaction; the names of what was changed.
+
+    What had come by the old rule is served by it first. A new rule counts from now on.
+    """
+    changed = [name for name, value in fields.items() if getattr(schedule, name) != value]
+    is_back = schedule.removed_at is not None
+    if not changed and not is_back:
+        return []
+    if schedule.is_active and not SILENT.issuperset(changed):
+        _serve_first(connection, schedule, now)
+    for name in changed:
+        setattr(schedule, name, fields[name])
+    schedule.removed_at = None
+    if is_back or not COUNTING.isdisjoint(changed):
+        begin_from(connection, schedule, rules.from_json(schedule.rule), now)
+    visible = [name for name in changed if name not in SILENT]
+    if is_back:
+        visible.append("declared again")
+    if visible:
+        schedule.changed_at = now
+        schedule.trouble = ""
+    schedule.save(using=connection.alias)
+    return visible
+
+
+def _serve_first(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
+    for _ in range(MOST_BATCHES):
+        try:
+            advance(connection, schedule, now)
+        except InvalidSchedule:
+            return  # Nobody could have served it: that may be why it is changed.
+        if schedule.next_at is None or schedule.next_at > now:
+            return

@@ -1,0 +1,150 @@
+"""Runs of a schedule: each an occurrence, and the task that it is enqueued as."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.control.audit import Person
+from taskqueue.engine.control.tasks import cancel_each
+from taskqueue.engine.enqueue import enqueue
+from taskqueue.engine.rows import Enqueued, Payload
+from taskqueue.engine.schedules.snapshots import request_from
+from taskqueue.models import Occurrence, Schedule, Task
+from taskqueue.models.occurrence import OPEN, OccurrenceStatus
+from taskqueue.policies import Overlap
+from taskqueue.uuid7 import uuid7_hex
+
+
+class Runs:
+    """The runs of one locked schedule that have not ended, in the order of their times."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
+        self._connection = connection
+        self._schedule = schedule
+        self._now = now
+        rows = Occurrence.objects.using(connection.alias).filter(
+            schedule_id=schedule.id, status__in=OPEN
+        )
+        self._enqueued: list[Occurrence] = []
+        self._waiting: list[Occurrence] = []
+        # Under `allow` there may be any number of them, and nothing is asked of them.
+        if schedule.overlap != Overlap.ALLOW or rows.filter(status=OPEN[0]).exists():
+            for row in rows.order_by("nominal_at", "id"):
+                (self._waiting if row.status == OPEN[0] else self._enqueued).append(row)
+        else:
+            self._enqueued = list(rows.order_by("nominal_at", "id")[:1])
+
+    @property
+    def has_open(self) -> bool:
+        """Whether one has not ended."""
+        return bool(self._enqueued or self._waiting)
+
+    def refusal(self) -> str:
+        """Why a further run is not accepted now; empty where it is, at once or later."""
+        overlap = self._schedule.overlap
+        if overlap == Overlap.SKIP and self._enqueued:
+            return f"The run of {_shown(self._enqueued[-1])} has not ended."
+        if overlap == Overlap.SKIP and self._waiting:
+            return f"The run of {_shown(self._waiting[-1])} waits already."
+        if overlap == Overlap.QUEUE_ONE and self._enqueued and self._waiting:
+            return f"The run of {_shown(self._waiting[-1])} waits already."
+        return ""
+
+    def accept(self, nominal_at: datetime, *, requested_by: str | None = None) -> Occurrence:
+        """Take one in: enqueued, waiting or skipped, by the overlap policy."""
+        occurrence = Occurrence(
+            schedule_id=self._schedule.id,
+            nominal_at=nominal_at,
+            status=OccurrenceStatus.WAITING,
+            requested_by=requested_by,
+            created_at=self._now,
+        )
+        if reason := self.refusal():
+            return self._skip(occurrence, reason)
+        if self._schedule.overlap == Overlap.CANCEL:
+            self._make_way(nominal_at)
+        if self._schedule.overlap != Overlap.ALLOW and self.has_open:
+            occurrence.save(using=self._connection.alias)
+            self._waiting.append(occurrence)
+            return occurrence
+        return self._enqueue(occurrence)
+
+    def go_on(self) -> None:
+        """Enqueue the run that waits longest, where none is before it any more."""
+        while self._waiting and not self._enqueued:
+            occurrence = self._waiting.pop(0)
+            if reason := resting_reason(self._schedule):
+                self._skip(occurrence, reason)
+            else:
+                self._enqueue(occurrence)
+
+    def _make_way(self, nominal_at: datetime) -> None:
+        """Cancel what has not ended; whoever waits gives way to the new one."""
+        reason = f"The run of {nominal_at.isoformat()} has come."
+        for occurrence in self._waiting:
+            self._skip(occurrence, reason)
+        self._waiting = []
+        ids = [task_id for row in self._enqueued if (task_id := row.task_id) is not None]
+        person = Person(f"schedule {self._schedule.name}"[:150], reason)
+        statuses = cancel_each(self._connection, ids, person=person)
+        # One that had not started is over. What runs is asked to stop, and waited for.
+        for row in list(self._enqueued):
+            if row.task_id is not None and statuses.get(row.task_id) == "cancelled":
+                self._enqueued.remove(row)
+
+    def _skip(self, occurrence: Occurrence, reason: str) -> Occurrence:
+        occurrence.status = OccurrenceStatus.SKIPPED
+        occurrence.reason = reason[:1000]
+        occurrence.save(using=self._connection.alias)
+        return occurrence
+
+    def _enqueue(self, occurrence: Occurrence) -> Occurrence:
+        """Enqueue its task; skip it if the task's unique key is held by another."""
+        schedule, alias = self._schedule, self._connection.alias
+        enqueued = self._insert(occurrence.nominal_at)
+        if not enqueued.created:
+            return self._skip(occurrence, f"Its unique key is held by task {UUID(enqueued.id)}.")
+        task_id = UUID(enqueued.id)
+        Task.objects.using(alias).filter(id=task_id).update(
+            schedule_id=schedule.id, nominal_at=occurrence.nominal_at
+        )
+        occurrence.status = OccurrenceStatus.ENQUEUED
+        occurrence.task_id = task_id
+        occurrence.enqueued_at = self._now
+        occurrence.save(using=alias)
+        self._enqueued.append(occurrence)
+        schedule.last_nominal_at = occurrence.nominal_at
+        schedule.last_task_id = task_id
+        return occurrence
+
+    def _insert(self, nominal_at: datetime) -> Enqueued:
+        snapshot = self._schedule.request
+        request = request_from(snapshot)
+        options = json.loads(request.options) | {
+            "schedule": self._schedule.name,
+            "nominal_at": nominal_at.isoformat(),
+        }
+        # Whoever holds the unique key is another run, or somebody else's task: it is left alone.
+        request = request._replace(options=json.dumps(options, separators=(",", ":")), restart=None)
+        payload = Payload(uuid7_hex(), snapshot["args"], snapshot["kwargs"], snapshot["unique_key"])
+        return enqueue(request, payload, on_duplicate="return")
+
+
+def resting_reason(schedule: Schedule) -> str:
+    """Why nothing of a schedule is begun now; empty where it is."""
+    if schedule.removed_at is not None:
+        return "No code declares the schedule any more."
+    if not schedule.is_enabled:
+        return "The schedule is not enabled."
+    if schedule.paused_at is None:
+        return ""
+    by = f" by {schedule.paused_by}" if schedule.paused_by else ""
+    return f"Paused{by}: {schedule.pause_reason}" if schedule.pause_reason else f"Paused{by}."
+
+
+def _shown(occurrence: Occurrence) -> str:
+    return occurrence.nominal_at.isoformat()

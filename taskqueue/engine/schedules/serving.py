@@ -1,0 +1,108 @@
+"""Serving all schedules: a duty that any worker does, each schedule in its own transaction."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta
+
+from django.db import InterfaceError, OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from taskqueue.engine.connections import installed, orm_transaction
+from taskqueue.engine.schedules.advancing import advance
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Occurrence, Schedule, Task
+from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.states import FINISHED
+
+logger = logging.getLogger("taskqueue.worker")
+
+BATCH = 50
+"""Schedules that are served in one step."""
+REST = 30.0
+"""Seconds for which a schedule is left alone that could not be served."""
+KEPT = timedelta(days=90)
+"""How long occurrences are kept. That none comes twice is held by `served_until` for ever."""
+PRUNE_BATCH = 500
+
+
+class Scheduler:
+    """Serves what has come; remembers the schedules that made trouble for a while."""
+
+    def __init__(self) -> None:
+        self._resting: dict[int, float] = {}
+
+    def step(self, connection: BaseDatabaseWrapper, *, now: datetime | None = None) -> float | None:
+        """Serve the schedules that need it; seconds until the next does, None if none is known.
+
+        `now` is for simulations; otherwise it is the database's clock, read under each lock.
+        """
+        with installed(connection):
+            at = now or wording_for(connection).now(connection)
+            self._rouse()
+            for schedule_id in list(self._needy(connection, at).values_list("id", flat=True)):
+                self._serve(connection, schedule_id, now)
+            at = now or wording_for(connection).now(connection)
+            first = self._active(connection).filter(next_at__isnull=False).order_by("next_at")
+            next_at = first.values_list("next_at", flat=True).first()
+        return None if next_at is None else max(0.0, (next_at - at).total_seconds())
+
+    def _rouse(self) -> None:
+        now = time.monotonic()
+        self._resting = {id: until for id, until in self._resting.items() if until > now}
+
+    def _active(self, connection: BaseDatabaseWrapper) -> QuerySet[Schedule]:
+        active = Schedule.objects.using(connection.alias).filter(is_enabled=True, removed_at=None)
+        return active.exclude(id__in=list(self._resting))
+
+    def _needy(self, connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Schedule]:
+        """What is due, and what has a run that ended."""
+        due = Q(next_at__lte=now, is_enabled=True, removed_at=None)
+        return (
+            Schedule.objects.using(connection.alias)
+            .exclude(id__in=list(self._resting))
+            .filter(due | Exists(ended_runs(connection)))
+            .order_by("next_at", "id")[:BATCH]
+        )
+
+    def _serve(
+        self, connection: BaseDatabaseWrapper, schedule_id: int, now: datetime | None
+    ) -> None:
+        rows = Schedule.objects.using(connection.alias).filter(id=schedule_id)
+        try:
+            with orm_transaction(connection):
+                schedule = rows.select_for_update(skip_locked=True).first()
+                if schedule is not None:
+                    at = now or wording_for(connection).now(connection)
+                    advance(connection, schedule, at)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:  # One schedule must not keep a worker from the others.
+            logger.exception("Schedule not served schedule=%s", schedule_id)
+            self._resting[schedule_id] = time.monotonic() + REST
+            rows.update(trouble=f"{type(error).__name__}: {error}"[:1000])
+
+
+def ended_runs(connection: BaseDatabaseWrapper) -> QuerySet[Occurrence]:
+    """Of a schedule in an outer query, the runs whose task has ended since anybody looked."""
+    going = (
+        Task.objects.using(connection.alias)
+        .filter(id=OuterRef("task_id"))
+        .exclude(status__in=FINISHED)
+    )
+    return Occurrence.objects.using(connection.alias).filter(
+        ~Exists(going), schedule_id=OuterRef("id"), status=OccurrenceStatus.ENQUEUED
+    )
+
+
+def prune_occurrences(connection: BaseDatabaseWrapper) -> int:
+    """Delete, of the first occurrences, those that are final and older than `KEPT`."""
+    with installed(connection):
+        before = wording_for(connection).now(connection) - KEPT
+        rows = Occurrence.objects.using(connection.alias)
+        final = rows.filter(status__in=[OccurrenceStatus.ENDED, OccurrenceStatus.SKIPPED])
+        first = list(final.order_by("id").values_list("id", "created_at")[:PRUNE_BATCH])
+        old = [id for id, created_at in first if created_at < before]
+        return rows.filter(id__in=old).delete()[0] if old else 0

@@ -1,0 +1,56 @@
+"""What the tasks of a schedule share, as it is kept in the schedule's row."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from taskqueue.definitions import Definition
+from taskqueue.engine.requests import request_of
+from taskqueue.engine.rows import Request
+from taskqueue.exceptions import InvalidSchedule
+from taskqueue.scheduled import Scheduled
+
+DURATIONS = ("crash_delay", "lease_duration", "ping_interval", "retention")
+
+
+def snapshot_of(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
+    """The request as plain JSON, with the arguments and the unique key. Raises `InvalidSchedule`.
+
+    A callable that makes the unique key is called here, for the arguments are always the same.
+    """
+    own = scheduled.definition_of(definition)
+    args, kwargs, unique_key = scheduled.encode(definition)
+    request = request_of(own)
+    values = request._asdict()
+    for name in DURATIONS:
+        values[name] = None if values[name] is None else values[name].total_seconds()
+    if request.deadline_at is not None:
+        values["deadline_at"] = request.deadline_at.isoformat()
+    if request.worker_names is not None:
+        values["worker_names"] = list(request.worker_names)
+    return {
+        "request": values,
+        "args": args,
+        "kwargs": kwargs,
+        "unique_key": unique_key,
+    }
+
+
+def request_from(snapshot: dict[str, Any]) -> Request:
+    """The request again. Raises `InvalidSchedule` if another version wrote it."""
+    values = dict(snapshot["request"])
+    for name in DURATIONS:
+        if values.get(name) is not None:
+            values[name] = timedelta(seconds=values[name])
+    if values.get("deadline_at") is not None:
+        values["deadline_at"] = datetime.fromisoformat(values["deadline_at"])
+    if values.get("worker_names") is not None:
+        values["worker_names"] = tuple(values["worker_names"])
+    try:
+        return Request(**values)
+    except TypeError as error:
+        raise InvalidSchedule(
+            f"Its request was written by another version of taskqueue ({error}). It is written "
+            "anew when a worker starts that knows the task."
+        ) from None

@@ -1,0 +1,307 @@
+"""Create, change, pause, resume, run and delete schedules at run time; preview their times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue import rules
+from taskqueue.definitions import Definition, registry
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.notify import wake
+from taskqueue.engine.schedules.advancing import advance
+from taskqueue.engine.schedules.editing import apply, begin, fields_of, scheduled_of
+from taskqueue.engine.schedules.runs import Runs
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import (
+    InvalidSchedule,
+    ScheduleDoesNotExist,
+    TransitionRefused,
+    UnknownTask,
+)
+from taskqueue.models import Occurrence, Schedule
+from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.models.schedule import ScheduleSource
+from taskqueue.rules import Rule
+from taskqueue.scheduled import Scheduled, check_name
+
+MOST_PREVIEWED = 1000
+EDITABLE = frozenset(
+    {"args", "enabled", "kwargs", "missed", "missed_window", "options", "overlap"}
+    | {"pause_after_failures", "rule", "task"}
+)
+
+
+def create_schedule(
+    name: str,
+    task: Definition[Any, Any] | str,
+    rule: Rule,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    missed: str = "latest",
+    missed_window: Any = None,
+    overlap: str = "skip",
+    pause_after_failures: int | None = None,
+    enabled: bool = True,
+    by: object = "",
+    reason: str = "",
+) -> Schedule:
+    """Create a schedule that counts from now on; its row.
+
+    `options` are those of `.using(...)`, as JSON values (durations in seconds). Raises
+    `InvalidSchedule` for what cannot work, a rule without a time to come or a name that is taken
+    included, and `UnknownTask`.
+    """
+    scheduled = Scheduled(
+        rule,
+        name=check_name(name),
+        args=args,
+        kwargs={} if kwargs is None else kwargs,
+        options={} if options is None else options,
+        missed=missed,
+        missed_window=missed_window,
+        overlap=overlap,
+        pause_after_failures=pause_after_failures,
+        enabled=enabled,
+    )
+    fields = _checked_fields(scheduled, _definition(task))
+    connection = project_connection()
+    now = wording_for(connection).now(connection)
+    _require_future(rule, now)
+    try:
+        with atomic(using=connection.alias):
+            schedule = Schedule(
+                name=name, source=ScheduleSource.ROW, created_at=now, changed_at=now,
+                served_until=now, **fields,
+            )  # fmt: skip
+            schedule.save(using=connection.alias, force_insert=True)
+            begin(connection, schedule, now)
+            audit(
+                connection, "create schedule", [Act(name, detail=rule.text)],
+                person=person(by, reason),
+            )  # fmt: skip
+            wake(connection, "")
+    except IntegrityError:
+        if not Schedule.objects.using(connection.alias).filter(name=name).exists():
+            raise
+        raise InvalidSchedule(
+            f"There is a schedule {name!r} already. Edit that one, or choose another name."
+        ) from None
+    return schedule
+
+
+def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: Any) -> Schedule:
+    """Change what `create_schedule` takes; its row then.
+
+    What had come by the old rule is served by it first, a new rule counts from now on. Raises
+    `ScheduleDoesNotExist`, `InvalidSchedule`, `UnknownTask`, and `TransitionRefused` for one that
+    is declared in code, which is edited there.
+    """
+    for change in changes:
+        if change not in EDITABLE:
+            near = get_close_matches(change, EDITABLE, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise InvalidSchedule(f"A schedule has nothing called {change!r} to edit.{hint}")
+    with _locked(name) as (connection, schedule, now):
+        _refuse_declared(schedule, "edited")
+        definition = _definition(changes.pop("task", schedule.task_name))
+        current = scheduled_of(schedule)
+        scheduled = replace(current, **changes)
+        if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":
+            scheduled = replace(scheduled, missed_window=None)
+        fields = _checked_fields(scheduled, definition)
+        if scheduled.rule != current.rule:
+            _require_future(scheduled.rule, now)
+        changed = apply(connection, schedule, fields, now=now)
+        if changed:
+            act = Act(name, detail=", ".join(changed))
+            audit(connection, "edit schedule", [act], person=person(by, reason))
+            wake(connection, "")
+    return schedule
+
+
+def pause_schedule(name: str, *, by: object = "", reason: str = "") -> None:
+    """Let nothing more of it run: its nominal times are recorded as skipped; what runs goes on.
+
+    Raises `ScheduleDoesNotExist`. Pausing again replaces who and why.
+    """
+    who = person(by, reason)
+    with _locked(name) as (connection, schedule, now):
+        before = "paused" if schedule.paused_at is not None else ""
+        _catch_up(connection, schedule, now)
+        schedule.paused_at = now
+        schedule.paused_by, schedule.pause_reason = who.by, who.reason
+        schedule.save(using=connection.alias)
+        audit(connection, "pause schedule", [Act(name, before)], person=who)
+
+
+def resume_schedule(name: str, *, by: object = "", reason: str = "") -> None:
+    """End its pause; what passed meanwhile is not made up for, its failures are forgotten.
+
+    Raises `ScheduleDoesNotExist`, and `TransitionRefused` if it is not paused.
+    """
+    with _locked(name) as (connection, schedule, now):
+        if schedule.paused_at is None:
+            raise TransitionRefused(f"Schedule {name!r} is not paused.")
+        _catch_up(connection, schedule, now)
+        schedule.paused_at = None
+        schedule.paused_by = schedule.pause_reason = ""
+        schedule.failures_in_row = 0
+        schedule.save(using=connection.alias)
+        audit(connection, "resume schedule", [Act(name, "paused")], person=person(by, reason))
+        wake(connection, "")
+
+
+def run_schedule(name: str, *, by: object = "", reason: str = "") -> Occurrence:
+    """Run it now, besides its rule: the occurrence, whose nominal time is this moment.
+
+    Also one that is paused or not enabled. Its overlap policy holds: raises `TransitionRefused`
+    where that would skip the run, or where another task holds the unique key of its own. Raises
+    `ScheduleDoesNotExist`.
+    """
+    who = person(by, reason)
+    with _locked(name) as (connection, schedule, now):
+        _catch_up(connection, schedule, now)
+        runs = Runs(connection, schedule, now)
+        if why := runs.refusal():
+            raise TransitionRefused(f"Schedule {name!r} is not run: {why}")
+        occurrence = runs.accept(now, requested_by=who.by)
+        if occurrence.status == OccurrenceStatus.SKIPPED:
+            raise TransitionRefused(f"Schedule {name!r} is not run: {occurrence.reason}")
+        if rules.from_json(schedule.rule).waits_for_end:
+            schedule.next_at = None
+        schedule.save(using=connection.alias)
+        act = Act(name, detail=f"task {occurrence.task_id}" if occurrence.task_id else "waits")
+        audit(connection, "run schedule", [act], person=who)
+    return occurrence
+
+
+def delete_schedule(name: str, *, by: object = "", reason: str = "") -> None:
+    """Delete it with its occurrences; its tasks stay.
+
+    Raises `ScheduleDoesNotExist`, and `TransitionRefused` for one that the code still declares.
+    """
+    with _locked(name) as (connection, schedule, _):
+        if schedule.removed_at is None:
+            _refuse_declared(schedule, "removed")
+        audit(connection, "delete schedule", [Act(name)], person=person(by, reason))
+        schedule.delete(using=connection.alias)
+
+
+def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
+    """Its next nominal times, in UTC, as if it was not paused.
+
+    Of one that waits for an end there is one at most. Raises `ScheduleDoesNotExist`.
+    """
+    schedule = get_schedule(name)
+    if not schedule.is_active or schedule.next_at is None:
+        return []
+    rule = rules.from_json(schedule.rule)
+    if rule.waits_for_end:
+        return [schedule.next_at]
+    connection = project_connection()
+    return preview_rule(rule, count=count, after=wording_for(connection).now(connection))
+
+
+def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetime]:
+    """The next nominal times of a rule after that moment, in UTC. Raises `InvalidSchedule`."""
+    if isinstance(count, bool) or not 1 <= count <= MOST_PREVIEWED:
+        raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")
+    rule.check()
+    return list(islice(_times(rule, after), 1 if rule.waits_for_end else count))
+
+
+def get_schedule(name: str) -> Schedule:
+    """Its row. Raises `ScheduleDoesNotExist`, which suggests the nearest."""
+    connection = project_connection()
+    rows = Schedule.objects.using(connection.alias)
+    schedule = rows.filter(name=name).first() if is_storable(name) else None
+    if schedule is None:
+        raise _missing(connection, name)
+    return schedule
+
+
+def _times(rule: Rule, after: datetime) -> Iterator[datetime]:
+    moment = rule.after(after)
+    while moment is not None:
+        yield moment
+        moment = rule.after(moment)
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime]]:
+    """The schedule, locked in a transaction. Raises `ScheduleDoesNotExist`."""
+    connection = project_connection()
+    rows = Schedule.objects.using(connection.alias)
+    with atomic(using=connection.alias):
+        if connection.vendor == "sqlite":  # A transaction that has read may not write any more.
+            rows.filter(id=-1).update(trouble="")
+        schedule = rows.select_for_update().filter(name=name).first() if is_storable(name) else None
+        if schedule is None:
+            raise _missing(connection, name)
+        yield connection, schedule, wording_for(connection).now(connection)
+
+
+def _catch_up(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
+    """What has come so far is served as the schedule stands, if this version can."""
+    if schedule.is_active:
+        try:
+            advance(connection, schedule, now)
+        except InvalidSchedule:
+            return
+
+
+def _missing(connection: BaseDatabaseWrapper, name: object) -> ScheduleDoesNotExist:
+    names = Schedule.objects.using(connection.alias).values_list("name", flat=True)
+    near = get_close_matches(str(name), list(names[:MOST_PREVIEWED]), n=1)
+    return ScheduleDoesNotExist(
+        f"There is no schedule {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+    )
+
+
+def _definition(task: Definition[Any, Any] | str) -> Definition[Any, Any]:
+    """The registered definition. Raises `UnknownTask`."""
+    if not isinstance(task, Definition):
+        name = getattr(task, "name", task)  # A task of Django's framework has no such class.
+        if not isinstance(name, str):
+            raise UnknownTask(f"A schedule needs a task or the name of one, not {task!r}.")
+        return registry.get(name)
+    return registry.get(task.name)
+
+
+def _checked_fields(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
+    scheduled.check(definition)
+    fields = fields_of(scheduled, definition)
+    for name, value in scheduled.options.items():
+        if isinstance(fields["options"][name], str) and not isinstance(value, str):
+            raise InvalidSchedule(
+                f"{name} is no JSON value: a schedule that is created at run time can keep it "
+                "only with the definition, in @task(...)."
+            )
+    return fields
+
+
+def _require_future(rule: Rule, now: datetime) -> None:
+    if not rule.waits_for_end and rule.after(now) is None:
+        raise InvalidSchedule(f"The rule has no time to come: {rule.text}.")
+
+
+def _refuse_declared(schedule: Schedule, what: str) -> None:
+    if schedule.source == ScheduleSource.CODE:
+        raise TransitionRefused(
+            f"Schedule {schedule.name!r} is declared in code, beside {schedule.task_name}: it is "
+            f"{what} there. pause_schedule() lets it rest meanwhile."
+        )
