@@ -15,5 +15,7 @@ class TaskQueueConfig(AppConfig):
 
     def ready(self) -> None:
         from taskqueue.checks import check_settings
+        from taskqueue.schedule_checks import check_schedules
 
         checks.register(check_settings)
+        checks.register(check_schedules)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from taskqueue.exceptions import Stopped, TaskQueueError
@@ -26,6 +27,8 @@ class Context:
         attempt: int,
         worker_name: str,
         metadata: dict[str, Any],
+        schedule: str = "",
+        nominal_at: datetime | None = None,
         report_progress: Callable[[int, float, str], None],
         report_line: Callable[[int, int, str, str], None],
     ) -> None:
@@ -35,6 +38,10 @@ class Context:
         """Which start of the task this is, from 1."""
         self.worker_name = worker_name
         self.metadata = metadata
+        self.schedule = schedule
+        """The name of the schedule that the task is a run of; empty if of none."""
+        self.nominal_at = nominal_at
+        """The time of the schedule's rule that this run stands for, in UTC."""
         self._lease_id = lease_id
         self._report_progress = report_progress
         self._report_line = report_line

@@ -31,7 +31,7 @@ LAYERS = (
     _layer(
         "declarations",
         f"{INIT} apps canvas checks conf context definitions identity option_values options payload"
-        " redaction scheduled signals signatures snapshots uuid7",
+        " redaction rules schedule_checks scheduled signals signatures snapshots uuid7",
         siblings=True,
     ),
     _layer("models", "migrations models", siblings=True),

@@ -16,6 +16,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -38,6 +40,7 @@ class Child:
         keep_from_copies(sock)
         self._slots: int = setup["slots"]
         self._worker_name: str = setup["worker_name"]
+        self._declares: bool = setup["declares"]
         self._max_memory: float | None = setup["max_memory"]
         self.channel = Channel(sock, max_log=get_settings().MAX_LOG)
         logging.getLogger().addHandler(CaptureHandler())
@@ -68,6 +71,11 @@ class Child:
             if (path := getattr(module, "__file__", None)) and "site-packages" not in path
         ]
         self.channel.send((frames.READY, files))
+        if self._declares:
+            from taskqueue.worker.declaring import declare_schedules
+
+            declare = partial(declare_schedules, self.channel, worker_name=self._worker_name)
+            threading.Thread(target=declare, name="taskqueue-declare", daemon=True).start()
         if main is not None:
             self._work(main)
             return
@@ -97,12 +105,16 @@ class Child:
             lease_id = order.lease_id
             interruption = Interruption()
             slot.interruption = interruption
+            snapshot = json.loads(order.options) if order.options else {}
+            nominal_at = snapshot.get("nominal_at")
             context = Context(
                 task_id=order.task_id,
                 lease_id=lease_id,
                 attempt=order.attempt,
                 worker_name=self._worker_name,
                 metadata=json.loads(order.metadata) if order.metadata else {},
+                schedule=snapshot.get("schedule", ""),
+                nominal_at=nominal_at and datetime.fromisoformat(nominal_at),
                 report_progress=channel.report_progress,
                 report_line=channel.report_line,
             )

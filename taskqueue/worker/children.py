@@ -36,6 +36,7 @@ class ChildProcess:
         slots: int,
         worker_name: str,
         max_memory: float | None,
+        declares: bool,
         watchdog: Watchdog,
     ) -> None:
         ours, theirs = socket.socketpair()
@@ -44,6 +45,7 @@ class ChildProcess:
             "slots": slots,
             "worker_name": worker_name,
             "max_memory": max_memory,
+            "declares": declares,
             "socket": theirs.fileno(),
             "parent": os.getpid(),
             "path": sys.path,
@@ -62,6 +64,8 @@ class ChildProcess:
         self.socket = ours
         self.slots = slots
         self.pool = pool
+        self.declares = declares
+        """Whether it brings what its code declares to the database."""
         self.is_ready = False
         self.is_condemned = False
         """Takes nothing new, and is replaced once what runs in it has ended."""

@@ -14,6 +14,9 @@ from taskqueue.conf import Settings
 from taskqueue.engine import broadcast, shared, takeover, wedged, workers
 from taskqueue.engine.connections import owns_session, transaction
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.rows import Outlook
+from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
+from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.wording import wording_for
 
 logger = logging.getLogger("taskqueue.worker")
@@ -46,6 +49,7 @@ class Duties:
         self._interval = settings.TAKEOVER_INTERVAL.total_seconds()
         self._worker_id = worker_id
         self._suspects: dict[int, float] = {}
+        self._scheduler = Scheduler()
         self._prune_at = 0.0
         self._prune_audit_at = 0.0
         self._roll_call_at = 0.0
@@ -74,10 +78,11 @@ class Duties:
             self._suspects.clear()
         if outlook.has_apart:
             self._look_after_shared(connection)
+        next_schedule = self._serve_schedules(connection, outlook)
         self._clean_up(connection, now)
         waits = [self._interval]
         stagger = min(LONGEST_STAGGER, outlook.rank * STAGGER)
-        for wait in (outlook.next_due, outlook.next_end, outlook.next_expiry):
+        for wait in (outlook.next_due, outlook.next_end, outlook.next_expiry, next_schedule):
             if wait is not None:
                 waits.append((wait if wait > 0 else OVERDUE_PAUSE) + stagger)
         if self._suspects:
@@ -86,6 +91,13 @@ class Duties:
             waits.append(PRUNE_PAUSE)
         self.next_at = time.monotonic() + min(waits)
         return outlook.has_ready or outlook.has_apart
+
+    def _serve_schedules(self, connection: BaseDatabaseWrapper, outlook: Outlook) -> float | None:
+        """Seconds until a schedule is due next."""
+        wait = outlook.next_schedule
+        if outlook.has_ended_runs or (wait is not None and wait <= 0):
+            return self._scheduler.step(connection)
+        return wait
 
     def _look_after_shared(self, connection: BaseDatabaseWrapper) -> None:
         released, self._broadcasts_after = broadcast.release_gone(
@@ -125,6 +137,7 @@ class Duties:
                 pruned = wording_for(connection).prune_audit(
                     connection, limit=PRUNE_BATCH, kept=AUDIT_KEPT
                 )
+            pruned = max(pruned, prune_occurrences(connection))
             is_full = pruned == PRUNE_BATCH
             self._prune_audit_at = now + (PRUNE_INTERVAL if is_full else PRUNE_AUDIT_INTERVAL)
         if now >= self._wedged_at:
@@ -137,6 +150,8 @@ class Duties:
             if lost:
                 logger.warning("Workers lost count=%s", lost)
             workers.forget_gone(connection)
+            for name in rest_undeclared(connection):
+                logger.warning("No code declares the schedule any more schedule=%s", name)
 
 
 def _transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:

@@ -60,6 +60,7 @@ PROGRESS = "progress"
 RECALLED = "recalled"
 OVERWEIGHT = "overweight"
 BROKEN = "broken"
+SYNCED = "synced"
 
 # Why a body is interrupted.
 STOPPED = "stopped"

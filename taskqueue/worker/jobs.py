@@ -39,6 +39,7 @@ class Job:
         "interrupted_at",
         "is_apart",
         "is_over",
+        "is_scheduled",
         "lease_id",
         "lease_seconds",
         "limit_at",
@@ -81,8 +82,12 @@ class Job:
         self.timeout: float | None = None
         self.ping_seconds = claimed.ping_seconds
         self.is_apart = claimed.is_apart
+        self.is_scheduled = False
+        """Whether it is a run of a schedule, which is to hear of its end."""
         if claimed.options:
-            self.timeout = self.snapshot.get("timeout")
+            snapshot = self.snapshot
+            self.timeout = snapshot.get("timeout")
+            self.is_scheduled = "schedule" in snapshot
         # The fields of an Order stand first in what was claimed, in the same order.
         self.order = (*claimed[:9], self.deadline_at)
 

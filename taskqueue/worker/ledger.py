@@ -90,7 +90,9 @@ class Ledger:
     @property
     def is_drained(self) -> bool:
         """Whether there is nothing to do now."""
-        return self.is_settled and self._is_dry and self._is_promoted and self._pool.is_ready
+        pool = self._pool
+        is_ready = pool.is_ready and pool.has_declared
+        return self.is_settled and self._is_dry and self._is_promoted and is_ready
 
     def end(self) -> None:
         """Say the last of the progress line."""
@@ -115,7 +117,10 @@ class Ledger:
     def enter_recorded(self) -> None:
         """Atomic bodies have recorded their success themselves."""
         for lease_id in self._findings.recorded:
-            if self.held.pop(lease_id, None) and self._progress:
+            job = self.held.pop(lease_id, None)
+            if job is not None and job.is_scheduled:
+                self._duties.next_at = 0.0
+            if job is not None and self._progress:
                 self._progress.count("succeeded")
         self._findings.recorded.clear()
 
@@ -227,6 +232,9 @@ class Ledger:
                 # The delay after a crash stands in its task: the duties look when that is over.
                 delay = 0.0 if outcome.kind == Kind.LOST else outcome.delay
                 self._duties.next_at = min(self._duties.next_at, now + delay)
+            elif job is not None and job.is_scheduled:
+                # The next run of its schedule may have to wait for this end.
+                self._duties.next_at = now
             if outcome.kind == Kind.SUCCEEDED and not log_debug:
                 continue
             if job is not None:

@@ -47,6 +47,8 @@ class Pool:
         self.trouble = ""
         self._failed_starts = 0
         self._respawn_at = 0.0
+        self.has_declared = False
+        """Whether a child has brought what its code declares to the database."""
         self.is_closing = False
         self.is_quiet = False
         """Whether it finishes what runs, and stays."""
@@ -56,6 +58,13 @@ class Pool:
     @property
     def _wanted_children(self) -> int:
         return self._options.concurrency if self.can_kill else 1
+
+    @property
+    def _lacks_declarer(self) -> bool:
+        """Whether no child has declared its schedules, and none is about to."""
+        return not self.has_declared and not any(
+            child.declares and not child.is_condemned for child in self.children
+        )
 
     def populate(self, now: float, *, deadline: float) -> list[ChildProcess]:
         """Start the children that are missing; the new ones."""
@@ -68,6 +77,7 @@ class Pool:
                 slots=1 if self.can_kill else self._options.concurrency,
                 worker_name=self._options.name,
                 max_memory=self._options.max_memory,
+                declares=self._lacks_declarer,
                 watchdog=self._watchdog,
             )
             child.pulse(deadline)
@@ -93,6 +103,7 @@ class Pool:
 
     def recycle(self) -> None:
         """Replace every child once what runs in it has ended."""
+        self.has_declared = False
         for child in self.children:
             child.is_condemned = True
             self.recall(child)
@@ -268,6 +279,8 @@ class Pool:
         elif kind == frames.READY:
             child.is_ready, child.files = True, frame[1]
             self._failed_starts, self.trouble = 0, ""
+        elif kind == frames.SYNCED:
+            self.has_declared = True
         elif kind == frames.OVERWEIGHT:
             child.is_condemned = True
             self.recall(child)

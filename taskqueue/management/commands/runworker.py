@@ -15,6 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from taskqueue.conf import Settings, get_settings
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
+from taskqueue.schedule_checks import definitions_unread
 from taskqueue.worker.enrolment import NameTaken
 from taskqueue.worker.lanes import QueueChoice
 from taskqueue.worker.logs import show_logs
@@ -68,7 +69,8 @@ class Command(BaseCommand):
         show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
         with ending_at_once():
             if not flags["skip_checks"]:
-                until_reached(self.check, is_stopping=_never)
+                with definitions_unread():
+                    until_reached(self.check, is_stopping=_never)
             settings = get_settings()
             options = self._options(settings, flags)
             refuse = partial(self._refuse_unapplied_migrations, settings)

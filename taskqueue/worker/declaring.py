@@ -1,0 +1,42 @@
+"""In a child: bring the schedules that the code declares to the database."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from django.db import InterfaceError, OperationalError
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.schedules.syncing import sync_schedules
+from taskqueue.worker import frames
+from taskqueue.worker.reporting import Channel
+
+logger = logging.getLogger("taskqueue.worker")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+"""Seconds between two tries."""
+
+
+def declare_schedules(channel: Channel, *, worker_name: str) -> None:
+    """Synchronise, and tell the parent that it is done; try again while the database is away."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            synced = sync_schedules(worker=worker_name)
+        except (OperationalError, InterfaceError) as error:
+            logger.warning("Schedules not synchronised yet error=%s", str(error).strip())
+            project_connection().close()
+            time.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
+            continue
+        except Exception:
+            logger.exception("Schedules not synchronised")
+        else:
+            for message in synced.refused:
+                logger.error("Schedule refused reason=%s", message)
+            for name in synced.removed:
+                logger.warning("No code declares the schedule any more schedule=%s", name)
+        project_connection().close()
+        channel.send((frames.SYNCED,))
+        return
