@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import F
 
+from taskqueue.engine.terms import Terms
 from tests.chaos.bugs.planting import Planting
 
 ENGINE = "taskqueue.engine"
@@ -108,6 +109,12 @@ def names_ignored(planting: Planting) -> None:
         "sqlite": "task.worker_names IS NULL\n        OR",
     }[planting.vendor]
     planting.rewrite(f"{ENGINE}.{planting.vendor}.apart:CANDIDATES", old, "true OR")
+
+    # A ping that comes between the claim and the end would give the task back.
+    def heed_terms(*arguments: Any, **named: Any) -> Terms:
+        return Terms(frozenset(), {})
+
+    planting.replace("taskqueue.worker.heartbeat:heed_terms", heed_terms)
 
 
 def broadcast_seats_one(planting: Planting) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 from django.db import connection
 
 from taskqueue.exceptions import TransitionRefused
-from taskqueue.models import Lease
+from taskqueue.models import Lease, Task
+from taskqueue.results import TaskResult
 from tests.chaos.bugs import bodies
 from tests.chaos.bugs.trial import Trial
 from tests.chaos.history import Fault
@@ -190,11 +193,20 @@ def all_at_once(trial: Trial) -> None:
 
 
 def by_name(trial: Trial) -> None:
-    """Tasks for the second worker only, and one that dies as it works for two."""
-    trial.start_workers(2, 2)
-    for _ in range(6):
-        trial.enqueue(bodies.work, 0.1, worker_names=["w2", "w9"])
+    """Tasks for a worker that comes late; the one that is there takes what is for anybody."""
+    trial.start_worker(2)
+    for _ in range(3):
+        for _ in range(2):
+            trial.enqueue(bodies.work, 0.0, worker_names=["w2", "w9"])
+        # Who has run this has looked there too, and with a bug taken what waits.
+        for_anybody = trial.enqueue(bodies.work, 0.0)
+        trial.wait_for(partial(_has_succeeded, for_anybody))
+    trial.start_worker(2)
     trial.settle(5)
+
+
+def _has_succeeded(result: TaskResult[Any]) -> bool:
+    return Task.objects.filter(id=result.id, status="succeeded").exists()
 
 
 def broadcast(trial: Trial) -> None:
