@@ -27,17 +27,23 @@ from taskqueue.exceptions import (
     WorkerDoesNotExist,
 )
 from taskqueue.retries import Exponential, Fibonacci, Fixed, Linear
+from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
+from taskqueue.scheduled import Scheduled
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AfterEnd",
     "ArgumentsDoNotBind",
     "AttemptLost",
     "Cancel",
     "Context",
+    "Cron",
+    "DailyWindow",
     "DeadlineExceeded",
     "Definition",
     "DuplicateTask",
+    "Every",
     "Exponential",
     "Fibonacci",
     "Fixed",
@@ -46,8 +52,10 @@ __all__ = [
     "InvalidSchedule",
     "InvalidTask",
     "Linear",
+    "Once",
     "RetryLater",
     "ScheduleDoesNotExist",
+    "Scheduled",
     "Snooze",
     "Stopped",
     "TaskDoesNotExist",

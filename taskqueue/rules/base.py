@@ -1,0 +1,141 @@
+"""What all kinds of rules have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from taskqueue.exceptions import InvalidSchedule
+from taskqueue.rules import values, wording
+
+FIRST = datetime.min.replace(tzinfo=UTC)
+LAST = datetime.max.replace(tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+RESOLUTION = timedelta(microseconds=1)
+LONG_ENOUGH = timedelta(days=100 * 366)
+"""A rule that does not fire in so long a time never does: the calendar's longest gap, from one
+29 February that is a certain day of the week to the next, takes 40 years."""
+
+
+class Rule(ABC):
+    """An immutable value: a pure function from a moment to the next nominal time.
+
+    Two rules of the same kind and the same values are equal and have the same hash. What a
+    constructor cannot understand it keeps; `check()` then raises, and so does everything else.
+    """
+
+    kind: ClassVar[str]
+    waits_for_end: ClassVar[bool] = False
+    """Whether `after` wants the end of the last run instead of the last nominal time."""
+
+    start: datetime | None
+    end: datetime | None
+    refusal: str
+
+    @abstractmethod
+    def _times(self, after: datetime) -> Iterator[datetime]:
+        """Yield the nominal times strictly after `after`, which is in UTC, as if without end."""
+
+    @abstractmethod
+    def _description(self) -> str:
+        """What the rule says, without `start` and `end`."""
+
+    @abstractmethod
+    def _json_values(self) -> dict[str, Any]:
+        """What `as_json` adds to the kind and the limits."""
+
+    def check(self) -> None:
+        """Raise InvalidSchedule if a value is wrong, or if the rule never fires at all."""
+        self._require_sense()
+        anchor = self.start or min(EPOCH, self.end or EPOCH)
+        if self.after(anchor - min(LONG_ENOUGH, anchor - FIRST)) is None:
+            raise InvalidSchedule(
+                f"{self!r} never fires: no time of it lies {wording.limits(self.start, self.end)}."
+                if self.start or self.end
+                else f"{self!r} never fires: no time ever fits it."
+            )
+
+    def after(self, moment: datetime) -> datetime | None:
+        """Return the first nominal time strictly after `moment`, in UTC; None when there is none.
+
+        Raises InvalidSchedule for a rule that makes no sense, ValueError for a naive `moment`.
+        """
+        return next(self.between(moment, LAST), None)
+
+    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """Iterate over the nominal times in (after, until], in UTC, strictly increasing.
+
+        Raises InvalidSchedule for a rule that makes no sense, ValueError for a naive limit.
+        """
+        self._require_sense()
+        after, until = _in_utc(after), _in_utc(until)
+        if self.end is not None:
+            until = min(until, self.end)
+        return self._bounded(self._not_before_start(after), until)
+
+    @property
+    def text(self) -> str:
+        """The rule in words. Raises InvalidSchedule for a rule that makes no sense."""
+        self._require_sense()
+        limits = wording.limits(self.start, self.end)
+        return f"{self._description()}, {limits}" if limits else self._description()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the rule in plain JSON values, which `from_json` makes the same rule of again.
+
+        Datetimes are ISO 8601 in UTC, durations are seconds. Raises InvalidSchedule for a rule
+        that makes no sense.
+        """
+        self._require_sense()
+        return {"kind": self.kind} | self._json_values() | self._json_limits()
+
+    def _json_limits(self) -> dict[str, Any]:
+        return {
+            "start": self.start.isoformat() if self.start else None,
+            "end": self.end.isoformat() if self.end else None,
+        }
+
+    def _not_before_start(self, after: datetime) -> datetime:
+        """Return the moment to search from, so that no time is found before `start`."""
+        if self.start is None or self.start == FIRST:
+            return after
+        return max(after, self.start - RESOLUTION)
+
+    def _bounded(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        for moment in self._times(after):
+            if moment > until:
+                return
+            yield moment
+
+    def _require_sense(self) -> None:
+        if self.refusal:
+            raise InvalidSchedule(self.refusal)
+
+    def _settle(self, given: Mapping[str, Any], **more: Any) -> None:
+        """Keep the values of `given` in their one canonical form, or as they are, and why.
+
+        `more` is what only helps to find them.
+        """
+        kept, refusal = dict(given), ""
+        try:
+            kept |= self._canonical(**given, **more)
+            kept |= values.limits(type(self).__name__, given.get("start"), given.get("end"))
+        except InvalidSchedule as error:
+            refusal = str(error)
+        for name, value in (kept | {"refusal": refusal}).items():
+            object.__setattr__(self, name, value)
+
+    @abstractmethod
+    def _canonical(self, **given: Any) -> dict[str, Any]:
+        """Return the values in canonical form. Raises InvalidSchedule for those that are wrong."""
+
+
+def _in_utc(moment: datetime) -> datetime:
+    if moment.utcoffset() is None:
+        raise ValueError(f"The moment must be an aware datetime, not {moment!r}.")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return FIRST if moment.year == 1 else LAST

@@ -1,0 +1,192 @@
+"""Values of rules in their one canonical form, or InvalidSchedule that says what to do."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, time, timedelta
+from difflib import get_close_matches
+from typing import Any
+
+from taskqueue.exceptions import LONGEST_DURATION, InvalidSchedule
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+FULL_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+_TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d))?", re.ASCII)
+
+
+def shown(value: object) -> str:
+    """Return `value` as an error may show it: short, and never raising itself."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def limits(owner: str, start: object, end: object) -> dict[str, datetime | None]:
+    """Return `start` and `end` in UTC; None stands for no limit."""
+    begins = None if start is None else moment(owner, "start", start)
+    ends = None if end is None else moment(owner, "end", end)
+    if begins is not None and ends is not None and begins > ends:
+        raise InvalidSchedule(
+            f"{owner}: start ({begins.isoformat()}) is later than end ({ends.isoformat()}). "
+            "Put start first."
+        )
+    return {"start": begins, "end": ends}
+
+
+def moment(owner: str, name: str, value: object) -> datetime:
+    """Return an aware datetime in UTC."""
+    if not isinstance(value, datetime):
+        raise InvalidSchedule(f"{owner}: {name} must be an aware datetime, not {shown(value)}.")
+    try:
+        if value.utcoffset() is None:
+            raise InvalidSchedule(
+                f"{owner}: {name} must be an aware datetime, and {shown(value)} has no time zone. "
+                "Give it one, such as tzinfo=UTC."
+            )
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidSchedule(
+            f"{owner}: {name} must lie in the years 1 to 9999 in UTC, and {shown(value)} does not."
+        ) from None
+
+
+def duration(owner: str, name: str, value: object) -> timedelta:
+    """Return a timedelta of at least a second. `value` is seconds, or a timedelta."""
+    if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
+        raise InvalidSchedule(
+            f"{owner}: {name} must be a number of seconds or a timedelta, not {shown(value)}."
+        )
+    try:
+        span = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    except (ValueError, OverflowError):
+        raise _not_within(owner, name, value) from None
+    if span < SECOND:
+        raise InvalidSchedule(
+            f"{owner}: {name} must be at least one second, not {shown(value)}: "
+            "a rule finer than a second is refused."
+        )
+    if span.total_seconds() > LONGEST_DURATION:
+        raise _not_within(owner, name, value)
+    return span
+
+
+def interval(owner: str, whole: object, units: dict[str, object]) -> timedelta:
+    """Return the timedelta that stands either in `whole` or in the sum of the units."""
+    given = {name: value for name, value in units.items() if not _is_zero(value)}
+    if whole is not None and given:
+        raise InvalidSchedule(
+            f"{owner}: give either an interval or units, not both {shown(whole)} "
+            f"and {', '.join(given)}."
+        )
+    if whole is not None:
+        return duration(owner, "the interval", whole)
+    if not given:
+        raise InvalidSchedule(f"{owner}: how often? Give an interval, such as {owner}(minutes=5).")
+    total = timedelta(0)
+    for name, value in given.items():
+        total += _unit(owner, name, value)
+    return duration(owner, "the interval", total)
+
+
+def seconds(span: timedelta) -> int | float:
+    """Return a duration in seconds, for JSON: whole where it is."""
+    return span.total_seconds() if span.microseconds else span // SECOND
+
+
+def clock_time(owner: str, name: str, value: object) -> time:
+    """Return a naive time of whole seconds. `value` is a time, or text such as "09:30"."""
+    example = 'Write a time of the wall clock, such as "09:30" or "17:05:30".'
+    if isinstance(value, str) and (found := _TIME.fullmatch(value)):
+        hour, minute, second = (int(part or 0) for part in found.groups())
+        if hour < 24 and minute < 60 and second < 60:
+            return time(hour, minute, second)
+    if not isinstance(value, time):
+        raise InvalidSchedule(f"{owner}: {name} cannot be {shown(value)}. {example}")
+    if value.tzinfo is not None:
+        raise InvalidSchedule(
+            f"{owner}: {name} must be a time without a zone, not {shown(value)}: tz has the zone."
+        )
+    if value.microsecond:
+        raise InvalidSchedule(
+            f"{owner}: {name} must be a whole second, not {shown(value)}: "
+            "a rule finer than a second is refused."
+        )
+    return value.replace(fold=0)
+
+
+def week_days(owner: str, value: object) -> tuple[str, ...]:
+    """Return names of days in the order of the week. `value` is such as "mon-fri", "mon,wed"."""
+    if not isinstance(value, str | Iterable):
+        raise InvalidSchedule(f'{owner}: days must be such as "mon-fri", not {shown(value)}.')
+    parts = value.split(",") if isinstance(value, str) else list(value)
+    found: set[int] = set()
+    for part in parts:
+        found |= _day_range(owner, part)
+    if not found:
+        raise InvalidSchedule(f'{owner}: days is empty. Name some, such as "mon-fri".')
+    return tuple(DAYS[number] for number in sorted(found))
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """Return a question after the nearest of `known`, or nothing."""
+    near = get_close_matches(str(name)[:100], list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _day_range(owner: str, part: object) -> set[int]:
+    if not isinstance(part, str):
+        raise InvalidSchedule(
+            f'{owner}: days must be names, such as "mon", not {shown(part)}: '
+            "numbers mean different days in different places."
+        )
+    names = [_day(owner, name) for name in part.split("-")]
+    if len(names) > 2:
+        raise InvalidSchedule(f'{owner}: {shown(part)} is no range of days, such as "mon-fri".')
+    first, last = names[0], names[-1]
+    return {(first + step) % 7 for step in range((last - first) % 7 + 1)}
+
+
+def _day(owner: str, name: str) -> int:
+    wanted = name.strip().lower()
+    for names in (DAYS, FULL_DAYS):
+        if wanted in names:
+            return names.index(wanted)
+    hint = suggestion(wanted, (*DAYS, *FULL_DAYS)) or f" The days are {', '.join(DAYS)}."
+    raise InvalidSchedule(f"{owner}: {shown(name)} is no day of the week.{hint}")
+
+
+def _unit(owner: str, name: str, value: object) -> timedelta:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidSchedule(f"{owner}: {name} must be a number, not {shown(value)}.")
+    try:
+        if value >= 0:
+            span: timedelta = timedelta(**{name: value})
+            return _within(owner, name, span, value)
+    except (ValueError, OverflowError, TypeError):
+        pass
+    raise _not_within(owner, name, value)
+
+
+def _within(owner: str, name: str, span: timedelta, value: object) -> timedelta:
+    if span.total_seconds() > LONGEST_DURATION:
+        raise _not_within(owner, name, value)
+    return span
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == 0
+
+
+def _not_within(owner: str, name: str, value: object) -> InvalidSchedule:
+    if isinstance(value, float) and not math.isfinite(value):
+        return InvalidSchedule(f"{owner}: {name} must be a finite number, not {value!r}.")
+    return InvalidSchedule(
+        f"{owner}: {name} must be at least one second and at most 100 years "
+        f"({LONGEST_DURATION:,} seconds), not {shown(value)}."
+    )

@@ -1,0 +1,145 @@
+"""Nominal times of the wall clock of a zone, in UTC.
+
+Where clocks are put forward, wall times are left out (a gap); where they are put back, wall times
+come twice (a fold; PEP 495). As in Vixie cron, a nominal time in a gap runs once, at the first
+moment after it, and one in a fold runs once, at its first time. Rules that keep a steady pace
+through the change are not disturbed: what comes twice runs twice, nothing is made up for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+RESOLUTION = timedelta(microseconds=1)
+SECOND = timedelta(seconds=1)
+EARLIEST = datetime(1, 1, 4)
+LATEST = datetime(9999, 12, 29)
+"""Beyond these no wall clock is asked, in UTC: a zone's own time might leave the calendar."""
+
+# No zone changes its clock twice in so short a time and comes back to the same offset.
+_PROBE = timedelta(hours=6)
+# Longer than any fold (dates were repeated, at most): what a moment may be in the midst of.
+_LOOK_BACK = timedelta(days=2)
+
+
+class WallTimes(Protocol):
+    """What a rule says in terms of a wall clock: naive datetimes, whatever the zone."""
+
+    def walls_from(self, wall: datetime) -> Iterator[datetime]:
+        """Yield the nominal wall times at or after `wall`, strictly increasing."""
+
+    def keeps_pace(self, low: datetime, high: datetime) -> bool:
+        """Whether the rule is steady in real time through a gap or fold of [low, high)."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A time, naive in UTC, from `start` to before `end`, during which a zone has one offset."""
+
+    start: datetime
+    end: datetime
+    offset: timedelta
+
+    @property
+    def first_wall(self) -> datetime:
+        return self.start + self.offset
+
+    @property
+    def wall_end(self) -> datetime:
+        return self.end + self.offset
+
+
+def nominal_times(rule: WallTimes, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+    """Yield the nominal times strictly after `after`, in UTC, strictly increasing.
+
+    `after` is in UTC. Times beyond the year 9999 are none.
+    """
+    naive = after.replace(tzinfo=None)
+    if naive >= LATEST:
+        return
+    earliest = max(naive + RESOLUTION, EARLIEST)
+    before: Stretch | None = None
+    for stretch in stretches(zone, earliest - _LOOK_BACK):
+        if stretch.end > earliest:
+            begin = stretch.first_wall
+            if before is not None and before.offset != stretch.offset:
+                made_up, begin = _through_change(rule, before, stretch)
+                if made_up and stretch.start >= earliest:
+                    yield stretch.start.replace(tzinfo=UTC)
+            for wall in rule.walls_from(max(begin, earliest + stretch.offset)):
+                if wall >= stretch.wall_end:
+                    break
+                yield (wall - stretch.offset).replace(tzinfo=UTC)
+            else:
+                return
+        before = stretch
+
+
+def stretches(zone: ZoneInfo, start: datetime) -> Iterator[Stretch]:
+    """Yield the stretches of `zone` from `start` on, which is naive in UTC.
+
+    One ends with each year, too, so that nobody looks further ahead than he has to.
+    """
+    begin = max(start.replace(microsecond=0), EARLIEST)
+    for year in range(begin.year, LATEST.year + 1):
+        for change in (*_changes(zone, year), _end_of(year)):
+            if change > begin:
+                yield Stretch(begin, change, _offset(zone, begin))
+                begin = change
+
+
+def _through_change(rule: WallTimes, before: Stretch, now: Stretch) -> tuple[bool, datetime]:
+    """Return whether a time is to be made up for at the change, and the wall to go on from."""
+    was, is_now = before.wall_end, now.first_wall
+    if rule.keeps_pace(min(was, is_now), max(was, is_now)):
+        return False, is_now
+    if is_now < was:  # a fold: its walls have had their turn
+        return False, was
+    skipped = next(rule.walls_from(was), None)
+    if skipped is None or skipped >= is_now:
+        return False, is_now
+    # Whatever fell into the gap, and the first moment after it, are one.
+    return True, is_now + RESOLUTION
+
+
+@lru_cache(maxsize=4096)
+def _changes(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
+    """Return when the offset of `zone` changes in that year of UTC, to the second."""
+    probe = max(datetime(year, 1, 1), EARLIEST)
+    end = _end_of(year)
+    offset, found = _offset(zone, probe), []
+    while probe < end:
+        following = min(probe + _PROBE, end)
+        if _offset(zone, following) != offset:
+            change = _bisected(zone, probe, following)
+            offset = _offset(zone, change)
+            found.append(change)
+            following = change
+        probe = following
+    return tuple(found)
+
+
+def _end_of(year: int) -> datetime:
+    return LATEST if year == LATEST.year else datetime(year + 1, 1, 1)
+
+
+def _bisected(zone: ZoneInfo, low: datetime, high: datetime) -> datetime:
+    """Return the first second after `low` at which the offset is not that of `low`."""
+    offset = _offset(zone, low)
+    while high - low > SECOND:
+        middle = low + (high - low) // SECOND // 2 * SECOND
+        if _offset(zone, middle) == offset:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _offset(zone: ZoneInfo, moment: datetime) -> timedelta:
+    """Return what the zone's wall clock is ahead of UTC; `moment` is naive in UTC."""
+    return moment.replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None) - moment
