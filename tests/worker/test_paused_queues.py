@@ -13,9 +13,10 @@ from django.db import connection
 from taskqueue import Fixed
 from taskqueue.engine.control import pause, resume
 from taskqueue.models import Lease, Task, Worker
+from taskqueue.results import TaskResult
 from tests.conftest import Drain, StartWorker
 from tests.sample import tasks
-from tests.worker_process import children_of, wait_until
+from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -88,9 +89,10 @@ def test_a_resume_wakes_an_idle_worker_long_before_its_poll(
 ) -> None:
     start_worker("--poll-interval", "60", *flags)
     tasks.noop.enqueue().wait(30)
+    wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
     pause("default")
     result = tasks.noop.enqueue()
-    time.sleep(1)  # The worker looks, in vain.
+    wait_until(lambda: has_rested_since(result), 30, what="a look in vain")
     result.refresh()
     assert result.status == "ready"
 
@@ -109,13 +111,13 @@ WATCHED = 8.0
 def test_a_worker_with_nothing_but_paused_tasks_rests(
     start_worker: StartWorker, flags: list[str]
 ) -> None:
-    pause("default")
-    tasks.noop.enqueue_many([((), {})] * 300)
     worker = start_worker("--concurrency", "1", *flags)
-    wait_until(lambda: children_of(worker.pid), 30, what="a child")
+    tasks.noop.enqueue().wait(30)  # Its child has started.
+    pause("default")
+    paused = tasks.noop.enqueue_many([((), {})] * 300)
     if connection.vendor == "postgresql":
         wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
-    time.sleep(2)  # Its child has started where nobody says so, too.
+        wait_until(lambda: has_rested_since(paused[-1]), 30, what="a look in vain")
     process = psutil.Process(worker.pid)
     spent_before = sum(process.cpu_times()[:2])
 
@@ -125,7 +127,7 @@ def test_a_worker_with_nothing_but_paused_tasks_rests(
     assert spent < WATCHED / 4, f"{spent} s of {WATCHED} s"
     # One a second, and what a look at the end of this one and the start of that may add.
     assert len(sent) <= WATCHED + 3, sent
-    assert set(Task.objects.values_list("status", flat=True)) == {"ready"}
+    assert statuses(paused) == {"ready"}
 
 
 def statements(seconds: float) -> list[str]:
@@ -149,4 +151,28 @@ OTHERS = """
     WHERE datname = current_database()
         AND pid <> pg_backend_pid()
         AND backend_type = 'client backend'
+"""
+
+
+def has_rested_since(result: TaskResult[None]) -> bool:
+    """Whether a worker has looked for tasks since that one came, and then sent nothing more."""
+    enqueued_at = Task.objects.get(id=result.id).enqueued_at
+    with connection.cursor() as cursor:
+        cursor.execute(LOOKED_AND_RESTED, [enqueued_at])
+        return bool(cursor.fetchone()[0])
+
+
+# For less than a worker lets pass between two looks while nothing happens.
+LOOKED_AND_RESTED = """
+    SELECT EXISTS (
+        SELECT
+        FROM pg_stat_activity
+        WHERE datname = current_database()
+            AND pid <> pg_backend_pid()
+            AND backend_type = 'client backend'
+            AND state = 'idle'
+            AND query LIKE '%%taskqueue_task%%'
+            AND query_start > %s
+            AND state_change < clock_timestamp() - interval '0.3 s'
+    )
 """
