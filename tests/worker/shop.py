@@ -42,6 +42,10 @@ class Shop:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
+    def deploy(self, text: str) -> None:
+        """Deploy a module of tasks of that text."""
+        self._write(text)
+
     def set_price(self, price: int) -> None:
         """Deploy code that works, and returns this."""
         self._write(TASKS.format(price=price))
