@@ -1,0 +1,176 @@
+"""Schedules that the code declares: found by the system check, synchronised with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.core.checks import Error, Warning
+
+from taskqueue import Cron, DailyWindow, Every, Once, Scheduled, schedules, task
+from taskqueue.definitions import Definition, registry
+from taskqueue.exceptions import InvalidTask
+from taskqueue.models import Schedule
+from taskqueue.schedule_checks import check_schedules, definitions_unread
+from tests.schedules.steps import HOURLY, at, make, serve, started
+
+Declare = Callable[..., Definition[Any, Any]]
+
+
+def body(number: int = 0) -> int:
+    """What is declared with schedules here."""
+    return number
+
+
+@pytest.fixture
+def declare() -> Iterator[Declare]:
+    """Declare `body` with these options, until the test ends."""
+    names: list[str] = []
+
+    def declare(schedule: Any, *, name: str = "declared", **options: Any) -> Definition[Any, Any]:
+        registry._definitions.pop(name, None)
+        names.append(name)
+        definition: Definition[Any, Any] = task(name=name, schedule=schedule, **options)(body)
+        return definition
+
+    yield declare
+    for name in names:
+        registry._definitions.pop(name, None)
+
+
+def test_a_rule_alone_is_a_schedule_named_as_its_task(declare: Declare) -> None:
+    definition = declare(HOURLY)
+
+    assert definition.options.schedule == (Scheduled(HOURLY),)
+    assert check_schedules() == []
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (Cron("0 6 * *"), "0 6 * *"),
+        (Cron("0 25 * * *"), "25"),
+        (Cron("0 0 31 2 *"), "31"),
+        (Cron("0 6 * * *", tz="Asia/Shangai"), "Did you mean 'Asia/Shanghai'?"),
+        (Every(seconds=0.1), "second"),
+        (DailyWindow("25:00", "26:00", every=60), "25:00"),
+        (Once("tomorrow"), "tomorrow"),  # type: ignore[arg-type]
+        ("0 6 * * *", "needs a rule such as Cron"),
+        (Scheduled(HOURLY, args=["a", "b"]), "cannot be called so"),
+        (Scheduled(HOURLY, overlap="never"), "overlap must be one of"),
+        (Scheduled(HOURLY, options={"prioritty": 1}), "Did you mean 'priority'?"),
+    ],
+)
+def test_what_cannot_work_is_an_error_of_the_system_check(
+    declare: Declare, schedule: Any, message: str
+) -> None:
+    declare(schedule)
+
+    (error,) = check_schedules()
+
+    assert isinstance(error, Error)
+    assert error.id == "taskqueue.E004"
+    assert error.msg.startswith("The schedule 'declared' cannot work: ")
+    assert message in error.msg
+
+
+def test_two_schedules_of_one_name_are_an_error_of_the_system_check(declare: Declare) -> None:
+    declare(Scheduled(HOURLY, name="same"), name="one")
+    declare(Scheduled(HOURLY, name="same"), name="two")
+
+    (error,) = check_schedules()
+
+    assert error.id == "taskqueue.E005"
+    assert error.msg == "Two schedules are named 'same': of one and two."
+
+
+def test_the_check_warns_of_definitions_that_cannot_be_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> list[Any]:
+        raise ImportError("no module named shop")
+
+    monkeypatch.setattr(registry, "all", fail)
+
+    (warning,) = check_schedules()
+    assert isinstance(warning, Warning)
+    assert warning.id == "taskqueue.W002"
+    with definitions_unread():
+        assert check_schedules() == []
+
+
+def test_a_schedule_stands_in_the_decorator_not_in_using(declare: Declare) -> None:
+    with pytest.raises(InvalidTask, match="schedule belongs to the definition"):
+        declare(None).using(schedule=HOURLY)
+
+
+@pytest.mark.django_db
+def test_synchronising_twice_changes_nothing_the_second_time(declare: Declare) -> None:
+    declare([Every(hours=1), Scheduled(Every(hours=2), args=[2]), Scheduled(Every(hours=3))])
+
+    first, second = schedules.sync(), schedules.sync()
+
+    assert first.created == ["declared", "declared:2", "declared:3"]
+    assert (second.created, second.changed, second.removed) == ([], [], [])
+
+
+@pytest.mark.django_db
+def test_a_changed_declaration_changes_the_row_and_a_changed_option_its_next_tasks(
+    declare: Declare,
+) -> None:
+    declare(Scheduled(HOURLY, args=[1], overlap="skip"))
+    schedules.sync()
+    before = Schedule.objects.get()
+
+    declare(Scheduled(HOURLY, args=[2], overlap="allow"), priority=7)
+    changed = schedules.sync().changed
+
+    after = Schedule.objects.get()
+    assert changed == ["declared"]
+    assert (after.args, after.overlap) == ([2], "allow")
+    assert after.request["request"]["priority"] == 7
+    assert after.next_at == before.next_at
+
+
+@pytest.mark.django_db
+def test_a_schedule_created_at_run_time_is_not_taken_over_by_a_declaration(
+    declare: Declare,
+) -> None:
+    schedules.create("declared", "tests.sample.tasks.noop", HOURLY)
+    declare(HOURLY)
+
+    synced = schedules.sync()
+
+    assert "created at run time" in synced.refused[0]
+    assert Schedule.objects.get().source == "row"
+
+
+@pytest.mark.django_db
+def test_schedules_made_at_run_time_follow_the_options_of_their_task(declare: Declare) -> None:
+    definition = declare(None, max_attempts=1)
+    make(task=definition, overlap="allow")
+    declare(None, max_attempts=5)
+
+    schedules.sync()
+
+    assert Schedule.objects.get().request["request"]["max_attempts"] == 5
+
+
+@pytest.mark.django_db
+def test_what_is_not_declared_any_more_rests_and_comes_back_without_making_up(
+    declare: Declare,
+) -> None:
+    declare(HOURLY)
+    schedules.sync()
+    declare(None)
+
+    assert schedules.sync().removed == ["declared"]
+    serve(at(24 * 400))
+    assert started() == []
+    declare(HOURLY)
+    assert schedules.sync().changed == ["declared"]
+
+    schedule = Schedule.objects.get()
+    assert schedule.removed_at is None
+    assert schedules.preview("declared", count=1) == [schedule.next_at]

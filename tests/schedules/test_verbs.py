@@ -1,0 +1,363 @@
+"""Creating, editing, pausing, running and deleting schedules at run time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from taskqueue import AfterEnd, Cron, Every, Once, schedules
+from taskqueue.engine.schedules.serving import KEPT, prune_occurrences
+from taskqueue.exceptions import (
+    InvalidSchedule,
+    ScheduleDoesNotExist,
+    TransitionRefused,
+    UnknownTask,
+)
+from taskqueue.models import Audit, Occurrence, Schedule, Task
+from taskqueue.states import TaskStatus
+from tests.sample.tasks import add, fail, noop
+from tests.schedules.steps import (
+    HOURLY,
+    MINUTE,
+    NOON,
+    at,
+    end,
+    hours_of,
+    make,
+    reasons,
+    run_one,
+    serve,
+    started,
+    task_at,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_new_schedule_counts_from_now_on_and_is_audited() -> None:
+    schedule = schedules.create(
+        "nightly", add, Cron("0 2 * * *", tz="Europe/Berlin"), args=[1], kwargs={"b": 2}, by="ada"
+    )
+
+    assert schedule.next_at is not None
+    assert timedelta(0) < schedule.next_at - timezone.now() <= timedelta(days=1, hours=1)
+    line = Audit.objects.get()
+    assert (line.verb, line.subject, line.actor) == ("create schedule", "nightly", "ada")
+    assert line.detail == "At 02:00 (Europe/Berlin)"
+
+
+def test_a_run_carries_the_arguments_options_and_nominal_time_of_its_schedule() -> None:
+    make(
+        task=add,
+        args=[1],
+        kwargs={"b": 2},
+        options={"queue_name": "mail", "priority": 5, "timeout": 30, "metadata": {"k": 1}},
+    )
+
+    serve(at(1))
+
+    task = Task.objects.get()
+    assert (task.args, task.kwargs, task.queue_name, task.priority) == ([1], {"b": 2}, "mail", 5)
+    assert task.options == {"timeout": 30, "schedule": "s", "nominal_at": at(1).isoformat()}
+    assert task.metadata == {"k": 1}
+    assert (task.schedule.name, task.nominal_at) == ("s", at(1))
+    occurrence = Occurrence.objects.get()
+    assert (occurrence.task_id, occurrence.status) == (task.id, "enqueued")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"rule": Cron("61 * * * *")}, "61"),
+        ({"rule": Cron("0 0 30 2 *")}, "30"),
+        ({"rule": Cron("0 6 * * *", tz="Europe/Berlim")}, "Did you mean 'Europe/Berlin'?"),
+        ({"rule": Every(seconds=0.5)}, "second"),
+        ({"rule": Once(datetime(2020, 1, 1, tzinfo=UTC))}, "no time to come"),
+        ({"rule": Every(hours=1, end=datetime(2020, 1, 1, tzinfo=UTC))}, "no time to come"),
+        ({"rule": "0 6 * * *"}, "needs a rule"),
+        ({"name": ""}, "name of a schedule"),
+        ({"name": "a\x00b"}, "NUL"),
+        ({"name": "x" * 256}, "255"),
+        ({"name": 5}, "must be text"),
+        ({"args": [1, 2, 3]}, "cannot be called so"),
+        ({"args": "text"}, "list or tuple"),
+        ({"args": [{1, 2}]}, "set"),
+        ({"args": [float("nan")]}, "NaN|nan"),
+        ({"options": {"run_after": 5}}, "run_after is no option of a schedule"),
+        ({"options": {"priority": 101}}, "priority"),
+        ({"options": {"sensitive": "a"}}, "sensitive"),
+        ({"options": {"queue": "mail"}}, "Did you mean"),
+        ({"options": 5}, "mapping"),
+        ({"missed": "newest"}, "missed must be one of"),
+        ({"missed": "window"}, "go together"),
+        ({"missed_window": 60}, "go together"),
+        ({"missed": "window", "missed_window": -1}, "missed_window"),
+        ({"overlap": "skp"}, "Did you mean 'skip'?"),
+        ({"pause_after_failures": 0}, "1 or more"),
+        ({"pause_after_failures": True}, "1 or more"),
+        ({"enabled": "yes"}, "True or False"),
+    ],
+)
+def test_what_cannot_work_is_refused_and_nothing_is_written(
+    values: dict[str, Any], message: str
+) -> None:
+    given = {"name": "s", "task": add, "rule": HOURLY, "args": [1], **values}
+
+    with pytest.raises(InvalidSchedule, match=message):
+        schedules.create(given.pop("name"), given.pop("task"), given.pop("rule"), **given)
+
+    assert not Schedule.objects.exists()
+    assert not Audit.objects.exists()
+
+
+def test_a_name_that_is_taken_and_a_task_that_is_not_known_are_refused() -> None:
+    make()
+    with pytest.raises(InvalidSchedule, match="There is a schedule 's' already"):
+        schedules.create("s", noop, HOURLY)
+    with pytest.raises(UnknownTask, match=r"Did you mean 'tests.sample.tasks.noop'\?"):
+        schedules.create("t", "tests.sample.tasks.nop", HOURLY)
+    with pytest.raises(ScheduleDoesNotExist, match=r"Did you mean 's'\?"):
+        schedules.pause("ss")
+    with pytest.raises(ScheduleDoesNotExist):
+        schedules.get("a\x00b")
+
+
+def test_an_edited_rule_counts_from_now_on_and_what_had_come_by_the_old_one_is_served() -> None:
+    make(overlap="allow", missed="all", since=timezone.now() - timedelta(hours=2, minutes=30))
+
+    changed = schedules.edit("s", rule=Every(days=400), by="ada")
+
+    assert Task.objects.count() in (2, 3)
+    assert changed.next_at is not None
+    assert changed.next_at > timezone.now()
+    assert Audit.objects.get(verb="edit schedule").detail == "rule"
+
+
+def test_editing_nothing_changes_nothing_and_other_changes_leave_the_next_time() -> None:
+    schedules.create("s", add, HOURLY, args=[1])
+    before = Schedule.objects.get()
+
+    schedules.edit("s", args=[1])
+    assert not Audit.objects.filter(verb="edit schedule").exists()
+    schedules.edit("s", args=[2], missed="window", missed_window=60)
+    schedules.edit("s", missed="skip")
+
+    after = Schedule.objects.get()
+    assert (after.args, after.missed, after.missed_window) == ([2], "skip", None)
+    assert after.next_at == before.next_at
+    with pytest.raises(InvalidSchedule, match="Did you mean 'rule'"):
+        schedules.edit("s", rul=HOURLY)
+
+
+def test_a_paused_schedule_records_its_nominal_times_as_skipped_with_who_and_why() -> None:
+    make(overlap="allow")
+    Schedule.objects.update(paused_at=at(0), paused_by="ada", pause_reason="moving house")
+
+    serve(at(2))
+
+    assert started() == []
+    assert reasons() == {1: "Paused by ada: moving house", 2: "Paused by ada: moving house"}
+
+
+def test_pause_and_resume_are_audited_and_resuming_what_is_not_paused_is_refused() -> None:
+    schedules.create("s", noop, HOURLY)
+    schedules.pause("s", by="ada", reason="moving")
+    assert Schedule.objects.get().pause_reason == "moving"
+    schedules.resume("s", by="bob")
+
+    with pytest.raises(TransitionRefused, match="not paused"):
+        schedules.resume("s")
+
+    schedule = Schedule.objects.get()
+    assert (schedule.paused_at, schedule.paused_by, schedule.pause_reason) == (None, "", "")
+    lines = Audit.objects.order_by("id").values_list("verb", "actor", "reason", "before")
+    assert list(lines)[1:] == [
+        ("pause schedule", "ada", "moving", ""),
+        ("resume schedule", "bob", "", "paused"),
+    ]
+
+
+def test_a_schedule_that_is_not_enabled_rests_and_counts_from_when_it_is_enabled_again() -> None:
+    make(enabled=False)
+    serve(at(5))
+    assert not Occurrence.objects.exists()
+    assert schedules.preview("s") == []
+
+    schedules.edit("s", enabled=True)
+
+    assert schedules.preview("s", count=2)[0] > timezone.now()
+    serve(timezone.now())
+    assert not Occurrence.objects.exists()
+
+
+def test_it_pauses_after_so_many_failures_in_a_row_and_a_success_between_counts_anew() -> None:
+    make(task=fail, pause_after_failures=2)
+    failed, succeeded, cancelled = TaskStatus.FAILED, TaskStatus.SUCCEEDED, TaskStatus.CANCELLED
+    for hour, status in enumerate((failed, succeeded, failed, cancelled), start=1):
+        serve(at(hour))
+        end(hour, status)
+        serve(at(hour + 0.5))
+    assert Schedule.objects.get().paused_at is None
+
+    serve(at(5))
+    end(5, failed)
+    serve(at(6))
+
+    schedule = Schedule.objects.get()
+    assert schedule.pause_reason == "2 runs failed in a row."
+    assert reasons() == {6: "Paused: 2 runs failed in a row."}
+    assert Audit.objects.get(verb="pause schedule").actor == "taskqueue"
+    schedules.resume("s")
+    assert Schedule.objects.get().failures_in_row == 0
+
+
+def test_the_last_result_is_kept_when_its_task_is_gone() -> None:
+    make()
+    serve(at(1))
+    end(1)
+    serve(at(1.5))
+    Task.objects.all().delete()
+
+    schedule = Schedule.objects.get()
+    assert (schedule.last_status, schedule.last_return_value) == ("succeeded", {"hours": 1})
+    assert hours_of(status="ended", task_status="succeeded") == [1]
+
+
+def test_a_run_whose_task_was_deleted_before_anybody_looked_has_ended() -> None:
+    make()
+    serve(at(1))
+    Task.objects.all().delete()
+
+    serve(at(2))
+
+    assert started() == [2]
+    assert hours_of(status="ended", task_status="") == [1]
+
+
+def test_the_record_of_a_nominal_time_keeps_it_from_running_twice_whatever_the_cursor_says() -> (
+    None
+):
+    make(overlap="allow")
+    serve(at(1))
+    Schedule.objects.update(served_until=NOON, next_at=at(1))
+
+    serve(at(1) + MINUTE)
+
+    assert started() == [1]
+
+
+def test_occurrences_outlive_their_tasks_and_are_pruned_after_their_time() -> None:
+    make(overlap="allow")
+    serve(at(2))
+    Task.objects.all().delete()
+    serve(at(2.5))
+    Occurrence.objects.update(created_at=timezone.now())
+    assert prune_occurrences(connection) == 0
+    assert hours_of() == [1, 2]
+
+    Occurrence.objects.filter(nominal_at=at(1)).update(created_at=timezone.now() - KEPT - MINUTE)
+    assert prune_occurrences(connection) == 1
+
+    assert hours_of() == [2]
+    serve(at(2.6))
+    assert started() == []
+
+
+def test_run_now_enqueues_a_run_besides_the_rule() -> None:
+    schedules.create("s", noop, HOURLY)
+
+    occurrence = schedules.run_now("s", by="ada", reason="month's end")
+
+    task = Task.objects.get()
+    assert (occurrence.task_id, occurrence.requested_by) == (task.id, "ada")
+    assert task.nominal_at == occurrence.nominal_at
+    line = Audit.objects.get(verb="run schedule")
+    assert (line.actor, line.reason, line.detail) == ("ada", "month's end", f"task {task.id}")
+
+
+def test_a_paused_or_disabled_schedule_can_be_run_by_hand() -> None:
+    schedules.create("off", noop, HOURLY, enabled=False)
+    schedules.create("paused", noop, HOURLY)
+    schedules.pause("paused")
+
+    for name in ("off", "paused"):
+        assert schedules.run_now(name).status == "enqueued"
+
+
+def test_a_unique_key_that_another_task_holds_leaves_the_run_out() -> None:
+    holder = noop.using(unique_key="one").enqueue()
+    make(options={"unique_key": "one"})
+
+    serve(at(1))
+
+    assert reasons() == {1: f"Its unique key is held by task {holder.id}."}
+    with pytest.raises(TransitionRefused, match="unique key"):
+        schedules.run_now("s")
+
+
+def test_an_interval_after_the_end_waits_for_the_end() -> None:
+    make(AfterEnd(minutes=30))
+    serve(at(0))
+    assert Schedule.objects.get().next_at is None
+    serve(at(3))
+    assert started() == [0]
+
+    end(0, when=at(3))
+    serve(at(3.1))
+    assert Schedule.objects.get().next_at == at(3.5)
+    serve(at(3.5))
+
+    assert started() == [0, 3.5]
+
+
+def test_deleting_takes_the_occurrences_along_and_leaves_the_tasks() -> None:
+    make()
+    serve(at(1))
+
+    schedules.delete("s", by="ada")
+
+    assert not Schedule.objects.exists()
+    assert not Occurrence.objects.exists()
+    assert Task.objects.count() == 1
+    assert Audit.objects.get(verb="delete schedule").actor == "ada"
+    run_one()
+
+
+def test_what_is_declared_in_code_is_paused_and_run_by_people_but_not_edited_or_deleted() -> None:
+    schedules.create("s", noop, HOURLY)
+    Schedule.objects.update(source="code")
+
+    with pytest.raises(TransitionRefused, match="declared in code"):
+        schedules.edit("s", args=[])
+    with pytest.raises(TransitionRefused, match="declared in code"):
+        schedules.delete("s")
+    schedules.pause("s")
+    schedules.run_now("s")
+    Schedule.objects.update(removed_at=timezone.now())
+    schedules.delete("s")
+
+
+def test_the_next_times_are_previewed_without_saving_anything() -> None:
+    rule = Cron("0 6 * * 1-5", tz="Asia/Shanghai")
+
+    times = schedules.preview_rule(rule, count=2, after=NOON)
+
+    assert times == [datetime(2026, 6, 1, 22, tzinfo=UTC), datetime(2026, 6, 2, 22, tzinfo=UTC)]
+    with pytest.raises(InvalidSchedule, match="count"):
+        schedules.preview_rule(rule, count=0, after=NOON)
+
+
+def test_one_schedule_in_trouble_does_not_keep_the_others_from_being_served() -> None:
+    make(name="broken")
+    make(name="works")
+    Schedule.objects.filter(name="broken").update(rule={"kind": "lunar"})
+
+    serve(at(1))
+
+    assert "lunar" in Schedule.objects.get(name="broken").trouble
+    assert Schedule.objects.get(name="works").last_nominal_at == at(1)
+    assert task_at(1).schedule.name == "works"
