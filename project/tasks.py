@@ -11,10 +11,12 @@ from django.utils import timezone
 
 from project.models import SourceFile
 from project.sources import count_source, find_sources
-from taskqueue import Context, Fixed, GiveUp, task
+from taskqueue import Context, Every, Fixed, GiveUp, Scheduled, task
 
 BATCH = 100
 LONGEST_LIST = 10
+SOON = 10
+"""The priority of what must not wait behind thousands of files."""
 
 
 @task(takes_context=True)
@@ -85,3 +87,14 @@ def remind(text: str) -> str:
 def fail_for_good() -> None:
     """Fail, so that the admin has a failure to show."""
     raise RuntimeError("This task is meant to fail, so that there is a failure to look at.")
+
+
+# Missed times are of no use to anybody later.
+STOCK = Scheduled(Every(seconds=10), name="take-stock", missed="skip")
+
+
+@task(takes_context=True, schedule=STOCK, priority=SOON)
+def take_stock(context: Context) -> dict[str, Any]:
+    """Count what has been read so far, every ten seconds."""
+    assert context.nominal_at is not None
+    return {"files": SourceFile.objects.count(), "at": context.nominal_at.isoformat()}

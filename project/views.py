@@ -8,7 +8,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from project.models import SourceFile
-from taskqueue.models import Task, Worker
+from taskqueue import rules
+from taskqueue.models import Schedule, Task, Worker
 
 LARGEST = 15
 
@@ -23,6 +24,9 @@ def landing(request: HttpRequest) -> HttpResponse:
     context = {
         "statuses": statuses,
         "workers": Worker.objects.filter(status="running"),
+        "schedules": [
+            (schedule, rules.from_json(schedule.rule).text) for schedule in Schedule.objects.all()
+        ],
         "found": found,
         "largest": SourceFile.objects.order_by("-lines", "path")[:LARGEST],
     }

@@ -12,7 +12,8 @@ from django.db.models import Count, Max, Min
 
 from project import tasks
 from project.demo.work import DELAY, Work
-from taskqueue.models import Task
+from taskqueue import rules
+from taskqueue.models import Schedule, Task
 
 COLUMNS = ("files", "lines", "words", "imports")
 Row = Sequence[object]
@@ -65,6 +66,17 @@ def describe_work(work: Work, *, concurrency: int) -> Iterator[str]:
         waited = _seconds(work.delayed.started_at - work.delayed.enqueued_at)
         yield f"delayed  {work.delayed.name}: by {_seconds(DELAY)}, and started after {waited}"
     yield f"failed   {work.doomed.name}: {work.doomed.status}, as it is meant to"
+
+
+def describe_schedule(schedule: Schedule) -> Iterator[str]:
+    """Yield the line that says what the schedule has done, and will do."""
+    text = rules.from_json(schedule.rule).text
+    runs = schedule.occurrences.filter(task__isnull=False).count()
+    coming = f"the next one at {schedule.next_at:%H:%M:%S} UTC" if schedule.next_at else "no more"
+    yield (
+        f"schedule {schedule.name} ({text[0].lower()}{text[1:]}): {runs} so far, the last one"
+        f" {schedule.last_status}, {coming}"
+    )
 
 
 def table(head: Row, rows: Iterable[Row]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from project import tasks
 from project.demo.work import OURS, Work
 from project.models import SourceFile
 from project.sources import KINDS, PYTHON
-from taskqueue.models import Task
+from taskqueue.models import Schedule, Task
 from taskqueue.states import TaskStatus
 
 WORD = re.compile(r"\S+")
@@ -45,6 +45,7 @@ def find_problems(root: Path, work: Work) -> list[str]:
     return [
         *_unexpected_ends(work),
         *_broken_promises(work),
+        *_failed_runs(),
         *_lost_or_doubled(root),
         *_wrong_totals(root),
     ]
@@ -71,6 +72,14 @@ def _broken_promises(work: Work) -> Iterator[str]:
     delayed = Task.objects.get(id=work.delayed.id)
     if delayed.started_at is None or delayed.started_at < delayed.run_after:
         yield f"The delayed task started at {delayed.started_at}, not after {delayed.run_after}."
+
+
+def _failed_runs() -> Iterator[str]:
+    """What went wrong with a schedule, whose runs nobody enqueued."""
+    for schedule in Schedule.objects.exclude(last_status=TaskStatus.SUCCEEDED):
+        yield f"The last run of {schedule.name} {schedule.last_status}: {schedule.last_error}"
+    for schedule in Schedule.objects.exclude(trouble=""):
+        yield f"The schedule {schedule.name} is in trouble: {schedule.trouble}"
 
 
 def _lost_or_doubled(root: Path) -> Iterator[str]:

@@ -14,15 +14,14 @@ from project import tasks
 from project.demo.errors import DemoError
 from project.demo.progress import ProgressBar
 from project.demo.services import Services
-from taskqueue.models import Task
+from taskqueue.models import Schedule, Task
 from taskqueue.results import TaskResult
 from taskqueue.states import FINISHED
 
 DELAY = timedelta(seconds=2)
-SOON = 10
-"""The priority of what must not wait behind thousands of files."""
 LOOK_SECONDS = 0.1
-OURS = Q(name__startswith="project.")
+OURS = Q(name__startswith="project.", schedule=None)
+"""What the demo enqueues; what its schedule does goes on as long as the demo."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,9 @@ def enqueue_work(root: Path) -> Work:
     return Work(
         walk=tasks.walk.enqueue(str(root)),
         retried=tasks.stumble.enqueue(),
-        delayed=tasks.remind.using(run_after=DELAY, priority=SOON).enqueue("Two seconds are over."),
+        delayed=tasks.remind.using(run_after=DELAY, priority=tasks.SOON).enqueue(
+            "Two seconds are over."
+        ),
         doomed=tasks.fail_for_good.enqueue(),
     )
 
@@ -69,6 +70,14 @@ class Watch:
             if finished == total:
                 return
             self._ensure_hope(f"{total - finished:,} tasks of {total:,} have not ended")
+
+    def wait_for_schedule(self, name: str) -> Schedule:
+        """Return the schedule once a run of it has ended. Raises `DemoError` when none will."""
+        while True:
+            schedule = Schedule.objects.filter(name=name).first()
+            if schedule is not None and schedule.last_finished_at is not None:
+                return schedule
+            self._ensure_hope(f"No run of the schedule {name} has ended")
 
     def wait_for(self, result: TaskResult[Any]) -> None:
         """Return once this task has ended. Raises `DemoError` when it will not."""

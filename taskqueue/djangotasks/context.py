@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from taskqueue.context import Context
@@ -47,6 +48,16 @@ class QueueContext(AnyContext):
     def metadata(self) -> dict[str, Any]:
         """The JSON object that travels with the task."""
         return self._context.metadata
+
+    @property
+    def schedule(self) -> str:
+        """The name of the schedule that the task is a run of; empty if of none."""
+        return self._context.schedule
+
+    @property
+    def nominal_at(self) -> datetime | None:
+        """The time of the schedule's rule that this run stands for, in UTC."""
+        return self._context.nominal_at
 
     @property
     def stop_requested(self) -> bool:

@@ -22,7 +22,7 @@ from project.demo.errors import DemoError
 from project.demo.progress import ProgressBar
 from project.demo.services import Services
 from project.demo.state import clean_directory
-from project.demo.summary import describe_findings, describe_work
+from project.demo.summary import describe_findings, describe_schedule, describe_work
 from project.demo.verification import find_problems
 from project.demo.work import Watch, enqueue_work
 from project.sources import find_sources
@@ -113,10 +113,12 @@ class Command(BaseCommand):
             watch.wait_for_all(bar, expected=len(find_sources(root)) + len(work))
         summary = tasks.summarize.enqueue()
         watch.wait_for(summary)
+        schedule = watch.wait_for_schedule(tasks.STOCK.name)
         problems = find_problems(root, work)
         if summary.status == TaskStatus.SUCCEEDED:
             self._write("", *describe_findings(summary.return_value))
         self._write("", *describe_work(work, concurrency=options["worker_concurrency"]))
+        self._write(*describe_schedule(schedule))
         return self._report(problems)
 
     def _stay(self, services: Services) -> None:

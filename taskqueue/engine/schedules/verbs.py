@@ -275,7 +275,7 @@ def _missing(connection: BaseDatabaseWrapper, name: object) -> ScheduleDoesNotEx
 def _definition(task: Definition[Any, Any] | str) -> Definition[Any, Any]:
     """The registered definition. Raises `UnknownTask`."""
     if not isinstance(task, Definition):
-        name = getattr(task, "name", task)  # A task of Django's framework has no such class.
+        name = getattr(task, "module_path", task)  # That is where a task of Django's stands.
         if not isinstance(name, str):
             raise UnknownTask(f"A schedule needs a task or the name of one, not {task!r}.")
         return registry.get(name)
