@@ -22,6 +22,10 @@ LONGEST_EXPRESSION = 1000
 # What is due at times that are drawn, not determined by the expression.
 _DRAWN = re.compile(r"[hr](\(.*|/.*)?")
 _RANGE = re.compile(r"(\w+)-(\w+)(/\d+)?", re.ASCII)
+_WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_YEAR = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NUMBERS = {name: str(number) for number, name in enumerate(_WEEK)}
+_NUMBERS |= {name: str(number) for number, name in enumerate(_YEAR, 1)}
 _SHORT = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -144,14 +148,23 @@ def _check_fields(fields: list[str], value: object) -> None:
             f"Cron: {shown(value)} has {len(fields)} fields. {_WRITE} "
             f"A sixth field, at the end, is the second.{years}"
         )
-    for part in ",".join(fields).split(","):
+    for part in ",".join([*fields[:4], _sunday_is_0(fields[4]), *fields[5:]]).split(","):
         if _DRAWN.fullmatch(part):
             raise InvalidSchedule(
                 f"Cron: {shown(value)} leaves a time to be drawn ({part!r}). Write the number."
             )
         found = _RANGE.fullmatch(part)
-        if found and found[1].lstrip("0") == found[2].lstrip("0"):
+        if found and _number(found[1]) == _number(found[2]):
             # croniter takes such a range for the whole cycle, other crons for the one value.
             raise InvalidSchedule(
                 f"Cron: {shown(value)} has a range of one value ({part!r}). Write the value alone."
             )
+
+
+def _sunday_is_0(of_week: str) -> str:
+    """Return the days of the week so that a range from Sunday to itself can be seen."""
+    return re.sub(r"\b7-", "0-", of_week)
+
+
+def _number(text: str) -> str:
+    return _NUMBERS.get(text, text).lstrip("0")

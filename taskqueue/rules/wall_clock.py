@@ -71,10 +71,11 @@ def nominal_times(rule: WallTimes, zone: ZoneInfo, after: datetime) -> Iterator[
                 made_up, begin = _through_change(rule, before, stretch)
                 if made_up and stretch.start >= earliest:
                     yield stretch.start.replace(tzinfo=UTC)
-            for wall in rule.walls_from(max(begin, earliest + stretch.offset)):
-                if wall >= stretch.wall_end:
+            offset, wall_end = stretch.offset, stretch.wall_end
+            for wall in rule.walls_from(max(begin, earliest + offset)):
+                if wall >= wall_end:
                     break
-                yield (wall - stretch.offset).replace(tzinfo=UTC)
+                yield (wall - offset).replace(tzinfo=UTC)
             else:
                 return
         before = stretch

@@ -1,0 +1,77 @@
+"""A year of cron in five zones, against times found the slow way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from taskqueue.rules import Cron
+from tests.rules.expressions import EXPRESSIONS, SECOND_EXPRESSIONS, ZONES
+from tests.rules.oracle import due_times, offsets, stamp
+
+BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
+CHANGES = {
+    "Europe/Berlin": (datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)),
+    "America/New_York": (datetime(2026, 3, 8, 7, tzinfo=UTC), datetime(2026, 11, 1, 6, tzinfo=UTC)),
+    "Australia/Lord_Howe": (
+        datetime(2026, 4, 4, 15, tzinfo=UTC),
+        datetime(2026, 10, 3, 15, 30, tzinfo=UTC),
+    ),
+}
+AROUND = [(zone, change) for zone, changes in CHANGES.items() for change in changes]
+
+
+def rules_times(expression: str, zone: str, begin: datetime, end: datetime) -> Iterator[int]:
+    return map(stamp, Cron(expression, tz=zone).between(begin, end))
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_a_year_has_exactly_the_times_that_the_expression_says(expression: str, zone: str) -> None:
+    times = list(rules_times(expression, zone, BEGIN, END))
+
+    assert times == due_times(expression, zone, BEGIN, END)
+    assert times
+
+
+@pytest.mark.parametrize(("zone", "change"), AROUND)
+@pytest.mark.parametrize("expression", SECOND_EXPRESSIONS)
+def test_seconds_are_exact_around_changes_of_the_clock(
+    expression: str, zone: str, change: datetime
+) -> None:
+    begin, end = change - timedelta(days=1), change + timedelta(days=1)
+
+    times = list(rules_times(expression, zone, begin, end))
+
+    assert times == due_times(expression, zone, begin, end)
+
+
+@pytest.mark.parametrize(("zone", "change"), AROUND)
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_the_next_time_is_the_same_from_wherever_one_asks(
+    expression: str, zone: str, change: datetime
+) -> None:
+    rule = Cron(expression, tz=zone)
+    begin, end = change - timedelta(hours=4), change + timedelta(hours=30)
+    times = list(rule.between(begin, end))
+    asked = [begin + timedelta(minutes=25) * step for step in range(24)]
+    asked += [change + timedelta(seconds=second) for second in (-1, 0, 1)]
+
+    for moment in asked:
+        expected = next((time for time in times if time > moment), None)
+        if expected is not None:
+            assert rule.after(moment) == expected
+
+
+@pytest.mark.parametrize("zone", CHANGES)
+def test_the_year_holds_the_changes_that_the_tests_are_about(zone: str) -> None:
+    first = datetime(2025, 12, 29, tzinfo=UTC)
+    for change in CHANGES[zone]:
+        minute = (change - first) // timedelta(minutes=1)
+        assert offsets(zone)[minute - 1] != offsets(zone)[minute]
+
+
+def test_there_are_at_least_fifty_expressions() -> None:
+    assert len(set(EXPRESSIONS)) >= 50
