@@ -46,6 +46,7 @@ ARGUMENTS = {
     "resume": ["mail"],
     "queues": [],
     "workers": [],
+    "schedules": [],
 }
 
 

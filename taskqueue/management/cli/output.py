@@ -70,7 +70,7 @@ def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
                 lines += ["", heading, *_lines(item, indent + "  ")]
         elif isinstance(each, str) and "\n" in each:
             lines.append(f"{indent}{name}:")
-            lines += [f"{indent}  {_without_controls(line)}" for line in each.splitlines()]
+            lines += [f"{indent}  {without_controls(line)}" for line in each.splitlines()]
         else:
             lines.append(f"{indent}{name.ljust(width)}  {_text(each)}")
     return lines
@@ -93,10 +93,10 @@ def _text(value: Any) -> str:
         return json.dumps(value, default=_plain, ensure_ascii=False)
     if isinstance(value, timedelta):
         return f"{value.total_seconds():g} s"
-    return _without_controls(str(value))
+    return without_controls(str(value))
 
 
-def _without_controls(text: str) -> str:
+def without_controls(text: str) -> str:
     """Text from users must not steer the terminal."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 

@@ -1,0 +1,183 @@
+"""`schedules create` and `schedules edit`: what is given, as the verbs take it."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from typing import Any
+
+from taskqueue import schedules
+from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
+from taskqueue.management.cli.json_values import json_list, json_object
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.schedules.numbers import option_value, whole_number
+from taskqueue.management.cli.schedules.rows import row_of, rule_text, statuses_of, utc
+from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
+from taskqueue.management.cli.times import duration
+from taskqueue.models import Schedule
+from taskqueue.policies import Missed, Overlap
+from taskqueue.scheduled import MOST_FAILURES
+
+OPTIONS = {"queue": "queue_name", "priority": "priority"}
+"""Options that have a flag of their own."""
+TAKEN = {
+    "task": "task", "new_args": "args", "new_kwargs": "kwargs", "enabled": "enabled",
+    "missed": "missed", "missed_window": "missed_window", "overlap": "overlap",
+    "pause_after_failures": "pause_after_failures",
+}  # fmt: skip
+"""What the verbs take, by the flag that it is given with; no flag has a default."""
+
+
+def _add_create(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="of the schedule, unique in the project")
+    add_rule(parser)
+    _add_task(parser, required=True)
+    _add_policies(parser)
+    parser.add_argument(
+        "--disabled", action="store_const", const=False, dest="enabled", default=SUPPRESS,
+        help="create it, but let nothing be due before it is edited with --enable",
+    )  # fmt: skip
+    add_person(parser)
+
+
+def _create(flags: Namespace, output: Output) -> None:
+    given = _taken(flags) | {"options": _options(flags, {})} | person_of(flags)
+    schedule = schedules.create(flags.name, rule=rule_from(flags), **given)
+    _tell(schedule, "created", output)
+
+
+def _add_edit(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    add_rule(parser)
+    task = _add_task(parser, required=False)
+    task.add_argument(
+        "--unset-option", action="append", default=[], metavar="NAME",
+        help="let an option be that of the task again; may be repeated",
+    )  # fmt: skip
+    _add_policies(parser)
+    enabled = parser.add_mutually_exclusive_group()
+    for flag, const, text in (
+        ("--enable", True, "count from now on again"),
+        ("--disable", False, "let nothing be due, and record nothing"),
+    ):
+        enabled.add_argument(
+            flag, action="store_const", const=const, dest="enabled", default=SUPPRESS, help=text
+        )
+    add_person(parser)
+
+
+def _edit(flags: Namespace, output: Output) -> None:
+    before = schedules.get(flags.name)
+    changes = _taken(flags)
+    if _names_options(flags):
+        changes["options"] = _options(flags, before.options)
+    if has_rule(flags):
+        changes["rule"] = rule_from(flags, before.rule)
+    if not changes:
+        raise usage_error("Say what is to change, such as --cron, --overlap or --disable.")
+    schedule = schedules.edit(flags.name, **changes, **person_of(flags))
+    is_changed = schedule.changed_at != before.changed_at
+    _tell(schedule, "changed" if is_changed else "nothing to change", output)
+
+
+def _add_task(parser: ArgumentParser, *, required: bool) -> Any:
+    group = parser.add_argument_group("what runs")
+    group.add_argument("--task", required=required, default=SUPPRESS, metavar="TASK", help="name")
+    # Django keeps `args` for itself.
+    group.add_argument(
+        "--args", type=json_list, dest="new_args", default=SUPPRESS, metavar="JSON", help="a list"
+    )
+    group.add_argument(
+        "--kwargs", type=json_object, dest="new_kwargs", default=SUPPRESS, metavar="JSON",
+        help="an object",
+    )  # fmt: skip
+    group.add_argument("--queue", default=SUPPRESS, help="short for --option queue_name=QUEUE")
+    group.add_argument("--priority", type=_number, default=SUPPRESS, help="likewise")
+    group.add_argument(
+        "--option", action="append", type=option_value, default=[], metavar="NAME=VALUE",
+        help="one of .using(...), such as max_attempts=5; may be repeated; the value is JSON, or "
+        "text; durations are in seconds",
+    )  # fmt: skip
+    return group
+
+
+def _add_policies(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("how it behaves")
+    group.add_argument(
+        "--missed", choices=[each.value for each in Missed], default=SUPPRESS,
+        help="which runs are made up for that nobody served in time; default: latest",
+    )  # fmt: skip
+    group.add_argument(
+        "--missed-window", type=duration, default=SUPPRESS, metavar="DURATION",
+        help="with --missed window: how late a run may be",
+    )  # fmt: skip
+    group.add_argument(
+        "--overlap", choices=[each.value for each in Overlap], default=SUPPRESS,
+        help="what becomes of one that is due while another runs; default: skip",
+    )  # fmt: skip
+    group.add_argument(
+        "--pause-after-failures", type=_failures, default=SUPPRESS, metavar="N",
+        help=f"pause it when N runs in a row have failed; {NONE} for never, the default",
+    )  # fmt: skip
+
+
+def _taken(flags: Namespace) -> dict[str, Any]:
+    given = vars(flags)
+    return {taken: given[flag] for flag, taken in TAKEN.items() if flag in given}
+
+
+def _options(flags: Namespace, current: dict[str, Any]) -> dict[str, Any]:
+    """The options with what the flags say of them. Raises CommandError."""
+    given = vars(flags)
+    stated = dict(flags.option)
+    for flag, option in OPTIONS.items():
+        if flag in given and option in stated:
+            raise usage_error(f"Give --{flag} or --option {option}=..., not both.")
+        if flag in given:
+            stated[option] = given[flag]
+    unset = given.get("unset_option", [])
+    if both := sorted(stated.keys() & set(unset)):
+        raise usage_error(f"{both[0]} cannot be both set and unset.")
+    for option in unset:
+        if option not in current:
+            known = ", ".join(sorted(current)) or "none"
+            raise usage_error(f"The schedule has no option {option!r} of its own; it has: {known}.")
+    return {name: value for name, value in current.items() if name not in unset} | stated
+
+
+def _names_options(flags: Namespace) -> bool:
+    given = vars(flags)
+    return bool(flags.option or flags.unset_option or any(flag in given for flag in OPTIONS))
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError("must be a whole number") from None
+
+
+def _failures(text: str) -> int | None:
+    return None if text == NONE else whole_number(MOST_FAILURES)(text)
+
+
+def _tell(schedule: Schedule, what: str, output: Output) -> None:
+    next_at = utc(schedule.next_at)
+    when = f"; next at {next_at} UTC" if next_at and schedule.is_active else ""
+    output.say(
+        f"{schedule.name}  {what}: {rule_text(schedule)}{when}",
+        {"done": what, **row_of(schedule, statuses_of([schedule.last_task_id]))},
+    )
+
+
+CREATE = Subcommand(
+    name="create",
+    help="create a schedule that counts from now on",
+    add_arguments=_add_create,
+    run=_create,
+)
+EDIT = Subcommand(
+    name="edit",
+    help="change a schedule: what is given, and nothing else",
+    add_arguments=_add_edit,
+    run=_edit,
+)

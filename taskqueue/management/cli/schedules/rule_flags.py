@@ -1,0 +1,122 @@
+"""A rule in time as it is typed: one flag for its kind, others for what goes with it."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from taskqueue import rules
+from taskqueue.management.cli.base import usage_error
+from taskqueue.management.cli.times import duration, moment
+from taskqueue.rules import Rule
+
+Reader = Callable[[str], Any]
+NONE = "none"
+"""The word that takes a limit away."""
+
+_LIMITS = {"start", "end"}
+_KEYS: dict[str, set[str]] = {
+    "cron": {"expression", "tz"} | _LIMITS,
+    "every": {"interval"} | _LIMITS,
+    "after_end": {"interval"} | _LIMITS,
+    "daily_window": {"first", "last", "every", "days", "tz"} | _LIMITS,
+    "once": {"at"},
+}
+_FLAGS = {
+    "cron": "--cron", "every": "--every", "after_end": "--after-end", "daily_window": "--daily",
+    "once": "--once",
+}  # fmt: skip
+_REFINING = {"tz": "tz", "step": "every", "days": "days", "start": "start", "end": "end"}
+"""The key of a stored rule by the flag that it is given with, besides the kind's own."""
+
+
+def window(text: str) -> tuple[str, str]:
+    """The first and the last time of a window of the day. Raises ArgumentTypeError."""
+    first, dash, last = (part.strip() for part in text.partition("-"))
+    if not (first and dash and last):
+        raise ArgumentTypeError(f"{text!r} is no window of the day: write 09:00-17:30.")
+    return first, last
+
+
+def limit(text: str) -> datetime | str:
+    """A time, or the word that stands for none. Raises ArgumentTypeError."""
+    return NONE if text.strip() == NONE else moment(text)
+
+
+KINDS: tuple[tuple[str, Reader, str, str], ...] = (
+    ("--cron", str, "EXPRESSION", 'such as "0 6 * * 1-5"; a sixth field is for seconds'),
+    ("--every", duration, "DURATION", "so often, day and night: 90s, 10m, 2h, 1d"),
+    ("--after-end", duration, "DURATION", "so long after the last run has ended"),
+    ("--daily", window, "FROM-TO", "within these hours, such as 09:00-17:30, every --step"),
+    ("--once", moment, "TIME", "a single time, such as 2026-12-01T09:00+00:00"),
+)
+REFINING: tuple[tuple[str, Reader, str, str], ...] = (
+    ("--tz", str, "ZONE", "with --cron, --daily: such as Europe/Berlin; default: UTC"),
+    ("--step", duration, "DURATION", "with --daily: how often, counted from FROM, such as 30m"),
+    ("--days", str, "DAYS", "with --daily: mon-fri or mon,wed; default: every day"),
+    ("--start", limit, "TIME", "nothing is due before it; none for no limit"),
+    ("--end", limit, "TIME", "nothing is due after it; none for no limit"),
+)
+
+
+def add_rule(parser: ArgumentParser) -> None:
+    """Flags for a rule. None has a default, so that an edit sees what was given."""
+    group = parser.add_argument_group("when", "one of these kinds of rules")
+    kind = group.add_mutually_exclusive_group()
+    for flag, read, form, text in KINDS:
+        kind.add_argument(flag, type=read, default=SUPPRESS, metavar=form, help=text)
+    more = parser.add_argument_group("with the rule")
+    for flag, read, form, text in REFINING:
+        more.add_argument(flag, type=read, default=SUPPRESS, metavar=form, help=text)
+
+
+def has_rule(flags: Namespace) -> bool:
+    """Whether any flag says something of a rule."""
+    given = vars(flags)
+    return _kind_in(given) is not None or any(name in given for name in _REFINING)
+
+
+def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rule:
+    """The rule that the flags describe; what they leave open is that of `current`, a stored rule.
+
+    Raises CommandError for flags that do not go together, `InvalidSchedule` for wrong values.
+    """
+    given, known = vars(flags), dict(current or {})
+    kind = _kind_in(given) or known.get("kind")
+    if kind not in _KEYS:
+        raise usage_error(f"Say when: one of {', '.join(_FLAGS.values())}.")
+    stated = {_REFINING[name]: given[name] for name in _REFINING if name in given}
+    for name, key in _REFINING.items():
+        if key in stated and key not in _KEYS[kind]:
+            raise usage_error(f"--{name} does not go with {_FLAGS[kind]}.")
+    kept = {key: value for key, value in known.items() if key in _KEYS[kind]}
+    values = kept | stated | _own_values(kind, given) | {"kind": kind}
+    if kind == "daily_window" and "every" not in values:
+        raise usage_error("--daily needs --step: how often within these hours, such as 30m.")
+    return rules.from_json({key: _stored(value) for key, value in values.items()})
+
+
+def _kind_in(given: Mapping[str, Any]) -> str | None:
+    """The kind whose flag was given."""
+    named = {flag[2:].replace("-", "_"): kind for kind, flag in _FLAGS.items()}
+    return next((kind for name, kind in named.items() if name in given), None)
+
+
+def _own_values(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the flag of the kind itself says; nothing where it was not given."""
+    if kind == "daily_window" and "daily" in given:
+        first, last = given["daily"]
+        return {"first": first, "last": last}
+    own = {"cron": "expression", "every": "interval", "after_end": "interval", "once": "at"}
+    return {own[kind]: given[kind]} if kind in given else {}
+
+
+def _stored(value: Any) -> Any:
+    """The value as a stored rule has it."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return None if value == NONE else value

@@ -1,0 +1,227 @@
+"""`manage.py taskqueue schedules …`: what it makes, changes and does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from taskqueue import rules
+from taskqueue.models import Audit, Occurrence, Schedule, Task
+from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
+from taskqueue.scheduled import Scheduled
+from tests.management.schedule_steps import ADD, NOOP, create, refused, row, run, run_json
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+MORNING = datetime(2100, 12, 1, 9, tzinfo=UTC)
+HALF_HOURLY = DailyWindow("09:00", "17:30", every=1800, days="mon-fri", tz="Europe/Berlin")
+
+
+def rule_of(name: str = "s") -> Rule:
+    return rules.from_json(row(name).rule)
+
+
+@contextmanager
+def declared(*schedules: Scheduled) -> Iterator[None]:
+    """As if `noop` were declared with these schedules."""
+    options = noop.options
+    noop.options = replace(options, schedule=schedules)
+    try:
+        yield
+    finally:
+        noop.options = options
+
+
+# Create
+
+
+@pytest.mark.parametrize(
+    ("flags", "rule"),
+    [
+        (["--cron", "0 6 * * 1-5", "--tz", "Asia/Shanghai"], Cron("0 6 * * 1-5", "Asia/Shanghai")),
+        (["--cron", "*/5 * * * *"], Cron("*/5 * * * *")),
+        (["--every", "10m"], Every(minutes=10)),
+        (
+            ["--every", "1d", "--start", "2100-12-01T09:00+00:00", "--end", "2101-01-01T00:00Z"],
+            Every(days=1, start=MORNING, end=datetime(2101, 1, 1, tzinfo=UTC)),
+        ),
+        (["--after-end", "90s"], AfterEnd(seconds=90)),
+        (
+            [
+                *["--daily", "09:00-17:30", "--step", "30m", "--days", "mon-fri"],
+                *["--tz", "Europe/Berlin"],
+            ],
+            HALF_HOURLY,
+        ),
+        (["--once", "2100-12-01T09:00+00:00"], Once(MORNING)),
+    ],
+)
+def test_every_kind_of_rule_can_be_typed(flags: list[str], rule: Rule) -> None:
+    create(when=tuple(flags))
+    assert rule_of() == rule
+
+
+def test_a_schedule_is_created_as_it_is_typed() -> None:
+    output = create_fully()
+    assert output.startswith("sums  created: Every hour; next at ")
+    schedule = row("sums")
+    assert (schedule.task_name, schedule.args, schedule.kwargs) == (ADD, [1], {"b": 2})
+    assert schedule.options == {"queue_name": "sums", "priority": -3, "max_attempts": 5}
+    assert (schedule.missed, schedule.missed_window) == ("window", timedelta(hours=2))
+    assert (schedule.overlap, schedule.pause_after_failures) == ("queue_one", 3)
+    assert schedule.is_enabled
+    line = Audit.objects.get()
+    assert (line.verb, line.actor, line.reason) == ("create schedule", "anna", "for the books")
+
+
+def create_fully() -> str:
+    return run(
+        *["create", "sums", "--task", ADD, "--every", "1h", "--args", "[1]"],
+        *["--kwargs", '{"b": 2}', "--queue", "sums", "--priority", "-3"],
+        *["--option", "max_attempts=5", "--missed", "window", "--missed-window", "2h"],
+        *["--overlap", "queue_one", "--pause-after-failures", "3"],
+        *["--by", "anna", "--reason", "for the books"],
+    )
+
+
+def test_one_that_is_created_disabled_is_not_said_to_be_due() -> None:
+    assert run("create", "s", "--task", NOOP, "--every", "1h", "--disabled") == (
+        "s  created: Every hour\n"
+    )
+    assert not row().is_enabled
+
+
+# Edit
+
+
+def test_an_edit_changes_what_is_given_and_nothing_else() -> None:
+    create_fully()
+    before = row("sums")
+    assert run("edit", "sums", "--overlap", "allow", "--by", "ben").startswith("sums  changed: ")
+    after = row("sums")
+    assert after.overlap == "allow"
+    for name in ("task_name", "rule", "args", "kwargs", "options", "missed", "missed_window"):
+        assert getattr(after, name) == getattr(before, name)
+    assert Audit.objects.get(verb="edit schedule").actor == "ben"
+
+
+def test_an_edit_of_nothing_new_says_so() -> None:
+    create()
+    assert run("edit", "s", "--every", "60m").startswith("s  nothing to change: Every hour")
+    assert not Audit.objects.filter(verb="edit schedule").exists()
+
+
+def test_what_refines_a_rule_is_changed_alone() -> None:
+    create(when=("--cron", "0 6 * * *", "--tz", "Asia/Shanghai"))
+    run("edit", "s", "--tz", "Europe/Berlin")
+    assert rule_of() == Cron("0 6 * * *", "Europe/Berlin")
+    run("edit", "s", "--cron", "0 7 * * *", "--end", "2100-12-01T09:00+00:00")
+    assert rule_of() == Cron("0 7 * * *", "Europe/Berlin", end=MORNING)
+    run("edit", "s", "--end", "none")
+    assert rule_of() == Cron("0 7 * * *", "Europe/Berlin")
+
+
+def test_a_rule_of_another_kind_keeps_what_it_can() -> None:
+    create(when=("--cron", "0 6 * * *", "--tz", "Europe/Berlin"))
+    run("edit", "s", "--daily", "09:00-17:30", "--step", "30m", "--days", "mon-fri")
+    assert rule_of() == HALF_HOURLY
+    run("edit", "s", "--daily", "10:00-12:00")
+    assert rule_of() == DailyWindow("10:00", "12:00", every=1800, days="mon-fri", tz=HALF_HOURLY.tz)
+    run("edit", "s", "--every", "10m")
+    assert rule_of() == Every(minutes=10)
+
+
+def test_options_are_set_and_unset_one_by_one() -> None:
+    create_fully()
+    run("edit", "sums", "--option", "max_attempts=7", "--unset-option", "priority")
+    assert row("sums").options == {"queue_name": "sums", "max_attempts": 7}
+    run("edit", "sums", "--queue", "mail")
+    assert row("sums").options == {"queue_name": "mail", "max_attempts": 7}
+
+
+def test_what_was_set_is_taken_back() -> None:
+    create_fully()
+    run("edit", "sums", "--pause-after-failures", "none", "--missed", "skip", "--args", "[5]")
+    schedule = row("sums")
+    assert (schedule.pause_after_failures, schedule.args) == (None, [5])
+    assert (schedule.missed, schedule.missed_window) == ("skip", None)
+
+
+def test_a_schedule_is_disabled_and_enabled() -> None:
+    create()
+    run("edit", "s", "--disable")
+    assert not row().is_enabled
+    run("edit", "s", "--enable")
+    assert row().is_enabled
+
+
+# Pause, resume, run, delete
+
+
+def test_schedules_are_paused_and_resumed_with_who_and_why() -> None:
+    create("a")
+    create("b")
+    output = run("pause", "a", "b", "--by", "anna", "--reason", "night")
+    assert output == "a  paused; what runs goes on\nb  paused; what runs goes on\n"
+    assert (row("a").paused_by, row("b").pause_reason) == ("anna", "night")
+    assert run_json("resume", "a") == {
+        "action": "resume",
+        "schedules": [{"name": "a", "done": True}],
+    }
+    assert row("a").paused_at is None
+
+
+def test_a_schedule_is_run_now() -> None:
+    create()
+    told = run_json("run", "s", "--by", "anna")["schedules"][0]
+    task, occurrence = Task.objects.get(), Occurrence.objects.get()
+    assert (told["task"], told["status"]) == (str(task.id), "enqueued")
+    assert occurrence.requested_by == "anna"
+
+
+def test_a_run_that_queues_up_is_said_to_wait() -> None:
+    create("s", "--overlap", "queue_one")
+    assert run("run", "s") == f"s  enqueued: task {Task.objects.get().id}\n"
+    assert run("run", "s") == "s  waits until the run before it ends\n"
+
+
+def test_of_several_each_is_tried_and_the_refused_are_told() -> None:
+    create("a")
+    code, said, printed = refused("delete", "a", "b")
+    assert (code, said) == (1, "1 was refused.")
+    assert printed == "a  deleted\nb  There is no schedule 'b'.\n"
+    assert not Schedule.objects.exists()
+
+
+# Sync
+
+
+def test_what_the_code_declares_is_brought_to_the_database() -> None:
+    assert run("sync") == "nothing to change\n"
+    with declared(Scheduled(Every(hours=1), name="hourly")):
+        assert run("sync") == "created  hourly\n"
+        assert run("sync") == "nothing to change\n"
+    with declared(Scheduled(Every(hours=2), name="hourly")):
+        assert run_json("sync") == {
+            "created": [], "changed": ["hourly"], "removed": [], "refused": [],
+        }  # fmt: skip
+    assert run("sync") == "removed  hourly\n"
+    assert (state_of("hourly"), row("hourly").removed_at is None) == ("removed", False)
+
+
+def test_a_declaration_that_cannot_work_is_told_and_the_others_are_made() -> None:
+    bad, good = Scheduled(Cron("61 * * * *"), name="bad"), Scheduled(Every(hours=1), name="good")
+    with declared(bad, good):
+        code, said, printed = refused("sync")
+    assert (code, said) == (1, "1 was refused.")
+    assert printed.startswith("created  good\nrefused  bad: Cron: '61 * * * *' is no cron")
+    assert Schedule.objects.get().name == "good"
+
+
+def state_of(name: str) -> Any:
+    return run_json("show", name)["state"]
