@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import Any
 
-from taskqueue import Exponential, Fixed
+from taskqueue import Every, Exponential, Fixed, Scheduled
 
 SECOND = timedelta(seconds=1)
 
@@ -19,7 +19,18 @@ def ask(exception: BaseException, task_result: Any) -> float:
     return 1.0
 
 
+HOURLY = Every(hours=1)
+
 ACCEPTED: list[tuple[str, Any, Any]] = [
+    ("schedule", None, ()),
+    ("schedule", HOURLY, (Scheduled(HOURLY),)),
+    (
+        "schedule",
+        [HOURLY, Scheduled(HOURLY, name="b")],
+        (Scheduled(HOURLY), Scheduled(HOURLY, name="b")),
+    ),
+    # What is wrong with one is for the system checks to say.
+    ("schedule", "0 6 * * *", (Scheduled("0 6 * * *"),)),  # type: ignore[arg-type]
     ("queue_name", "mail.eu-1:high_x", "mail.eu-1:high_x"),
     ("queue_name", "q" * 100, "q" * 100),
     ("priority", -100, -100),

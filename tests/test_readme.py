@@ -14,11 +14,13 @@ from django.test import override_settings
 from taskqueue import definitions
 from taskqueue.checks import check_settings
 from taskqueue.conf import DEFAULT_RETENTION, Settings, get_settings
+from taskqueue.models import Schedule
 from taskqueue.options import DEFINITION_ONLY, Options
 from taskqueue.options import NAMES as OPTION_NAMES
 from taskqueue.states import TRANSITIONS, TaskStatus
 from tests import readme
 from tests.conftest import StartWorker
+from tests.worker_process import wait_until
 
 DEFINITION, CALL, *OTHERS = readme.blocks("python")
 SETTINGS = "from tests.settings import *\nINSTALLED_APPS = [*INSTALLED_APPS, 'shop']\n"
@@ -27,7 +29,7 @@ SETTINGS = "from tests.settings import *\nINSTALLED_APPS = [*INSTALLED_APPS, 'sh
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """An app with the README's tasks; the environment in which a worker finds it."""
-    bodies = next(block for block in OTHERS if "@task" in block)
+    bodies = "\n\n".join(block for block in OTHERS if "@task" in block)
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").touch()
     (tmp_path / "shop" / "tasks.py").write_text(f"{DEFINITION}\n\n{bodies}")
@@ -56,6 +58,10 @@ def test_the_examples_run(shop: dict[str, str], start_worker: StartWorker) -> No
     imported = import_rows.enqueue("stock.csv", rows=3).wait(timeout=60)
     assert imported.return_value == 3
     assert imported.progress == (100.0, "row 3 of stock.csv")
+    wait_until(lambda: Schedule.objects.count() == 3, what="the declared schedules")
+    exec(next(block for block in OTHERS if "schedules.create" in block), {})
+    names_of_rows = Schedule.objects.order_by("name").values_list("name", flat=True)
+    assert list(names_of_rows) == ["shop.tasks.open_shop", "stock-eu", "stock-us"]
 
 
 def test_every_block_of_python_is_python() -> None:
@@ -93,6 +99,7 @@ SET_BY_PROJECT = {
 TOLD_IN_WORDS = {
     "run_after": "now", "retry_for": "everything", "give_up_on": "nothing", "sensitive": "nothing",
     "backoff": "`Exponential(base=2, cap=3600)`", "name": "module and function",
+    "schedule": "none",
 }  # fmt: skip
 
 
