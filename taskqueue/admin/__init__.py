@@ -1,4 +1,7 @@
-"""The admin's pages: what is stored, to be looked at. Django imports this where its admin is."""
+"""The admin's pages: what is stored, to be looked at, and schedules, to be edited too.
+
+Django imports this where its admin is.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ from django.contrib import admin
 from taskqueue.admin.audit import AuditAdmin
 from taskqueue.admin.leases import LeaseAdmin
 from taskqueue.admin.logs import TaskLogAdmin
+from taskqueue.admin.occurrences import OccurrenceAdmin
 from taskqueue.admin.queues import QueueAdmin
+from taskqueue.admin.schedules import ScheduleAdmin
 from taskqueue.admin.tasks import TaskAdmin
 from taskqueue.admin.workers import WorkerAdmin
-from taskqueue.models import Audit, Lease, Queue, Task, TaskLog, Worker
+from taskqueue.models import Audit, Lease, Occurrence, Queue, Schedule, Task, TaskLog, Worker
 
 admin.site.register(Task, TaskAdmin)
 admin.site.register(Lease, LeaseAdmin)
 admin.site.register(Worker, WorkerAdmin)
 admin.site.register(Queue, QueueAdmin)
+admin.site.register(Schedule, ScheduleAdmin)
+admin.site.register(Occurrence, OccurrenceAdmin)
 admin.site.register(TaskLog, TaskLogAdmin)
 admin.site.register(Audit, AuditAdmin)

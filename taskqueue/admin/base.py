@@ -36,7 +36,7 @@ class LeanList(_List):
 class ReadOnlyAdmin(_Admin):
     """Lists and pages of rows, for whoever has the model's permission to view."""
 
-    actions = None
+    actions: Any = None
     columns: tuple[str, ...] = ()
     """The columns that the list reads."""
     list_per_page = 50

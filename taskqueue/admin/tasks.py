@@ -21,7 +21,7 @@ from taskqueue.admin.display import (
 )
 from taskqueue.admin.filters import QueueFilter
 from taskqueue.admin.history import history
-from taskqueue.models import Task
+from taskqueue.models import Schedule, Task
 from taskqueue.redaction import ShownArguments, redacted
 from taskqueue.states import TaskStatus
 
@@ -49,7 +49,7 @@ class TaskAdmin(ReadOnlyAdmin):
             may_view = request.user.has_perm(VIEW_ARGUMENTS)
             arguments = "unredacted_arguments" if may_view else "hidden_arguments"
         return (
-            (None, {"fields": (*ABOUT, arguments, "result")}),
+            (None, {"fields": (*ABOUT, *_scheduled(obj), arguments, "result")}),
             ("Error", {"fields": ("error_class", "error")}),
             ("Times", {"fields": TIMES}),
             ("Attempts", {"fields": COUNTS}),
@@ -88,6 +88,11 @@ class TaskAdmin(ReadOnlyAdmin):
     def origin(self, task: Task) -> SafeString:
         origin = task.retry_of_id
         return EMPTY if origin is None else link_to_row(Task, origin, origin)
+
+    @admin.display(description="schedule")
+    def of_schedule(self, task: Task) -> SafeString:
+        name = task.options.get("schedule") or task.schedule_id
+        return link_to_row(Schedule, task.schedule_id, name)
 
     @admin.display(description="worker names")
     def named(self, task: Task) -> SafeString:
@@ -137,6 +142,11 @@ OPTIONS = (
     "unique_key", "unique_for", "holds_unique_key", *moments("unique_until"), "lease_duration",
     "retention", "snapshot", "shown_metadata",
 )  # fmt: skip
+
+
+def _scheduled(task: Task) -> tuple[Any, ...]:
+    """What only a task of a schedule has."""
+    return () if task.schedule_id is None else ("of_schedule", *moments("nominal_at"))
 
 
 def _as_call(shown: ShownArguments) -> SafeString:

@@ -68,13 +68,13 @@ def test_nothing_can_be_added_changed_or_deleted_by_anyone(
     assert type(rows.of(model)).objects.filter(pk=key).exists()
 
 
-def test_there_are_permissions_to_view_only(db: None) -> None:
+def test_there_are_permissions_to_view_and_one_to_edit_schedules(db: None) -> None:
     from django.contrib.auth.models import Permission
 
     names = Permission.objects.filter(content_type__app_label="taskqueue")
     assert sorted(names.values_list("codename", flat=True)) == [
-        "view_arguments", "view_audit", "view_lease", "view_queue", "view_task", "view_tasklog",
-        "view_worker",
+        "edit_schedules", "view_arguments", "view_audit", "view_lease", "view_occurrence",
+        "view_queue", "view_schedule", "view_task", "view_tasklog", "view_worker",
     ]  # fmt: skip
 
 

@@ -1,0 +1,96 @@
+"""Occurrences: what became of each nominal time of the schedules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.display import link_to_row, moments
+from taskqueue.admin.schedule_page import (
+    OCCURRENCE_COLUMNS,
+    link_to_task,
+    shown_requester,
+    shown_times,
+)
+from taskqueue.models import Occurrence, Schedule, Task
+from taskqueue.models.occurrence import OPEN, OccurrenceStatus
+
+OF_SCHEDULE = "schedule__id__exact"
+MOST = 10_000
+"""Of so many of the newest rows a filter by a final status tells: it needs no index."""
+
+
+class NewestStatusFilter(admin.SimpleListFilter):
+    """By status; what has not ended is in an index, of the others the newest are looked at."""
+
+    title = "status"
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(status.value, status.value) for status in OccurrenceStatus]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        status = self.value()
+        if status not in set(OccurrenceStatus):
+            return queryset
+        if status in OPEN:
+            return queryset.filter(status__in=OPEN).filter(status=status)
+        return newest(queryset, request).filter(status=status)
+
+
+def newest(queryset: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
+    """The newest rows, of the schedule that the address names; found by a key."""
+    rows, key = queryset.order_by("-id"), "id"
+    of_schedule = request.GET.get(OF_SCHEDULE, "")
+    if of_schedule.isdecimal():
+        rows, key = queryset.filter(schedule_id=of_schedule).order_by("-nominal_at"), "nominal_at"
+    first = rows.values_list(key, flat=True)[MOST : MOST + 1].first()
+    return queryset if first is None else queryset.filter(**{f"{key}__gt": first})
+
+
+class OccurrenceAdmin(ReadOnlyAdmin):
+    """One occurrence a row."""
+
+    columns = (*OCCURRENCE_COLUMNS, "schedule__name")
+    list_display = ("times", "schedule_link", "shown_status", "by_hand", "reason", "task_link")
+    list_filter = (NewestStatusFilter,)
+    list_select_related = ("schedule",)
+    lookups = (OF_SCHEDULE, "status")
+    fields = (
+        "id", "schedule_link", *moments("nominal_at", "nominal_until"), "count", "status",
+        "reason", "task_link", "task_status", "by_hand",
+        *moments("created_at", "enqueued_at", "finished_at"),
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        tasks = Task.objects.filter(id=OuterRef("task_id"))
+        return super().get_queryset(request).annotate(is_kept=Exists(tasks))
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """Of one schedule by its times, as its index has them."""
+        return ("-nominal_at",) if OF_SCHEDULE in request.GET else ("-id",)
+
+    @admin.display(description="nominal time")
+    def times(self, row: Occurrence) -> SafeString:
+        return shown_times(row)
+
+    @admin.display(description="schedule")
+    def schedule_link(self, row: Occurrence) -> SafeString:
+        return link_to_row(Schedule, row.schedule_id, row.schedule.name)
+
+    @admin.display(description="status")
+    def shown_status(self, row: Occurrence) -> str:
+        return f"{row.status}: {row.task_status}" if row.task_status else row.status
+
+    @admin.display(description="by hand")
+    def by_hand(self, row: Occurrence) -> str:
+        return shown_requester(row) or "-"
+
+    @admin.display(description="task")
+    def task_link(self, row: Any) -> SafeString:
+        return link_to_task(row.task_id, is_kept=row.is_kept)

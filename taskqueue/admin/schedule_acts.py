@@ -1,0 +1,149 @@
+"""What people do to schedules in the admin: each one verb, refused ones told as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from taskqueue import schedules
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.models import Schedule
+
+EDIT = "taskqueue.edit_schedules"
+LONGEST_REASON = 1000
+VERBS: dict[str, tuple[Callable[..., Any], str]] = {
+    "run_now": (schedules.run_now, "Run"),
+    "pause": (schedules.pause, "Paused"),
+    "resume": (schedules.resume, "Resumed"),
+    "delete": (schedules.delete, "Deleted"),
+}
+"""By its name in addresses: the verb, and what it has done."""
+
+
+class ReasonForm(ActionForm):
+    """The list's choice of an action, with why."""
+
+    reason = forms.CharField(
+        required=False, max_length=LONGEST_REASON, label="Reason:",
+        widget=forms.TextInput({"class": "taskqueue-reason"}),
+    )  # fmt: skip
+
+
+def is_deletable(schedule: Schedule) -> bool:
+    """Whether no code declares it."""
+    return schedule.source != "code" or schedule.removed_at is not None
+
+
+class ScheduleActs(ReadOnlyAdmin):
+    """Buttons of the page and actions of the list, for those who may edit schedules."""
+
+    actions: Any = ("run_now", "pause", "resume", "delete_chosen")
+    action_form = ReasonForm
+    delete_template = "admin/taskqueue/schedule/delete.html"
+
+    def has_edit_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether they may change anything."""
+        return bool(request.user.has_perm(EDIT))
+
+    @admin.action(permissions=["edit"], description="Run now")
+    def run_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        self._act_on_each(request, "run_now", queryset)
+
+    @admin.action(permissions=["edit"], description="Pause")
+    def pause(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        self._act_on_each(request, "pause", queryset)
+
+    @admin.action(permissions=["edit"], description="Resume")
+    def resume(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        self._act_on_each(request, "resume", queryset)
+
+    @admin.action(permissions=["edit"], description="Delete")
+    def delete_chosen(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        if request.POST.get("post"):
+            self._act_on_each(request, "delete", queryset)
+            return None
+        return self._ask_before_deleting(request, list(queryset))
+
+    def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """A button of the page."""
+        if not self.has_edit_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        schedule: Any = self.get_object(request, str(object_id))
+        verb = request.POST.get("verb", "")
+        if schedule is None:
+            self.message_user(request, "There is no such schedule any more.", messages.ERROR)
+            return redirect("admin:taskqueue_schedule_changelist")
+        if verb in VERBS and verb != "delete":
+            self._act(request, verb, schedule)
+        else:
+            self.message_user(request, f"There is nothing called {verb!r} to do.", messages.ERROR)
+        return redirect("admin:taskqueue_schedule_change", schedule.pk)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page that asks, and the deletion. Its occurrences are not read for it."""
+        if not self.has_edit_permission(request):
+            raise PermissionDenied
+        schedule: Any = self.get_object(request, object_id)
+        changelist = redirect("admin:taskqueue_schedule_changelist")
+        if schedule is None:
+            self.message_user(request, "There is no such schedule any more.", messages.ERROR)
+            return changelist
+        if request.method != "POST":
+            return self._ask_before_deleting(request, [schedule])
+        if self._act(request, "delete", schedule):
+            return changelist
+        return redirect("admin:taskqueue_schedule_change", schedule.pk)
+
+    def _act_on_each(self, request: HttpRequest, verb: str, queryset: QuerySet[Any]) -> None:
+        for schedule in queryset:
+            self._act(request, verb, schedule)
+
+    def _act(self, request: HttpRequest, verb: str, schedule: Schedule) -> bool:
+        """Whether it was done; if not, a message says why."""
+        act, done = VERBS[verb]
+        reason = request.POST.get("reason", "")[:LONGEST_REASON]
+        key = schedule.pk
+        try:
+            act(schedule.name, by=request.user, reason=reason)
+        except TaskQueueError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return False
+        self.note(request, key, schedule.name, done + (f": {reason}" if reason else ""))
+        self.message_user(request, f"{done}: {schedule.name}", messages.SUCCESS)
+        return True
+
+    def note(self, request: HttpRequest, key: int, name: str, what: str) -> None:
+        """Keep it in the admin's own history too."""
+        self.log_change(request, Schedule(pk=key, name=name), what)
+
+    def _ask_before_deleting(
+        self, request: HttpRequest, chosen: list[Schedule]
+    ) -> TemplateResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Delete schedules",
+            "opts": self.opts,
+            "media": self.media,
+            "chosen": [(each, is_deletable(each)) for each in chosen],
+            "is_any_deletable": any(map(is_deletable, chosen)),
+            "selected_name": ACTION_CHECKBOX_NAME,
+            "changelist_url": reverse("admin:taskqueue_schedule_changelist"),
+            "reason": request.POST.get("reason", ""),
+            "is_action": "action" in request.POST,
+        }
+        return TemplateResponse(request, self.delete_template, context)

@@ -1,0 +1,88 @@
+"""The arguments of a schedule, as its page shows them and as its form takes them back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+
+from taskqueue.admin.display import EMPTY, as_json
+from taskqueue.definitions import registry
+from taskqueue.exceptions import InvalidSchedule
+from taskqueue.models import Schedule
+from taskqueue.redaction import REDACTED, ShownArguments, redacted, redacted_for
+
+VIEW_ARGUMENTS = "taskqueue.view_arguments"
+
+
+def visible_arguments(schedule: Schedule, *, to_any: bool) -> ShownArguments | None:
+    """The arguments without the values of sensitive ones.
+
+    None where no definition says which these are, unless whoever asks may see `to_any`.
+    """
+    shown = redacted(schedule.task_name, schedule.args, schedule.kwargs)
+    if shown is None and to_any:
+        return ShownArguments(schedule.args, schedule.kwargs)
+    return shown
+
+
+@admin.display(description="arguments")
+def arguments(schedule: Schedule) -> SafeString:
+    """As everybody may see them."""
+    return _shown(visible_arguments(schedule, to_any=False))
+
+
+@admin.display(description="arguments")
+def unredacted_arguments(schedule: Schedule) -> SafeString:
+    """As those see them who may view any argument."""
+    return _shown(visible_arguments(schedule, to_any=True))
+
+
+@admin.display(description="arguments")
+def hidden_arguments(schedule: Schedule) -> str:
+    """Why they are not shown."""
+    return (
+        "Hidden: no definition of this name is known here, so nothing says which arguments "
+        f"are sensitive. The permission {VIEW_ARGUMENTS} shows them."
+    )
+
+
+def _shown(shown: ShownArguments | None) -> SafeString:
+    return EMPTY if shown is None else as_json({"args": shown.args, "kwargs": shown.kwargs})
+
+
+def restored(
+    schedule: Schedule | None, task_name: str, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """What a form gave back, with the values in it that it had shown as redacted.
+
+    A value is only put back where it stays redacted. Raises `InvalidSchedule` where there is none
+    to put back, or where another task would show it.
+    """
+    if REDACTED not in [*args, *kwargs.values()]:
+        return args, kwargs
+    if schedule is None or task_name != schedule.task_name:
+        raise InvalidSchedule(f"Write the values anew that stand as {REDACTED}.")
+    definition = registry.get(task_name)
+    marks = redacted_for(definition, [None] * len(args), dict.fromkeys(kwargs))
+    return (
+        [
+            _old(schedule.args, place, len(schedule.args) > place)
+            if (value, marks.args[place]) == (REDACTED, REDACTED)
+            else value
+            for place, value in enumerate(args)
+        ],
+        {
+            key: _old(schedule.kwargs, key, key in schedule.kwargs)
+            if (value, marks.kwargs[key]) == (REDACTED, REDACTED)
+            else value
+            for key, value in kwargs.items()
+        },
+    )
+
+
+def _old(values: Any, place: Any, is_there: bool) -> Any:
+    if not is_there:
+        raise InvalidSchedule(f"Write the value {place!r} anew: there is none to keep.")
+    return values[place]

@@ -1,0 +1,133 @@
+"""The pages that create and edit a schedule: a form, one verb, a message."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from django.contrib import messages
+from django.contrib.admin.helpers import AdminErrorList, AdminForm
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+
+from taskqueue import schedules
+from taskqueue.admin.schedule_acts import ScheduleActs
+from taskqueue.admin.schedule_arguments import VIEW_ARGUMENTS, visible_arguments
+from taskqueue.admin.schedule_form import ScheduleForm
+from taskqueue.exceptions import TaskQueueError, UnknownTask
+from taskqueue.models import Schedule
+from taskqueue.models.schedule import ScheduleSource
+
+RULE = ("kind", "tz", "expression", "interval", "first", "last", "step", "days", "at", "start",
+        "end")  # fmt: skip
+CALL = ("args", "kwargs", "queue_name", "priority", "options")
+POLICIES = ("missed", "missed_window", "overlap", "pause_after_failures")
+
+
+class ScheduleEditing(ScheduleActs):
+    """Rows are changed by the verbs alone: no form saves a model."""
+
+    edit_template = "admin/taskqueue/schedule/edit_form.html"
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_edit_permission(request)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if not self.has_edit_permission(request):
+            raise PermissionDenied
+        return self._edit(request, None)
+
+    def edit_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        if not self.has_edit_permission(request):
+            raise PermissionDenied
+        schedule: Any = self.get_object(request, str(object_id))
+        if schedule is None:
+            self.message_user(request, "There is no such schedule any more.", messages.ERROR)
+            return redirect("admin:taskqueue_schedule_changelist")
+        if schedule.source == ScheduleSource.CODE:
+            refusal = f"{schedule.name} is declared in code, beside {schedule.task_name}: it is " \
+                "edited there."  # fmt: skip
+            self.message_user(request, refusal, messages.ERROR)
+            return redirect("admin:taskqueue_schedule_change", schedule.pk)
+        return self._edit(request, schedule)
+
+    def _edit(self, request: HttpRequest, schedule: Schedule | None) -> HttpResponse:
+        form = ScheduleForm(
+            request.POST if request.method == "POST" else None,
+            schedule=schedule,
+            sees_any=request.user.has_perm(VIEW_ARGUMENTS),
+        )
+        if request.method == "POST" and form.is_valid():
+            saved = self._save(request, form)
+            if saved is not None:
+                return redirect("admin:taskqueue_schedule_change", saved.pk)
+        return self._form_page(request, form)
+
+    def _save(self, request: HttpRequest, form: ScheduleForm) -> Schedule | None:
+        """The row then; None where the verb refused, which the form tells."""
+        who = {"by": request.user, "reason": form.cleaned_data["reason"]}
+        try:
+            if form.schedule is None:
+                saved = schedules.create(form.cleaned_data["name"], **form.changes(), **who)
+            else:
+                saved = schedules.edit(form.schedule.name, **form.changes(), **who)
+        except UnknownTask as error:
+            form.add_error("task", str(error))
+            return None
+        except TaskQueueError as error:
+            is_rule = str(error).startswith("The rule ")
+            form.add_error("kind" if is_rule else None, str(error))
+            return None
+        done = "Created" if form.schedule is None else "Edited"
+        self.note(request, saved.pk, saved.name, f"{done}.")
+        self.message_user(request, f"{done}: {saved.name}", messages.SUCCESS)
+        return saved
+
+    def _form_page(self, request: HttpRequest, form: Any) -> TemplateResponse:
+        """The admin's own layout, of a form that is no model's."""
+        schedule = form.schedule
+        own = ("name",) if schedule is None else ()
+        parts: Any = (
+            (None, {"fields": (*own, "task", "enabled")}),
+            ("When", {"fields": RULE}),
+            ("What each run is given", {"fields": CALL, "description": _hint(request, schedule)}),
+            ("Policies", {"fields": POLICIES}),
+            ("Audit", {"fields": ("reason",)}),
+        )
+        shown = AdminForm(form, parts, {}, model_admin=self)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Create schedule" if schedule is None else f"Edit {schedule.name}",
+            "adminform": shown,
+            "errors": AdminErrorList(form, []),
+            "inline_admin_formsets": [],
+            "media": self.media + form.media,
+            "opts": self.opts,
+            "original": schedule,
+            "add": schedule is None,
+            "change": False,
+            "is_popup": False,
+            "save_on_top": False,
+            "has_file_field": False,
+            "has_view_permission": True,
+            "form_url": "",
+            "zones": sorted(available_timezones()),
+        }
+        return TemplateResponse(request, self.edit_template, context)
+
+
+def _hint(request: HttpRequest, schedule: Schedule | None) -> str:
+    """What to know of the arguments; this is markup, so nothing of the schedule is in it."""
+    if schedule is None:
+        return ""
+    shown = visible_arguments(schedule, to_any=request.user.has_perm(VIEW_ARGUMENTS))
+    if shown is None:
+        return (
+            "Its arguments are hidden, for no definition of its task is known here: write them "
+            "anew, for the task that you choose."
+        )
+    return "Values that stand as [redacted] are kept as they are, unless you write others."

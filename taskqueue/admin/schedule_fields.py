@@ -1,0 +1,111 @@
+"""Fields of the schedule's form: lengths of time, moments, JSON. All they refuse is told beside."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from taskqueue.exceptions import InvalidArguments
+from taskqueue.payload import encode
+
+MICROSECOND = timedelta(microseconds=1)
+UNITS = {"1": "seconds", "60": "minutes", "3600": "hours", "86400": "days"}
+MOST_JSON = 1_000_000
+
+
+class SpanWidget(forms.MultiWidget):
+    """A number and its unit."""
+
+    def __init__(self, attrs: Any = None) -> None:
+        number = forms.NumberInput({"step": "any", "class": "taskqueue-number"})
+        super().__init__((number, forms.Select(choices=list(UNITS.items()))), attrs)
+
+    def decompress(self, value: Any) -> list[Any]:
+        """The number in the largest unit in which it is whole."""
+        if not isinstance(value, timedelta):
+            return [None, "1"]
+        count = value // MICROSECOND
+        for unit in reversed(UNITS):
+            whole, rest = divmod(count, int(unit) * 1_000_000)
+            if count and not rest:
+                return [whole, unit]
+        return [Decimal(count) / 1_000_000, "1"]
+
+
+class SpanField(forms.MultiValueField):
+    """A length of time, exact to the microsecond."""
+
+    widget = SpanWidget
+
+    def __init__(self, **options: Any) -> None:
+        number = forms.DecimalField(max_digits=18, decimal_places=6, required=False)
+        unit = forms.ChoiceField(choices=list(UNITS.items()), required=False)
+        super().__init__((number, unit), require_all_fields=False, required=False, **options)
+
+    def compress(self, data_list: list[Any]) -> timedelta | None:
+        """None where no number was given. Raises ValidationError for a length beyond all years."""
+        if not data_list or data_list[0] is None:
+            return None
+        number, unit = data_list
+        try:
+            return timedelta(microseconds=int(number * int(unit or 1) * 1_000_000))
+        except OverflowError:
+            raise ValidationError("This is longer than any calendar.") from None
+
+
+class MomentField(forms.CharField):
+    """A moment as ISO 8601; without an offset it is one of the form's time zone."""
+
+    def clean(self, value: Any) -> Any:
+        """A datetime, aware or naive; None where none was given."""
+        text = super().clean(value)
+        if not text:
+            return None
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            raise ValidationError(
+                "Write a moment such as 2026-12-01 09:00, or 2026-12-01 09:00+01:00."
+            ) from None
+
+
+class JsonField(forms.CharField):
+    """A JSON value of one kind, that any database can store."""
+
+    def __init__(self, kind: type, **options: Any) -> None:
+        self.kind = kind
+        rows = forms.Textarea({"rows": 3, "class": "vLargeTextField", "spellcheck": "false"})
+        super().__init__(required=False, widget=rows, initial=json.dumps(kind()), **options)
+
+    def clean(self, value: Any) -> Any:
+        """The value; an empty one where nothing was given."""
+        text = super().clean(value)
+        if not text:
+            return self.kind()
+        try:
+            parsed = json.loads(text, parse_constant=_refuse)
+        except RecursionError:
+            raise ValidationError("This is nested too deep.") from None
+        except ValueError as error:
+            raise ValidationError(f"This is no JSON: {error}") from None
+        if not isinstance(parsed, self.kind):
+            example = '["a", 1]' if self.kind is list else '{"a": 1}'
+            raise ValidationError(f"Write it as {example}.")
+        try:
+            return json.loads(encode(parsed, limit=MOST_JSON, what="This"))
+        except InvalidArguments as error:
+            raise ValidationError(str(error)) from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON value.")
+
+
+def as_text(value: Any) -> str:
+    """A value as the text that `JsonField` reads."""
+    return json.dumps(value, ensure_ascii=False, indent=2) if value else json.dumps(value)

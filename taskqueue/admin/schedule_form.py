@@ -1,0 +1,240 @@
+"""The form of a schedule: every kind's fields; those of the chosen kind count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from taskqueue import rules, schedules
+from taskqueue.admin.schedule_arguments import restored, visible_arguments
+from taskqueue.admin.schedule_fields import JsonField, MomentField, SpanField, as_text
+from taskqueue.admin.schedule_rules import (
+    KINDS,
+    LIMITED,
+    USED,
+    check_zone,
+    initial_of,
+    kinds_of,
+    rule_of,
+)
+from taskqueue.definitions import registry
+from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
+from taskqueue.models import Schedule
+from taskqueue.policies import Missed, Overlap
+from taskqueue.rules import Cron
+from taskqueue.rules.values import DAYS
+from taskqueue.scheduled import LONGEST_NAME, MOST_FAILURES, Scheduled, check_name, window_of
+
+OWN_FIELDS = {"queue_name": "queue_name", "priority": "priority"}
+WIDE = {"class": "vTextField"}
+
+
+def _choices(values: Any) -> list[tuple[str, str]]:
+    return [(each.value, each.value) for each in values]
+
+
+class ScheduleForm(forms.Form):
+    """Checks what the verbs check, to tell each error beside its field."""
+
+    name = forms.CharField(
+        max_length=LONGEST_NAME, strip=False, widget=forms.TextInput(WIDE),
+        help_text="Unique in the project. It cannot be changed later.",
+    )  # fmt: skip
+    task = forms.ChoiceField()
+    enabled = forms.BooleanField(required=False, initial=True)
+    kind = forms.ChoiceField(choices=list(KINDS.items()), initial=Cron.kind)
+    tz = forms.CharField(
+        label="Time zone", initial="UTC", max_length=255,
+        widget=forms.TextInput({"list": "taskqueue-zones", **WIDE}),
+        help_text=(
+            "Whose wall clock cron and daily windows follow, and in which moments below are read "
+            "that have no offset. Such as Europe/Berlin."
+        ),
+    )  # fmt: skip
+    expression = forms.CharField(
+        required=False, widget=forms.TextInput(WIDE),
+        help_text=(
+            "Minute, hour, day of the month, month, day of the week; a sixth field is the second. "
+            "Such as 0 6 * * mon-fri."
+        ),
+    )  # fmt: skip
+    interval = SpanField(help_text="At least one second.")
+    first = forms.CharField(required=False, help_text="A time of the day, such as 09:00.")
+    last = forms.CharField(
+        required=False,
+        help_text="Such as 17:30; one before the first is of the next day.",
+    )
+    step = SpanField(label="Every", help_text="How often in between.")
+    days = forms.MultipleChoiceField(
+        required=False, choices=[(day, day) for day in DAYS], initial=list(DAYS),
+        widget=forms.CheckboxSelectMultiple, help_text="On which the window begins.",
+    )  # fmt: skip
+    at = MomentField(required=False, help_text="Such as 2026-12-01 09:00.")
+    start = MomentField(required=False, help_text="Nothing runs before. Such as 2026-12-01 09:00.")
+    end = MomentField(required=False, help_text="Nothing runs after.")
+
+    args = JsonField(list, label="Positional arguments", help_text='JSON, such as ["a", 1].')
+    kwargs = JsonField(dict, label="Keyword arguments", help_text='JSON, such as {"a": 1}.')
+    queue_name = forms.CharField(
+        label="Queue", required=False, help_text="Empty: that of the definition."
+    )
+    priority = forms.IntegerField(required=False, help_text="Empty: that of the definition.")
+    options = JsonField(
+        dict, label="Further options",
+        help_text='JSON, as for .using(...), durations in seconds: {"max_attempts": 3}.',
+    )  # fmt: skip
+
+    missed = forms.ChoiceField(
+        choices=_choices(Missed), initial=Missed.LATEST.value,
+        help_text="Which of the times run that passed while no worker served the schedule.",
+    )  # fmt: skip
+    missed_window = SpanField(help_text="For missed = window: how late a run may be.")
+    overlap = forms.ChoiceField(
+        choices=_choices(Overlap), initial=Overlap.SKIP.value,
+        help_text="What becomes of a time while an earlier run has not ended.",
+    )  # fmt: skip
+    pause_after_failures = forms.IntegerField(
+        required=False, min_value=1, max_value=MOST_FAILURES,
+        help_text="After so many failed runs in a row. Empty: never.",
+    )  # fmt: skip
+    reason = forms.CharField(
+        required=False, max_length=1000, widget=forms.TextInput(WIDE),
+        help_text="Why, for the audit.",
+    )  # fmt: skip
+
+    class Media:
+        js = ["taskqueue/schedule_form.js"]
+
+    def __init__(
+        self, data: Any = None, *, schedule: Schedule | None = None, sees_any: bool = False
+    ) -> None:
+        super().__init__(data, initial=initial_values(schedule, sees_any=sees_any))
+        self.schedule = schedule
+        names = [definition.name for definition in registry.all()]
+        task: Any = self.fields["task"]
+        task.choices = [("", "---------"), *((name, name) for name in names)]
+        if schedule is not None:
+            del self.fields["name"]
+        for field in {name for names in USED.values() for name in names} | {"start", "end"}:
+            self.fields[field].widget.attrs["data-kinds"] = kinds_of(field)
+
+    def clean_name(self) -> str:
+        """A name that can be, and that nobody has."""
+        name: str = self.cleaned_data["name"]
+        try:
+            check_name(name)
+            schedules.get(name)
+        except InvalidSchedule as error:
+            raise ValidationError(str(error)) from None
+        except ScheduleDoesNotExist:
+            return name
+        raise ValidationError("There is a schedule of that name already.")
+
+    def clean_tz(self) -> str:
+        """A zone that there is."""
+        return check_zone(self.cleaned_data["tz"])
+
+    def clean(self) -> dict[str, Any]:
+        """The whole, as far as its parts are right."""
+        given = self.cleaned_data
+        kind = given.get("kind", "")
+        used = {"tz", *USED.get(kind, ()), *(("start", "end") if kind in LIMITED else ())}
+        for field in self.errors.keys() - used:  # What the kind does not use may be anything.
+            if field in self.fields and "data-kinds" in self.fields[field].widget.attrs:
+                del self.errors[field]
+        if kind and used.isdisjoint(self.errors):
+            given["rule"] = self._try("", rule_of, kind, given)
+        self._check_window(given)
+        if {"task", "args", "kwargs", "options"} <= given.keys():
+            self._check_call(given)
+        return given
+
+    def _check_window(self, given: dict[str, Any]) -> None:
+        if given.get("missed") != Missed.WINDOW:
+            given["missed_window"] = None
+            self.errors.pop("missed_window", None)
+        elif given.get("missed_window") is not None:
+            self._try("missed_window", window_of, given["missed_window"])
+        elif "missed_window" not in self.errors:
+            self.add_error("missed_window", "missed = window needs this.")
+
+    def _check_call(self, given: dict[str, Any]) -> None:
+        """Arguments and options, by the definition."""
+        options = given["options"]
+        for name in OWN_FIELDS.keys() & options.keys():
+            self.add_error("options", f"{name} has a field of its own.")
+        definition = self._try("task", registry.get, given["task"])
+        if definition is None:
+            return
+        for name in OWN_FIELDS:
+            value = given.get(name)
+            if value not in (None, ""):
+                self._try(name, definition.using, **{name: value})
+                options = {**options, name: value}
+        given["all_options"] = options
+        if "rule" not in given or self.errors:
+            return
+        found = self._try("args", restored, self.schedule, given["task"], given["args"],
+                          given["kwargs"])  # fmt: skip
+        if found is None:
+            return
+        given["args"], given["kwargs"] = found
+        scheduled = Scheduled(given["rule"], args=found[0], kwargs=found[1], options=options)
+        if self._try("options", scheduled.definition_of, definition) is not None:
+            self._try("args", _encode, scheduled, definition)
+
+    def _try(self, field: str, check: Any, *values: Any, **named: Any) -> Any:
+        """What the check gives; None, and its error beside the field, where it refuses."""
+        try:
+            return check(*values, **named)
+        except ValidationError as error:
+            self.add_error(None if hasattr(error, "error_dict") else field, error)
+        except (ValueError, TypeError, UnknownTask) as error:  # InvalidSchedule, InvalidTask too
+            self.add_error(field, str(error))
+        return None
+
+    def changes(self) -> dict[str, Any]:
+        """What the verbs take."""
+        names = ("task", "rule", "args", "kwargs", "missed", "missed_window", "overlap",
+                 "pause_after_failures", "enabled")  # fmt: skip
+        given = self.cleaned_data
+        return {name: given[name] for name in names} | {"options": given["all_options"]}
+
+
+def _encode(scheduled: Scheduled, definition: Any) -> None:
+    """Check the arguments; what a callable unique key raises is told too."""
+    try:
+        scheduled.encode(definition)
+    except InvalidSchedule:
+        raise
+    except Exception as error:
+        raise InvalidSchedule(
+            f"The unique_key of {definition.name} cannot be made of these arguments: "
+            f"{type(error).__name__}: {error}"
+        ) from None
+
+
+def initial_values(schedule: Schedule | None, *, sees_any: bool) -> dict[str, Any]:
+    """What the form of that schedule says at first."""
+    if schedule is None:
+        return {}
+    options = dict(schedule.options)
+    values: dict[str, Any] = {
+        "task": schedule.task_name,
+        "enabled": schedule.is_enabled,
+        **{name: options.pop(name, "") for name in OWN_FIELDS},
+        "options": as_text(options),
+        "missed": schedule.missed,
+        "missed_window": schedule.missed_window,
+        "overlap": schedule.overlap,
+        "pause_after_failures": schedule.pause_after_failures,
+    }
+    shown = visible_arguments(schedule, to_any=sees_any)
+    if shown is not None:
+        values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
+    try:
+        return values | initial_of(rules.from_json(schedule.rule))
+    except InvalidSchedule:
+        return values

@@ -1,0 +1,138 @@
+"""What a schedule's page shows besides its columns: times to come, occurrences, links."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from taskqueue import rules, schedules
+from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment
+from taskqueue.admin.schedule_rules import zone_of
+from taskqueue.definitions import registry
+from taskqueue.engine.connections import database_alias
+from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
+from taskqueue.models import Audit, Occurrence, Schedule, Task
+from taskqueue.models.schedule import ScheduleSource
+
+MOST_OCCURRENCES = 20
+MOST_TIMES = 5
+OCCURRENCE_COLUMNS = (
+    "schedule_id", "nominal_at", "nominal_until", "count", "status", "reason", "task_id",
+    "task_status", "requested_by", "finished_at",
+)  # fmt: skip
+
+
+def extras(request: HttpRequest, schedule: Schedule) -> dict[str, Any]:
+    """The newest occurrences and the addresses of more, for those who may view them."""
+    parts: dict[str, Any] = {}
+    if request.user.has_perm("taskqueue.view_occurrence"):
+        parts["occurrences"] = _occurrences(schedule)
+        parts["occurrences_url"] = list_url(Occurrence, schedule__id__exact=schedule.pk)
+    if request.user.has_perm("taskqueue.view_audit"):
+        parts["audit_url"] = list_url(Audit, q=schedule.name)
+    return parts
+
+
+def _occurrences(schedule: Schedule) -> list[dict[str, Any]]:
+    rows = Occurrence.objects.using(database_alias()).filter(schedule_id=schedule.pk)
+    newest = list(rows.only(*OCCURRENCE_COLUMNS).order_by("-nominal_at")[:MOST_OCCURRENCES])
+    kept = kept_tasks(row.task_id for row in newest)
+    return [
+        {
+            "times": shown_times(row),
+            "status": shown_status(row),
+            "by": shown_requester(row),
+            "reason": row.reason,
+            "task": link_to_task(row.task_id, is_kept=row.task_id in kept),
+        }
+        for row in newest
+    ]
+
+
+def kept_tasks(ids: Any) -> set[Any]:
+    """Those of the tasks that are not pruned yet."""
+    wanted = [task_id for task_id in ids if task_id is not None]
+    if not wanted:
+        return set()
+    tasks = Task.objects.using(database_alias()).filter(id__in=wanted)
+    return set(tasks.values_list("id", flat=True))
+
+
+def link_to_task(task_id: Any, *, is_kept: bool) -> SafeString:
+    """A link to the task; its id alone where it is pruned."""
+    if task_id is None:
+        return EMPTY
+    if not is_kept:
+        return format_html('{} <span class="taskqueue-quiet">(pruned)</span>', task_id)
+    return link_to_row(Task, task_id, task_id)
+
+
+def shown_times(row: Occurrence) -> SafeString:
+    """The nominal time; of a row that stands for many, the first, the last and how many."""
+    if row.count <= 1 or row.nominal_until is None:
+        return moment(row.nominal_at)
+    return format_html(
+        "{} to {} ({} times)", moment(row.nominal_at), moment(row.nominal_until), row.count
+    )
+
+
+def shown_status(row: Occurrence) -> str:
+    """Its status, and what its task came to."""
+    return f"{row.status}: {row.task_status}" if row.task_status else row.status
+
+
+def shown_requester(row: Occurrence) -> str:
+    """Who had it run by hand; empty for a time of the rule."""
+    if row.requested_by is None:
+        return ""
+    return f"by hand by {row.requested_by}" if row.requested_by else "by hand"
+
+
+def rule_text(schedule: Schedule) -> str:
+    """The rule in words; what is wrong with it where another version wrote it."""
+    try:
+        return rules.from_json(schedule.rule).text
+    except InvalidSchedule as error:
+        return f"No rule that this version knows: {error}"
+
+
+def next_times(schedule: Schedule) -> SafeString:
+    """The next nominal times, in UTC and in the zone of the rule."""
+    try:
+        rule = rules.from_json(schedule.rule)
+        times = schedules.preview(schedule.name, count=MOST_TIMES)
+    except (InvalidSchedule, ScheduleDoesNotExist):
+        return EMPTY
+    if not times:
+        return EMPTY
+    zone = zone_of(rule)
+    both = ((_in(UTC, at), _in(ZoneInfo(zone), at)) for at in times)
+    lines = format_html_join("", "<tr><td>{}</td><td>{}</td></tr>", both)
+    return format_html(
+        '<table class="taskqueue-times"><thead><tr><th scope="col">UTC</th>'
+        '<th scope="col">{}</th></tr></thead><tbody>{}</tbody></table>',
+        zone,
+        lines,
+    )
+
+
+def _in(zone: Any, at: datetime) -> str:
+    try:
+        return at.astimezone(zone).strftime("%a %Y-%m-%d %H:%M:%S %z")
+    except OverflowError:
+        return at.isoformat(" ")
+
+
+def shown_source(schedule: Schedule) -> str:
+    """Where it is edited."""
+    if schedule.source != ScheduleSource.CODE:
+        return "row: created at run time, edited here"
+    definition = registry.find(schedule.task_name)
+    if definition is None:
+        return f"code: beside {schedule.task_name}, which is not known here"
+    return f"code: declared beside {definition.name} in the module {definition.body.__module__}"

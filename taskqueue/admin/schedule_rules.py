@@ -1,0 +1,134 @@
+"""A rule, from the fields of the schedule's form and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from taskqueue.exceptions import InvalidSchedule
+from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
+from taskqueue.rules.zones import zone_name
+
+KINDS = {
+    Cron.kind: "cron: an expression",
+    Every.kind: "every: so often, in real time",
+    AfterEnd.kind: "after end: so long after the last run has ended",
+    DailyWindow.kind: "daily window: so often between two times of the day",
+    Once.kind: "once: at one moment",
+}
+USED = {
+    Cron.kind: ("expression",),
+    Every.kind: ("interval",),
+    AfterEnd.kind: ("interval",),
+    DailyWindow.kind: ("first", "last", "step", "days"),
+    Once.kind: ("at",),
+}
+"""The fields that a kind needs, besides time zone, start and end."""
+LIMITED = (Cron.kind, Every.kind, AfterEnd.kind, DailyWindow.kind)
+FIELDS = {"every": "step", "the": "interval"}
+"""Where the rule and the form have different words for one value."""
+
+
+def kinds_of(field: str) -> str:
+    """The kinds that a field is for, as the form's script reads them."""
+    if field in ("start", "end"):
+        return " ".join(LIMITED)
+    return " ".join(kind for kind, fields in USED.items() if field in fields)
+
+
+def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
+    """The rule that the form's fields say, checked.
+
+    Raises ValidationError, by the field that it is about.
+    """
+    if missing := [name for name in USED[kind] if given.get(name) in (None, "", [])]:
+        raise ValidationError({name: f"A rule of this kind needs {name}." for name in missing})
+    rule = _built(kind, given)
+    try:
+        rule.check()
+    except InvalidSchedule as error:
+        raise ValidationError({_field(kind, str(error)): str(error)}) from None
+    return rule
+
+
+def _built(kind: str, given: Mapping[str, Any]) -> Rule:
+    tz = given["tz"]
+    limits: dict[str, Any] = {name: moment_in(tz, given.get(name)) for name in ("start", "end")}
+    if kind == Cron.kind:
+        return Cron(given["expression"], tz, **limits)
+    if kind == Every.kind:
+        return Every(given["interval"], **limits)
+    if kind == AfterEnd.kind:
+        return AfterEnd(given["interval"], **limits)
+    if kind == DailyWindow.kind:
+        return DailyWindow(
+            given["first"], given["last"], every=given["step"], days=given["days"], tz=tz, **limits
+        )
+    return Once(moment_in(tz, given["at"]))  # type: ignore[arg-type]  # (it is required)
+
+
+def moment_in(tz: str, moment: datetime | None) -> datetime | None:
+    """The moment; one without an offset is of that zone."""
+    if moment is None or moment.tzinfo is not None:
+        return moment
+    return moment.replace(tzinfo=ZoneInfo(tz))
+
+
+def _field(kind: str, error: str) -> str:
+    """The field that an error of the rule is about."""
+    found = re.match(r"\w+: (\w+)", error)
+    name = FIELDS.get(found[1], found[1]) if found else ""
+    known = (*USED[kind], "tz", *(("start", "end") if kind in LIMITED else ()))
+    return name if name in known else USED[kind][0]
+
+
+def check_zone(name: str) -> str:
+    """The name of the zone. Raises ValidationError."""
+    try:
+        return zone_name("The rule", name)
+    except InvalidSchedule as error:
+        raise ValidationError(str(error)) from None
+
+
+def zone_of(rule: Rule) -> str:
+    """The zone in which people read the rule."""
+    zone = str(getattr(rule, "tz", "") or timezone.get_current_timezone_name())
+    try:
+        return zone_name("The rule", zone)
+    except InvalidSchedule:  # A project may have activated an offset that has no name.
+        return "UTC"
+
+
+def initial_of(rule: Rule) -> dict[str, Any]:
+    """What the form's fields say of that rule."""
+    tz = zone_of(rule)
+    values: dict[str, Any] = {"kind": rule.kind, "tz": tz}
+    if isinstance(rule, Cron):
+        values["expression"] = rule.expression
+    elif isinstance(rule, Every | AfterEnd):
+        values["interval"] = rule.interval
+    elif isinstance(rule, DailyWindow):
+        values["step"], values["days"] = rule.every, list(rule.days)
+        values["first"], values["last"] = rule.first.isoformat(), rule.last.isoformat()
+    elif isinstance(rule, Once):
+        values["at"] = _written(tz, rule.at)
+    if rule.kind in LIMITED:
+        values |= {"start": _written(tz, rule.start), "end": _written(tz, rule.end)}
+    return values
+
+
+def _written(tz: str, moment: datetime | None) -> str:
+    """With its offset, so that it is the same moment again whatever the zone's clock does."""
+    if moment is None:
+        return ""
+    try:
+        moment = moment.astimezone(ZoneInfo(tz))
+    except OverflowError:
+        pass
+    return moment.isoformat(" ")

@@ -1,0 +1,178 @@
+"""Schedules: the list, and a page with the times to come and the last occurrences of one."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+from django.utils.safestring import SafeString
+
+from taskqueue.admin.display import EMPTY, as_json, moment, moments, preformatted
+from taskqueue.admin.schedule_acts import is_deletable
+from taskqueue.admin.schedule_arguments import (
+    VIEW_ARGUMENTS,
+    arguments,
+    hidden_arguments,
+    unredacted_arguments,
+)
+from taskqueue.admin.schedule_editing import ScheduleEditing
+from taskqueue.admin.schedule_page import (
+    extras,
+    kept_tasks,
+    link_to_task,
+    next_times,
+    rule_text,
+    shown_source,
+)
+from taskqueue.admin.schedule_states import StateFilter, state_of
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.models import Schedule
+from taskqueue.models.schedule import ScheduleSource
+from taskqueue.redaction import redacted
+from taskqueue.states import TaskStatus
+
+
+class ScheduleAdmin(ScheduleEditing):
+    """Pages show; buttons, actions and the form call the verbs."""
+
+    change_form_template = "admin/taskqueue/schedule/change_form.html"
+    columns = (
+        "name", "task_name", "rule", "source", "is_enabled", "removed_at", "paused_at",
+        "paused_by", "trouble", "next_at", "last_nominal_at", "last_status",
+    )  # fmt: skip
+    list_display = (
+        "name", "task_name", "rule_text", "state", "next_time", *moments("last_nominal_at"),
+        "last_status", "source",
+    )  # fmt: skip
+    list_filter = (StateFilter, "source")
+    lookups = ("source__exact", "state")
+    ordering: ClassVar[tuple[str, ...]] = ("name",)
+    search_fields = ("name",)
+    search_help_text = "The beginning of a schedule's name, or the whole name of a task."
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Who edits them sees them."""
+        return super().has_view_permission(request, obj) or self.has_edit_permission(request)
+
+    def get_urls(self) -> list[Any]:
+        site = self.admin_site
+        return [
+            path("<int:object_id>/edit/", site.admin_view(self.edit_view),
+                 name="taskqueue_schedule_edit"),
+            path("<int:object_id>/act/", site.admin_view(self.act_view),
+                 name="taskqueue_schedule_act"),
+            *super().get_urls(),
+        ]  # fmt: skip
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """By a comparison of the beginning, for what LIKE ignores differs among databases."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if not is_storable(term):
+            return queryset.none(), False
+        begun = queryset.alias(beginning=Left("name", len(term)))
+        return begun.filter(Q(beginning=term) | Q(task_name=term)), False
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        call: Any = arguments
+        if redacted(obj.task_name, obj.args, obj.kwargs) is None:
+            may_view = request.user.has_perm(VIEW_ARGUMENTS)
+            call = unredacted_arguments if may_view else hidden_arguments
+        return (
+            (None, {"fields": (*ABOUT, *(PAUSE if obj.paused_at is not None else ()))}),
+            ("Last run", {"fields": LAST}),
+            ("What each run is given", {"fields": (call, "shown_options")}),
+            ("Policies", {"fields": POLICIES}),
+            ("Times", {"fields": TIMES, "classes": ("collapse",)}),
+        )
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        schedule: Any = self.get_object(request, object_id)
+        context: dict[str, Any] = {}
+        if schedule is not None and self.has_view_permission(request, schedule):
+            context = extras(request, schedule)
+            context["may_edit"] = self.has_edit_permission(request)
+            context["is_declared"] = schedule.source == ScheduleSource.CODE
+            context["is_deletable"] = is_deletable(schedule)
+        return super().change_view(
+            request, object_id, form_url, {**context, **(extra_context or {})}
+        )
+
+    @admin.display(description="rule")
+    def rule_text(self, schedule: Schedule) -> str:
+        return rule_text(schedule)
+
+    @admin.display(description="state")
+    def state(self, schedule: Schedule) -> str:
+        return state_of(schedule)
+
+    @admin.display(description="next")
+    def next_time(self, schedule: Schedule) -> SafeString:
+        return moment(schedule.next_at) if schedule.is_active else EMPTY
+
+    @admin.display(description="next times")
+    def next_times(self, schedule: Schedule) -> SafeString:
+        return next_times(schedule)
+
+    @admin.display(description="trouble")
+    def shown_trouble(self, schedule: Schedule) -> SafeString:
+        return preformatted(schedule.trouble)
+
+    @admin.display(description="source")
+    def where(self, schedule: Schedule) -> str:
+        return shown_source(schedule)
+
+    @admin.display(description="options")
+    def shown_options(self, schedule: Schedule) -> SafeString:
+        return as_json(schedule.options) if schedule.options else EMPTY
+
+    @admin.display(description="nominal time of the last that started")
+    def last_nominal(self, schedule: Schedule) -> SafeString:
+        return moment(schedule.last_nominal_at)
+
+    @admin.display(description="its task")
+    def last_task_link(self, schedule: Schedule) -> SafeString:
+        task_id = schedule.last_task_id
+        return link_to_task(task_id, is_kept=task_id in kept_tasks([task_id]))
+
+    @admin.display(description="what the last that ended came to")
+    def last_outcome(self, schedule: Schedule) -> str:
+        return schedule.last_status or "-"
+
+    @admin.display(description="when that ended")
+    def last_finished(self, schedule: Schedule) -> SafeString:
+        return moment(schedule.last_finished_at)
+
+    @admin.display(description="return value")
+    def last_result(self, schedule: Schedule) -> SafeString:
+        is_success = schedule.last_status == TaskStatus.SUCCEEDED
+        return as_json(schedule.last_return_value) if is_success else EMPTY
+
+    @admin.display(description="error")
+    def shown_error(self, schedule: Schedule) -> SafeString:
+        return preformatted(schedule.last_error)
+
+
+ABOUT = ("name", "state", "shown_trouble", "task_name", "rule_text", "next_times", "where")
+PAUSE = (*moments("paused_at"), "paused_by", "pause_reason")
+LAST = (
+    "last_nominal", "last_task_link", "last_outcome", "last_finished", "last_result",
+    "shown_error",
+)  # fmt: skip
+POLICIES = (
+    "missed", "missed_window", "overlap", "pause_after_failures", "failures_in_row", "is_enabled",
+)  # fmt: skip
+TIMES = moments("created_at", "changed_at", "served_until", "removed_at")

@@ -1,0 +1,275 @@
+"""The admin shows schedules and what became of their times, to those who may see them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from taskqueue import AfterEnd, Once, schedules
+from taskqueue.admin import occurrences
+from taskqueue.models import Occurrence, Schedule, Task
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL, SECRET
+from tests.admin.schedule_rows import (
+    declared_schedule,
+    evil_schedule,
+    simple_schedule,
+)
+from tests.admin.test_admin import ROLES, read, url
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+MOST_QUERIES = 12
+"""Session, user, two of permissions, then the page's own: the row, its times, its occurrences."""
+
+
+@pytest.mark.parametrize(("role", "status"), ROLES.items())
+def test_schedules_and_occurrences_are_for_those_who_may_view(
+    role: str, status: int, log_in_as: LogIn
+) -> None:
+    schedule = evil_schedule()
+    occurrence, client = Occurrence.objects.get(), log_in_as(role)
+    for address in (
+        url("schedule", "changelist"), url("schedule", "change", schedule.pk),
+        url("schedule", "history", schedule.pk), url("occurrence", "changelist"),
+        url("occurrence", "change", occurrence.pk),
+    ):  # fmt: skip
+        assert client.get(address).status_code == status, address
+
+
+def test_occurrences_and_the_audit_need_permissions_of_their_own(log_in_as: LogIn) -> None:
+    schedule = evil_schedule()
+    page = read(log_in_as("viewer", "view_schedule"), url("schedule", "change", schedule.pk))
+    assert "taskqueue-occurrences" not in page
+    assert url("audit", "changelist") not in page
+
+
+@pytest.mark.parametrize("role", ["viewer", "superuser"])
+def test_hostile_text_is_shown_as_text_and_secrets_nowhere(role: str, log_in_as: LogIn) -> None:
+    schedule, client = evil_schedule(), log_in_as(role)
+    pages = [
+        read(client, url("schedule", "changelist")),
+        read(client, url("schedule", "change", schedule.pk)),
+        read(client, url("occurrence", "changelist")),
+        read(client, url("occurrence", "change", Occurrence.objects.get().pk)),
+    ]
+    if role == "superuser":
+        pages.append(read(client, url("schedule", "delete", schedule.pk)))
+        pages.append(read(client, url("schedule", "edit", schedule.pk)))
+        pages.append(read(client, url("schedule", "history", schedule.pk)))
+    for page in pages:
+        assert "<script>alert" not in page
+        assert SECRET not in page
+        assert "&lt;script&gt;alert" in page
+    assert "[redacted]" in pages[1]
+
+
+def test_a_page_shows_the_rule_in_words_and_its_next_times_here_and_there(
+    log_in_as: LogIn,
+) -> None:
+    schedule = evil_schedule()
+    page = read(log_in_as("viewer"), url("schedule", "change", schedule.pk))
+    assert "06:00" in page
+    assert "Europe/Berlin" in page
+    times = schedules.preview(schedule.name)
+    assert len(times) == 5
+    for at in times:
+        assert at.strftime("%Y-%m-%d %H:%M:%S +0000") in page
+    assert page.count("06:00:00 +0") == 5
+
+
+def test_a_page_shows_the_last_run_also_after_its_task_is_pruned(log_in_as: LogIn) -> None:
+    schedule = simple_schedule()
+    occurrence = schedules.run_now(schedule.name, by="ann")
+    Schedule.objects.update(last_status="succeeded", last_return_value={"sent": 4711})
+    client, task_id = log_in_as("viewer"), str(occurrence.task_id)
+    page = read(client, url("schedule", "change", schedule.pk))
+    assert url("task", "change", task_id) in page
+    assert "4711" in page
+    assert "by hand by ann" in page
+    assert schedule.name in read(client, url("task", "change", task_id))
+    Task.objects.all().delete()
+    page = read(client, url("schedule", "change", schedule.pk))
+    assert url("task", "change", task_id) not in page
+    assert task_id in page
+    assert "4711" in page
+    assert "pruned" in read(client, url("occurrence", "changelist"))
+
+
+def test_arguments_of_an_unknown_definition_need_a_permission(log_in_as: LogIn) -> None:
+    schedule = evil_schedule()
+    Schedule.objects.update(task_name="shop.tasks.gone")
+    client = log_in_as("viewer", "view_schedule", "edit_schedules")
+    for page in ("change", "edit"):
+        assert SECRET not in read(client, url("schedule", page, schedule.pk))
+    assert "taskqueue.view_arguments" in read(client, url("schedule", "change", schedule.pk))
+
+
+def test_who_has_that_permission_sees_them(log_in_as: LogIn) -> None:
+    schedule = evil_schedule()
+    Schedule.objects.update(task_name="shop.tasks.gone")
+    client = log_in_as("viewer", "view_schedule", "edit_schedules", "view_arguments")
+    for page in ("change", "edit"):
+        assert SECRET in read(client, url("schedule", page, schedule.pk))
+
+
+def test_a_declared_schedule_says_where(log_in_as: LogIn) -> None:
+    schedule = declared_schedule()
+    page = read(log_in_as("superuser"), url("schedule", "change", schedule.pk))
+    assert "declared beside tests.sample.tasks.noop in the module tests.sample.tasks" in page
+    assert 'id="taskqueue-edit"' not in page
+    assert 'id="taskqueue-delete"' not in page
+
+
+def test_a_rule_of_another_version_breaks_no_page(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(), log_in_as("superuser")
+    for rule in ({"kind": "lunar"}, [], "x"):
+        Schedule.objects.update(rule=rule)
+        assert "No rule that this version knows" in read(client, url("schedule", "changelist"))
+        read(client, url("schedule", "change", schedule.pk))
+        read(client, url("schedule", "edit", schedule.pk))
+
+
+# Finding
+
+
+def found(client: Any, **filters: str) -> list[str]:
+    answer = client.get(url("schedule", "changelist"), filters)
+    assert answer.status_code == 200, filters
+    return [schedule.name for schedule in answer.context["cl"].result_list]
+
+
+def test_schedules_are_filtered_by_state_and_source(log_in_as: LogIn) -> None:
+    for name in ("active", "disabled", "paused", "removed", "trouble", "over", "waits"):
+        simple_schedule(name)
+    rows = Schedule.objects
+    rows.filter(name="disabled").update(is_enabled=False)
+    schedules.pause("paused", by="ann")
+    rows.filter(name="removed").update(removed_at=timezone.now(), source="code")
+    rows.filter(name="trouble").update(trouble="it broke")
+    once = Once(timezone.now()).as_json()
+    rows.filter(name="over").update(next_at=None, rule=once)
+    rows.filter(name="waits").update(next_at=None, rule=AfterEnd(60).as_json())
+    client = log_in_as("viewer")
+    for state in ("disabled", "paused", "removed", "trouble", "over"):
+        assert found(client, state=state) == [state]
+    assert found(client, state="active") == ["active", "waits"]
+    assert found(client, source__exact="code") == ["removed"]
+    assert len(found(client, state="none")) == 7
+    page = read(client, url("schedule", "changelist"))
+    for words in ("paused by ann", "disabled", "removed from code", "in trouble", "over"):
+        assert words in page
+
+
+def test_schedules_are_found_by_the_beginning_of_a_name_or_by_task(log_in_as: LogIn) -> None:
+    for name in ("mail", "mail%", "more mail", "Mail"):
+        simple_schedule(name)
+    client = log_in_as("viewer")
+    assert found(client, q="mail") == ["mail", "mail%"]
+    assert found(client, q="mail%") == ["mail%"]
+    assert found(client, q="%") == found(client, q="x" * 1000) == []
+    assert len(found(client, q=noop.name)) == 4
+
+
+@pytest.mark.parametrize(
+    "lookup", ["args__icontains", "kwargs__password__startswith", "last_task__args__0", "options"]
+)
+def test_the_address_of_a_list_cannot_be_used_to_guess_a_secret(
+    lookup: str, log_in_as: LogIn
+) -> None:
+    evil_schedule()
+    client = log_in_as("superuser")
+    assert client.get(url("schedule", "changelist"), {lookup: "c"}).status_code == 400
+    for start in ("schedule__", "task__"):
+        address = url("occurrence", "changelist")
+        assert client.get(address, {f"{start}{lookup}": "c"}).status_code == 400
+
+
+def test_occurrences_are_filtered_by_status_and_by_schedule(
+    log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(occurrences, "MOST", 5)
+    one, other = simple_schedule("one"), simple_schedule("other")
+    now = timezone.now()
+    for number in range(10):
+        for schedule, status in ((one, "skipped"), (other, "ended"), (other, "waiting")):
+            at = now + timedelta(minutes=number, seconds=len(status))
+            Occurrence.objects.create(schedule=schedule, nominal_at=at, status=status)
+    client, address = log_in_as("viewer"), url("occurrence", "changelist")
+
+    def count(**filters: object) -> int:
+        return int(client.get(address, filters).context["cl"].result_count)
+
+    assert count() == 30
+    assert count(status="waiting") == 10
+    assert 1 <= count(status="skipped") <= 5
+    assert count(schedule__id__exact=one.pk) == 10
+    assert count(schedule__id__exact=one.pk, status="skipped") == 5
+    assert count(schedule__id__exact=one.pk, status="waiting") == 0
+    assert client.get(address, {"schedule__id__exact": "x"}).status_code == 302
+    assert count(schedule__id__exact="9" * 30) == count(schedule__id__exact="0") == 0
+
+
+# Cost
+
+
+def test_lists_and_pages_cost_few_queries_however_much_there_is(
+    log_in_as: LogIn, django_assert_max_num_queries: Any
+) -> None:
+    now = timezone.now()
+    for number in range(60):
+        simple_schedule(f"schedule {number}")
+    schedule = Schedule.objects.order_by("id")[0]
+    task = noop.enqueue()
+    Occurrence.objects.bulk_create(
+        Occurrence(schedule=schedule, nominal_at=now + timedelta(minutes=number), status="ended",
+                   task_id=task.id)
+        for number in range(500)
+    )  # fmt: skip
+    client = log_in_as("viewer")
+    for address in (
+        url("schedule", "changelist"), url("schedule", "change", schedule.pk),
+        url("occurrence", "changelist"),
+        url("occurrence", "changelist") + f"?schedule__id__exact={schedule.pk}&status=ended",
+    ):  # fmt: skip
+        with (
+            django_assert_max_num_queries(MOST_QUERIES),
+            CaptureQueriesContext(connection) as queries,
+        ):
+            read(client, address)
+        for query in queries:
+            if "COUNT(" in query["sql"]:
+                assert "LIMIT 10000" in query["sql"]
+    page = client.get(url("schedule", "change", schedule.pk))
+    assert len(page.context["occurrences"]) == 20
+
+
+def test_lists_read_no_large_column(log_in_as: LogIn) -> None:
+    evil_schedule()
+    client = log_in_as("superuser")
+    for model in ("schedule", "occurrence"):
+        with CaptureQueriesContext(connection) as queries:
+            read(client, url(model, "changelist"))
+        asked = " ".join(query["sql"] for query in queries if "taskqueue_" in query["sql"])
+        for column in ("args", "kwargs", "request", "last_return_value", "last_error", "options"):
+            assert f'"{column}"' not in asked, model
+
+
+def test_pages_hold_no_script_or_style_of_ours(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(), log_in_as("superuser")
+    for address in (
+        url("schedule", "change", schedule.pk), url("schedule", "edit", schedule.pk),
+        url("schedule", "add"), url("schedule", "delete", schedule.pk),
+        url("schedule", "changelist"), url("occurrence", "changelist"),
+    ):  # fmt: skip
+        page = read(client, address)
+        for part in page.split("taskqueue")[1:]:
+            assert "style=" not in part[:300]
+        assert "onclick=" not in page
+        assert all("src=" in tag[:300] for tag in page.split("<script")[1:] if "json" not in tag)
+    assert EVIL not in read(client, url("schedule", "changelist"))

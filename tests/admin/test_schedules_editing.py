@@ -1,0 +1,303 @@
+"""The admin's form creates and edits schedules, and tells what is wrong beside the field."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+
+from taskqueue import AfterEnd, Cron, DailyWindow, Every, Once, rules, schedules
+from taskqueue.models import Audit, Schedule
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL, SECRET
+from tests.admin.schedule_rows import (
+    BERLIN,
+    declared_schedule,
+    errors_of,
+    evil_schedule,
+    filled,
+    simple_schedule,
+)
+from tests.admin.test_admin import read, url
+from tests.sample.tasks import add, echo, log_in
+
+pytestmark = pytest.mark.django_db
+NINE = datetime(2099, 12, 1, 9, tzinfo=BERLIN)
+DEEP = "[" * 100_000
+KINDS = {
+    "cron": ({"kind": "cron"}, Cron("0 6 * * mon-fri", tz="Europe/Berlin")),
+    "limited cron": (
+        {"start": "2099-12-01 09:00", "end": "2100-01-01 00:00+00:00"},
+        Cron("0 6 * * mon-fri", tz="Europe/Berlin", start=NINE,
+             end=datetime(2100, 1, 1, tzinfo=UTC)),
+    ),
+    "every": (
+        {"kind": "every", "interval_0": "1.5", "interval_1": "60"}, Every(seconds=90),
+    ),
+    "after end": (
+        {"kind": "after_end", "interval_0": "2", "interval_1": "3600"}, AfterEnd(hours=2),
+    ),
+    "daily window": (
+        {"kind": "daily_window", "first": "22:00", "last": "02:00", "step_0": "5"},
+        DailyWindow("22:00", "02:00", every=300, days="mon,tue", tz="Europe/Berlin"),
+    ),
+    "once": ({"kind": "once", "at": "2099-12-01 09:00"}, Once(NINE)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_rule_is_created_and_stays_as_it_is_when_saved_again(
+    kind: str, log_in_as: LogIn
+) -> None:
+    changes, rule = KINDS[kind]
+    client = log_in_as("staff", "edit_schedules")
+    answer = client.post(url("schedule", "add"), filled(**changes))
+    schedule = Schedule.objects.get(name="mornings")
+    assert answer.headers["Location"] == url("schedule", "change", schedule.pk)
+    assert rules.from_json(schedule.rule) == rule
+    before = Schedule.objects.values().get()
+    form = client.get(url("schedule", "edit", schedule.pk)).context["adminform"].form
+    client.post(url("schedule", "edit", schedule.pk), posted(form))
+    assert Schedule.objects.values().get() == before
+
+
+def posted(form: Any, **changes: Any) -> dict[str, Any]:
+    """What a browser posts of a form as it is shown."""
+    values: dict[str, Any] = {}
+    for bound in form:
+        value = bound.value()
+        if hasattr(bound.field.widget, "decompress"):
+            for place, part in enumerate(bound.field.widget.decompress(value)):
+                values[f"{bound.name}_{place}"] = "" if part is None else part
+        elif value is not False and value is not None:
+            values[bound.name] = value
+    return values | changes
+
+
+def test_what_is_written_is_what_is_stored(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    client.post(
+        url("schedule", "add"),
+        filled(
+            name="all", task=add.name, args="[1]", kwargs='{"b": 2}', queue_name="mail",
+            priority="5", options='{"max_attempts": 3, "timeout": 1.5}', missed="window",
+            missed_window_0="2", missed_window_1="60", overlap="queue_one",
+            pause_after_failures="3", enabled="", reason=EVIL,
+        ),
+    )  # fmt: skip
+    schedule = schedules.get("all")
+    assert (schedule.task_name, schedule.args, schedule.kwargs) == (add.name, [1], {"b": 2})
+    assert schedule.options == {
+        "queue_name": "mail", "priority": 5, "max_attempts": 3, "timeout": 1.5
+    }  # fmt: skip
+    assert (schedule.missed, schedule.overlap) == ("window", "queue_one")
+    assert schedule.missed_window == timedelta(minutes=2)
+    assert schedule.pause_after_failures == 3
+    assert not schedule.is_enabled
+    line = Audit.objects.get(subject="all")
+    assert (line.actor, line.verb, line.reason) == ("user", "create schedule", EVIL)
+    assert LogEntry.objects.get().object_id == str(schedule.pk)
+
+
+def test_an_edit_changes_what_was_changed(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(), log_in_as("superuser")
+    address = url("schedule", "edit", schedule.pk)
+    form = client.get(address).context["adminform"].form
+    changes = {"kind": "once", "at": "2099-12-01 09:00", "overlap": "allow", "priority": "-1"}
+    client.post(address, posted(form, **changes, reason="so"))
+    row = schedules.get("hourly")
+    assert rules.from_json(row.rule) == Once(datetime(2099, 12, 1, 9, tzinfo=UTC))
+    assert (row.overlap, row.options) == ("allow", {"priority": -1})
+    line = Audit.objects.get(verb="edit schedule")
+    assert (line.actor, line.reason) == ("user", "so")
+
+
+WRONG = [
+    ("name", {"name": ""}),
+    ("name", {"name": "taken"}),
+    ("name", {"name": "a/b"}),
+    ("name", {"name": " a"}),
+    ("name", {"name": "x" * 300}),
+    ("name", {"name": "a\x00"}),
+    ("task", {"task": ""}),
+    ("task", {"task": "shop.tasks.gone"}),
+    ("kind", {"kind": "lunar"}),
+    ("tz", {"tz": "Europe/Berlim"}),
+    ("tz", {"tz": "+01:00"}),
+    ("tz", {"tz": "../../etc/passwd"}),
+    ("tz", {"tz": "a\x00"}),
+    ("expression", {"expression": ""}),
+    ("expression", {"expression": "61 * * * *"}),
+    ("expression", {"expression": "0 0 30 2 *"}),
+    ("expression", {"expression": "\x00"}),
+    ("expression", {"expression": "9" * 5000}),
+    ("interval", {"kind": "every"}),
+    ("interval", {"kind": "every", "interval_0": "0.5"}),
+    ("interval", {"kind": "every", "interval_0": "nan"}),
+    ("interval", {"kind": "every", "interval_0": "1e400"}),
+    ("interval", {"kind": "every", "interval_0": "999999999999", "interval_1": "86400"}),
+    ("interval", {"kind": "after_end", "interval_0": "-1"}),
+    ("interval", {"kind": "after_end", "interval_0": "1", "interval_1": "7"}),
+    ("first", {"kind": "daily_window", "first": "25:00", "last": "10:00", "step_0": "1"}),
+    ("last", {"kind": "daily_window", "first": "09:00", "last": "", "step_0": "1"}),
+    ("last", {"kind": "daily_window", "first": "09:00", "last": "x", "step_0": "1"}),
+    ("step", {"kind": "daily_window", "first": "09:00", "last": "10:00"}),
+    ("step", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "9999"}),
+    ("days", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "1",
+              "days": []}),
+    ("days", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "1",
+              "days": ["x"]}),
+    ("at", {"kind": "once", "at": "soon"}),
+    ("at", {"kind": "once", "at": "10000-01-01 00:00"}),
+    ("at", {"kind": "once", "at": "9999-12-31 23:59-12:00"}),
+    ("kind", {"kind": "once", "at": "2001-01-01 00:00"}),
+    ("start", {"start": "99999-01-01"}),
+    ("start", {"start": "2099-01-02", "end": "2099-01-01"}),
+    ("kind", {"end": "2001-01-01"}),
+    ("args", {"args": "[1"}),
+    ("args", {"args": "{}"}),
+    ("args", {"args": "[NaN]"}),
+    ("args", {"args": "[1e999]"}),
+    ("args", {"args": "[" + "9" * 30 + "]"}),
+    ("args", {"args": "[" + "9" * 5000 + "]"}),
+    ("args", {"args": '["\\u0000"]'}),
+    ("args", {"args": '["\\ud800"]'}),
+    ("args", {"args": DEEP}),
+    ("args", {"args": "[" * 200 + "]" * 200}),
+    ("args", {"args": '["too", "many"]'}),
+    ("kwargs", {"kwargs": "[]"}),
+    ("kwargs", {"kwargs": '{"a": \x00}'}),
+    ("queue_name", {"queue_name": "x" * 1000}),
+    ("priority", {"priority": "9" * 50}),
+    ("priority", {"priority": "101010"}),
+    ("options", {"options": "[]"}),
+    ("options", {"options": '{"max_attemps": 1}'}),
+    ("options", {"options": '{"run_after": 1}'}),
+    ("options", {"options": '{"priority": 1}'}),
+    ("options", {"options": '{"metadata": {"a": "\\u0000"}}'}),
+    ("options", {"options": '{"deadline": 1e300}'}),
+    ("missed", {"missed": "never"}),
+    ("missed_window", {"missed": "window"}),
+    ("missed_window", {"missed": "window", "missed_window_0": "0.1"}),
+    ("missed_window", {"missed": "window", "missed_window_0": "x"}),
+    ("overlap", {"overlap": "x"}),
+    ("pause_after_failures", {"pause_after_failures": "0"}),
+    ("pause_after_failures", {"pause_after_failures": "9" * 20}),
+    ("reason", {"reason": "x" * 2000}),
+    ("reason", {"reason": "a\x00"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "changes"), WRONG)
+def test_what_is_wrong_is_told_beside_its_field(
+    field: str, changes: dict[str, Any], log_in_as: LogIn
+) -> None:
+    simple_schedule("taken")
+    errors = errors_of(log_in_as("superuser"), url("schedule", "add"), **changes)
+    assert list(errors) == [field], errors
+    assert Schedule.objects.count() == 1
+
+
+def test_what_the_chosen_kind_does_not_use_may_be_anything(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    other = {"kind": "every", "interval_0": "60", "expression": "?", "at": "?", "first": "?",
+             "step_0": "?", "days": ["?"], "missed_window_0": "?"}  # fmt: skip
+    assert client.post(url("schedule", "add"), filled(**other)).status_code == 302
+    again = {"kind": "once", "at": "2099-01-01", "start": "?", "end": "?", "name": "again"}
+    assert client.post(url("schedule", "add"), filled(**again)).status_code == 302
+
+
+def test_an_empty_post_is_told_what_it_lacks(log_in_as: LogIn) -> None:
+    answer = log_in_as("superuser").post(url("schedule", "add"), {})
+    assert answer.status_code == 200
+    errors = answer.context["adminform"].form.errors
+    assert {"name", "task", "kind", "tz", "missed", "overlap"} == set(errors)
+
+
+def test_what_was_written_stands_escaped_in_the_form_that_is_shown_again(
+    log_in_as: LogIn,
+) -> None:
+    client = log_in_as("superuser")
+    wrong = filled(**dict.fromkeys(("name", "expression", "args", "tz", "at", "reason"), EVIL))
+    page = client.post(url("schedule", "add"), wrong).content.decode()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+# Secrets
+
+
+def test_a_secret_is_kept_by_an_edit_that_does_not_write_another(log_in_as: LogIn) -> None:
+    schedule, client = evil_schedule(), log_in_as("superuser")
+    address = url("schedule", "edit", schedule.pk)
+    form = client.get(address).context["adminform"].form
+    assert json.loads(form["args"].value()) == [EVIL, "[redacted]"]
+    client.post(address, posted(form, overlap="allow"))
+    assert schedules.get(schedule.name).overlap == "allow"
+    assert schedules.get(schedule.name).args == [EVIL, SECRET]
+    client.post(address, posted(form, args='["bob", "other"]'))
+    assert schedules.get(schedule.name).args == ["bob", "other"]
+
+
+def test_a_secret_cannot_be_moved_to_where_it_would_be_shown(log_in_as: LogIn) -> None:
+    schedule, client = evil_schedule(), log_in_as("superuser")
+    address = url("schedule", "edit", schedule.pk)
+    form = client.get(address).context["adminform"].form
+    for changes in (
+        {"task": echo.name},
+        {"args": '["ann"]', "kwargs": '{"password": "[redacted]"}'},
+    ):
+        answer = client.post(address, posted(form, **changes))
+        assert list(answer.context["adminform"].form.errors) == ["args"]
+    client.post(address, posted(form, args='["[redacted]", "[redacted]"]'))
+    assert schedules.get(schedule.name).args == ["[redacted]", SECRET]
+    assert SECRET not in read(client, url("schedule", "change", schedule.pk))
+
+
+def test_hidden_arguments_are_written_anew_for_a_task_that_is_known(log_in_as: LogIn) -> None:
+    schedule = evil_schedule()
+    Schedule.objects.update(task_name="shop.tasks.gone")
+    client = log_in_as("staff", "edit_schedules")
+    address = url("schedule", "edit", schedule.pk)
+    form = client.get(address).context["adminform"].form
+    answer = client.post(address, posted(form))
+    assert list(answer.context["adminform"].form.errors) == ["task"]
+    client.post(address, posted(form, task=echo.name))
+    assert (schedules.get(schedule.name).task_name, schedules.get(schedule.name).args) == (
+        echo.name, [],
+    )  # fmt: skip
+
+
+# What cannot be edited
+
+
+def test_what_is_declared_in_code_is_not_edited(log_in_as: LogIn) -> None:
+    schedule, client = declared_schedule(), log_in_as("superuser")
+    before = Schedule.objects.values().get()
+    address = url("schedule", "edit", schedule.pk)
+    for answer in (client.get(address, follow=True), client.post(address, filled(), follow=True)):
+        assert "declared in code" in " ".join(map(str, answer.context["messages"]))
+    assert Schedule.objects.values().get() == before
+
+
+def test_one_that_is_gone_or_unreadable_is_told_so(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(), log_in_as("superuser")
+    address = url("schedule", "edit", schedule.pk)
+    Schedule.objects.update(rule={"kind": "lunar"})
+    assert "__all__" in errors_of(client, address)
+    schedules.delete(schedule.name)
+    for answer in (client.get(address, follow=True), client.post(address, filled(), follow=True)):
+        assert "no such schedule" in " ".join(map(str, answer.context["messages"]))
+    for key in ("0", "9" * 40):
+        assert client.get(url("schedule", "edit", key)).status_code == 302
+
+
+def test_a_rule_that_refuses_its_definition_s_arguments_is_told_beside_them(
+    log_in_as: LogIn,
+) -> None:
+    errors = errors_of(log_in_as("superuser"), url("schedule", "add"), task=log_in.name)
+    assert list(errors) == ["args"]
+    assert log_in.name in errors["args"][0]
