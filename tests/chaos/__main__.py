@@ -58,6 +58,7 @@ def main() -> int:
                 tasks=arguments.tasks,
                 folder=str(folder / f"{name}-{seed}"),
                 template=str(folder / "template"),
+                duration=arguments.duration,
             )
             for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
             for name in faults
@@ -79,6 +80,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, help="how many seeds for each fault")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--tasks", type=int, help="how many tasks in each run")
+    parser.add_argument(
+        "--duration", type=float, default=0.0, metavar="SECONDS",
+        help="how long a fault lasts that can be told so: schedules",
+    )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=2, help="how many runs side by side")
     parser.add_argument("--list", action="store_true", help="show the faults")
     parser.add_argument(
@@ -130,6 +135,8 @@ def _run_all(plans: Sequence[Plan], *, jobs: int) -> int:
             for future in as_completed(running):
                 verdicts.append(future.result())
                 print(row(verdicts[-1]), flush=True)
+                if verdicts[-1].note:
+                    print(f"  {verdicts[-1].note}", flush=True)
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
             _end_running()
@@ -179,7 +186,7 @@ def _run(plan: Plan) -> Verdict:
         )
     _processes.add(process)
     try:
-        process.wait(LONGEST_RUN)
+        process.wait(LONGEST_RUN + plan.duration)
     except subprocess.TimeoutExpired:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

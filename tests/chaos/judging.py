@@ -31,7 +31,7 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
     )
     history.save(stage.folder / "history.json")
     verdict.tasks = len(history.tasks)
-    verdict.count(violations_of(fault.amend(history)))
+    verdict.count([*violations_of(fault.amend(history)), *fault.violations()])
     if not has_ended:
         open_tasks = Task.objects.exclude(status__in=FINISHED)
         counts = Counter(open_tasks.values_list("metadata__kind", "status"))
@@ -39,6 +39,7 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
     verdict.problems += wrong_ends(stage, fault.also_ends)
     verdict.problems += silent_ends()
     verdict.problems += list(fault.look())[:20]
+    verdict.note = fault.note()
     judge_takeovers(fault, stage, verdict)
     verdict.facts |= {
         "answers": dict(stage.client.answers),

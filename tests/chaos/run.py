@@ -27,7 +27,10 @@ VERDICT = "verdict.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Which run; `tasks` is how many a fault of share 1 enqueues."""
+    """Which run; `tasks` is how many a fault of share 1 enqueues.
+
+    `duration` is for faults that last as long as they are told to; 0: as long as they choose.
+    """
 
     fault: str
     seed: int
@@ -35,6 +38,7 @@ class Plan:
     tasks: int
     folder: str
     template: str
+    duration: float = 0.0
 
     def text(self) -> str:
         """As an argument of a process."""
@@ -87,6 +91,7 @@ def _run(plan: Plan, verdict: Verdict) -> None:
             seed=plan.seed,
             count=int(plan.tasks * kind.share),
             seconds=kind.seconds,
+            duration=plan.duration,
         )
         fault = kind(stage)
         try:

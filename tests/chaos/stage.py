@@ -29,11 +29,19 @@ class Stage(Fleet):
     """What a run consists of. `close` ends all processes that it started."""
 
     def __init__(
-        self, database: Database, *, folder: Path, seed: int, count: int, seconds: float
+        self,
+        database: Database,
+        *,
+        folder: Path,
+        seed: int,
+        count: int,
+        seconds: float,
+        duration: float = 0.0,
     ) -> None:
         super().__init__(database, folder)
         self.count = count
         self.seconds = seconds
+        self.duration = duration
         self.chance = random.Random(seed)
         self.journal = folder / "journal"
         self.kinds: list[Kind] = list(mixture())

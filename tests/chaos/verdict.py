@@ -30,6 +30,8 @@ class Verdict:
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
     skipped: str = ""
+    note: str = ""
+    """Figures of a fault of its own, for the line below its row."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What else is worth knowing: answers to the client, errors that it saw, ends."""
 

@@ -69,9 +69,17 @@ class Fault:
         """Leave out of the history what this fault makes unavoidable; say what and why."""
         return history
 
+    def violations(self) -> Iterator[tuple[int, str]]:
+        """What breaks invariants that are asked of this fault alone, by their numbers."""
+        return iter(())
+
     def look(self) -> Iterator[str]:
         """What is wrong, beyond the invariants."""
         return iter(())
+
+    def note(self) -> str:
+        """Figures for the line below its row."""
+        return ""
 
 
 TAKEN_OVER = LEASE + 2.0
