@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -16,6 +16,12 @@ from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.rules import Rule
 
+MOVED = (
+    "served_until", "next_at", "failures_in_row", "trouble", "last_nominal_at", "last_task",
+    "paused_at", "paused_by", "pause_reason",
+)  # fmt: skip
+RESULT = ("last_status", "last_finished_at", "last_return_value", "last_error")
+"""What is written only when a run has ended: a result may be large."""
 BATCH = 500
 """Nominal times that are served in one transaction; where more have come, others follow."""
 
@@ -31,15 +37,20 @@ def advance(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) 
     ended_at = settle_ended(connection, schedule, now)
     runs = Runs(connection, schedule, now)
     runs.go_on()
-    if not schedule.is_active:
-        schedule.save(using=connection.alias)
-        return
-    if rule.waits_for_end:
-        _serve_after_end(connection, schedule, rule, runs, now=now, ended_at=ended_at)
-    else:
-        _serve_times(connection, schedule, rule, runs, now=now)
-    schedule.trouble = ""
-    schedule.save(using=connection.alias)
+    if schedule.is_active:
+        if rule.waits_for_end:
+            _serve_after_end(connection, schedule, rule, runs, now=now, ended_at=ended_at)
+        else:
+            _serve_times(connection, schedule, rule, runs, now=now)
+        schedule.trouble = ""
+    save(connection, schedule, RESULT if ended_at is not None else ())
+
+
+def save(
+    connection: BaseDatabaseWrapper, schedule: Schedule, further: Collection[str] = ()
+) -> None:
+    """Write what advancing a schedule changes, and nothing of what others write."""
+    schedule.save(using=connection.alias, update_fields=[*MOVED, *further])
 
 
 def begin_from(

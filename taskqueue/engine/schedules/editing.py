@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -56,7 +57,9 @@ def _plain(value: Any) -> Any:
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):
-        return str(value)
+        # Not as it shows itself, where that tells its address: it must look the same everywhere.
+        name = getattr(value, "__qualname__", "")
+        return f"{value.__module__}.{name}" if name else str(value)
 
 
 def scheduled_of(schedule: Schedule) -> Scheduled:
@@ -88,7 +91,7 @@ def apply(
 
     What had come by the old rule is served by it first. A new rule counts from now on.
     """
-    changed = [name for name, value in fields.items() if getattr(schedule, name) != value]
+    changed = differing(schedule, fields)
     is_back = schedule.removed_at is not None
     if not changed and not is_back:
         return []
@@ -107,6 +110,11 @@ def apply(
         schedule.trouble = ""
     schedule.save(using=connection.alias)
     return visible
+
+
+def differing(schedule: Schedule, fields: Mapping[str, Any]) -> list[str]:
+    """The names of the columns that have another value."""
+    return [name for name, value in fields.items() if getattr(schedule, name) != value]
 
 
 def _serve_first(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:

@@ -77,7 +77,8 @@ class Runs:
         """Enqueue the run that waits longest, where none is before it any more."""
         while self._waiting and not self._enqueued:
             occurrence = self._waiting.pop(0)
-            if reason := resting_reason(self._schedule):
+            reason = resting_reason(self._schedule)
+            if reason and occurrence.requested_by is None:
                 self._skip(occurrence, reason)
             else:
                 self._enqueue(occurrence)

@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from taskqueue.engine.connections import installed, orm_transaction
-from taskqueue.engine.schedules.advancing import advance
+from taskqueue.engine.schedules.advancing import RESULT, advance
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
@@ -73,7 +73,7 @@ class Scheduler:
         rows = Schedule.objects.using(connection.alias).filter(id=schedule_id)
         try:
             with orm_transaction(connection):
-                schedule = rows.select_for_update(skip_locked=True).first()
+                schedule = rows.select_for_update(skip_locked=True).defer(*RESULT).first()
                 if schedule is not None:
                     at = now or wording_for(connection).now(connection)
                     advance(connection, schedule, at)

@@ -17,7 +17,8 @@ from django.db.transaction import atomic
 from taskqueue.definitions import Definition, registry
 from taskqueue.engine.connections import installed, orm_transaction, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit
-from taskqueue.engine.schedules.editing import apply, begin, fields_of, scheduled_of
+from taskqueue.engine.schedules.advancing import RESULT
+from taskqueue.engine.schedules.editing import apply, begin, differing, fields_of, scheduled_of
 from taskqueue.engine.schedules.snapshots import snapshot_of
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidSchedule
@@ -58,29 +59,35 @@ def sync_schedules(*, worker: str = "") -> Synced:
     """
     synced = Synced()
     names: dict[str, None] = {}
+    rows = Schedule.objects.using(project_connection().alias)
+    known = {row.name: row for row in rows.filter(source=ScheduleSource.CODE).defer(*RESULT)}
     for name, scheduled, definition in declared():
         if name in names:
             synced.refused.append(f"Two schedules are named {name!r}: give one another name=.")
             continue
         names[name] = None
         try:
-            _sync_one(name, scheduled, definition, synced)
+            scheduled.check(definition)
+            fields = fields_of(scheduled, definition)
+            if not _is_as_declared(known.get(name), fields):
+                _sync_one(name, fields, synced)
         except InvalidSchedule as error:
             synced.refused.append(f"{name}: {error}")
     connection = project_connection()
     if worker:
-        rows = Worker.objects.using(connection.alias).filter(name=worker)
-        rows.update(schedules=list(names))
+        workers = Worker.objects.using(connection.alias).filter(name=worker)
+        workers.update(schedules=list(names))
     synced.removed = rest_undeclared(connection, besides=list(names))
     _refresh(connection)
     return synced
 
 
-def _sync_one(
-    name: str, scheduled: Scheduled, definition: Definition[Any, Any], synced: Synced
-) -> None:
-    scheduled.check(definition)
-    fields = fields_of(scheduled, definition)
+def _is_as_declared(row: Schedule | None, fields: dict[str, Any]) -> bool:
+    """Whether there is nothing to do, so that nobody needs to be kept waiting by a lock."""
+    return row is not None and row.removed_at is None and not differing(row, fields)
+
+
+def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
     connection = project_connection()
     rows = Schedule.objects.using(connection.alias)
     with atomic(using=connection.alias):
@@ -165,7 +172,7 @@ def _declared_by_live(connection: BaseDatabaseWrapper, now: datetime) -> list[li
 def _refresh(connection: BaseDatabaseWrapper) -> None:
     """Bring what the tasks of other schedules share up to the code, where it knows the task."""
     rows = Schedule.objects.using(connection.alias).filter(source=ScheduleSource.ROW)
-    for schedule in rows.order_by("id"):
+    for schedule in rows.order_by("id").defer(*RESULT):
         definition = registry.find(schedule.task_name)
         if definition is None:
             continue

@@ -20,7 +20,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.notify import wake
-from taskqueue.engine.schedules.advancing import advance
+from taskqueue.engine.schedules.advancing import advance, save
 from taskqueue.engine.schedules.editing import apply, begin, fields_of, scheduled_of
 from taskqueue.engine.schedules.runs import Runs
 from taskqueue.engine.wording import wording_for
@@ -144,7 +144,7 @@ def pause_schedule(name: str, *, by: object = "", reason: str = "") -> None:
         _catch_up(connection, schedule, now)
         schedule.paused_at = now
         schedule.paused_by, schedule.pause_reason = who.by, who.reason
-        schedule.save(using=connection.alias)
+        save(connection, schedule)
         audit(connection, "pause schedule", [Act(name, before)], person=who)
 
 
@@ -160,7 +160,7 @@ def resume_schedule(name: str, *, by: object = "", reason: str = "") -> None:
         schedule.paused_at = None
         schedule.paused_by = schedule.pause_reason = ""
         schedule.failures_in_row = 0
-        schedule.save(using=connection.alias)
+        save(connection, schedule)
         audit(connection, "resume schedule", [Act(name, "paused")], person=person(by, reason))
         wake(connection, "")
 
@@ -183,7 +183,7 @@ def run_schedule(name: str, *, by: object = "", reason: str = "") -> Occurrence:
             raise TransitionRefused(f"Schedule {name!r} is not run: {occurrence.reason}")
         if rules.from_json(schedule.rule).waits_for_end:
             schedule.next_at = None
-        schedule.save(using=connection.alias)
+        save(connection, schedule)
         act = Act(name, detail=f"task {occurrence.task_id}" if occurrence.task_id else "waits")
         audit(connection, "run schedule", [act], person=who)
     return occurrence
