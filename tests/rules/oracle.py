@@ -26,28 +26,36 @@ def due_times(expression: str, zone: str, after: datetime, until: datetime) -> l
     steady = len(hours) == 24 and is_invariant(minutes, seconds, zone)
     low, high = stamp(after), stamp(until)
     found: set[int] = set()
+    of_day = [hour * 60 + minute for hour in hours for minute in minutes]
     for day in matching_days(fields, after.date(), until.date()):
-        for hour in hours:
-            for minute in minutes:
-                wall = (day - EPOCH.date()).days * 1440 + hour * 60 + minute
-                found.update(moments(wall, seconds, zone, steady))
-    return sorted(moment for moment in found if low < moment <= high)
+        midnight = minute_of(day)
+        for utc in minutes_of_utc([midnight + minute for minute in of_day], zone, steady):
+            found.update([utc * 60 + second for second in seconds])
+        if not steady:
+            found.update(made_up_for([midnight + minute for minute in of_day], zone))
+    return sorted([moment for moment in found if low < moment <= high])
 
 
 def stamp(moment: datetime) -> int:
     return int(moment.timestamp())
 
 
-def moments(wall: int, seconds: Iterable[int], zone: str, steady: bool) -> Iterator[int]:
-    """Yield when the wall minute is there, in seconds since the epoch."""
+def minutes_of_utc(walls: list[int], zone: str, steady: bool) -> list[int]:
+    """Return when the clock shows these minutes: each time it does, or only the first."""
     there = moments_of_walls(zone)
-    if wall in there:
-        for utc in there[wall] if steady else there[wall][:1]:
-            yield from (utc * 60 + second for second in seconds)
-    elif not steady:
-        while wall not in there:
-            wall += 1
-        yield there[wall][0] * 60
+    if steady:
+        return [utc for wall in walls for utc in there.get(wall, ())]
+    return [there[wall][0] for wall in walls if wall in there]
+
+
+def made_up_for(walls: list[int], zone: str) -> list[int]:
+    """Return, for minutes that the clock does not show, the first second that it shows next."""
+    there, found = moments_of_walls(zone), []
+    for wall in walls:
+        if wall not in there:
+            following = next(later for later in range(wall, wall + 1440) if later in there)
+            found.append(there[following][0] * 60)
+    return found
 
 
 @cache
