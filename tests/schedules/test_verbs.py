@@ -361,3 +361,5 @@ def test_one_schedule_in_trouble_does_not_keep_the_others_from_being_served() ->
     assert "lunar" in Schedule.objects.get(name="broken").trouble
     assert Schedule.objects.get(name="works").last_nominal_at == at(1)
     assert task_at(1).schedule.name == "works"
+    schedules.edit("broken", rule=HOURLY)
+    assert Schedule.objects.get(name="broken").trouble == ""

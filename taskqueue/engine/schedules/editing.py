@@ -15,6 +15,7 @@ from taskqueue.engine.schedules.advancing import advance, begin_from
 from taskqueue.engine.schedules.snapshots import snapshot_of
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
+from taskqueue.rules import Rule
 from taskqueue.scheduled import Scheduled, window_of
 
 COUNTING = frozenset({"rule", "is_enabled"})
@@ -62,10 +63,13 @@ def _plain(value: Any) -> Any:
         return f"{value.__module__}.{name}" if name else str(value)
 
 
-def scheduled_of(schedule: Schedule) -> Scheduled:
-    """What the row says, as it would be declared. Raises `InvalidSchedule`."""
+def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
+    """What the row says, with that rule or its own, as it would be declared.
+
+    Raises `InvalidSchedule` if this version cannot read the rule.
+    """
     return Scheduled(
-        rules.from_json(schedule.rule),
+        rules.from_json(schedule.rule) if rule is None else rule,
         name=schedule.name,
         args=schedule.args,
         kwargs=schedule.kwargs,

@@ -6,12 +6,13 @@ says, holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.definitions import Definition, registry
@@ -130,30 +131,43 @@ def _new(name: str, now: datetime, fields: dict[str, Any]) -> Schedule:
 
 
 def rest_undeclared(
-    connection: BaseDatabaseWrapper, *, besides: list[str] | None = None
+    connection: BaseDatabaseWrapper, *, besides: Sequence[str] | None = None
 ) -> list[str]:
     """Let schedules rest that no live worker's code declares; their names.
 
     Nothing rests while it is not known what some live worker declares, or while none lives and
     nobody says what is declared `besides`.
     """
-    with installed(connection), orm_transaction(connection):
-        rows = Schedule.objects.using(connection.alias)
-        candidates = rows.filter(source=ScheduleSource.CODE, removed_at=None)
-        if not candidates.exists():
+    with installed(connection):
+        if not _undeclared(connection, besides):  # As ever: nobody needs to be kept waiting.
             return []
-        _take_write_lock(connection)
-        locked = list(candidates.order_by("id").select_for_update())
-        now = wording_for(connection).now(connection)
-        declared = _declared_by_live(connection, now)
-        if declared is None or (not declared and besides is None):
-            return []
-        names = set(besides or ()).union(*declared)
-        gone = [schedule for schedule in locked if schedule.name not in names]
-        rows.filter(id__in=[schedule.id for schedule in gone]).update(removed_at=now)
-        acts = [Act(schedule.name) for schedule in gone]
-        audit(connection, "remove schedule", acts, person=CODE._replace(reason="not in the code"))
-        return [schedule.name for schedule in gone]
+        with orm_transaction(connection):
+            _take_write_lock(connection)
+            list(_declared_rows(connection).order_by("id").select_for_update().values_list("id"))
+            gone = _undeclared(connection, besides)
+            now = wording_for(connection).now(connection)
+            _declared_rows(connection).filter(name__in=gone).update(removed_at=now)
+            person = CODE._replace(reason="no longer declared in code")
+            audit(connection, "remove schedule", map(Act, gone), person=person)
+            return gone
+
+
+def _declared_rows(connection: BaseDatabaseWrapper) -> QuerySet[Schedule]:
+    rows = Schedule.objects.using(connection.alias)
+    return rows.filter(source=ScheduleSource.CODE, removed_at=None)
+
+
+def _undeclared(connection: BaseDatabaseWrapper, besides: Sequence[str] | None) -> list[str]:
+    """The names of declared schedules that no code declares any more, as far as is known."""
+    names = list(_declared_rows(connection).order_by("id").values_list("name", flat=True))
+    if not names:
+        return []
+    now = wording_for(connection).now(connection)
+    declared = _declared_by_live(connection, now)
+    if declared is None or (not declared and besides is None):
+        return []
+    known = set(besides or ()).union(*declared)
+    return [name for name in names if name not in known]
 
 
 def _declared_by_live(connection: BaseDatabaseWrapper, now: datetime) -> list[list[str]] | None:

@@ -118,12 +118,12 @@ def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: An
     with _locked(name) as (connection, schedule, now):
         _refuse_declared(schedule, "edited")
         definition = _definition(changes.pop("task", schedule.task_name))
-        current = scheduled_of(schedule)
-        scheduled = replace(current, **changes)
+        # A rule that this version cannot read can still be replaced.
+        scheduled = replace(scheduled_of(schedule, changes.get("rule")), **changes)
         if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":
             scheduled = replace(scheduled, missed_window=None)
         fields = _checked_fields(scheduled, definition)
-        if scheduled.rule != current.rule:
+        if fields["rule"] != schedule.rule:
             _require_future(scheduled.rule, now)
         changed = apply(connection, schedule, fields, now=now)
         if changed:
