@@ -19,6 +19,7 @@ from taskqueue.admin.schedule_form import ScheduleForm
 from taskqueue.exceptions import TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.redaction import REDACTED
 
 RULE = ("kind", "tz", "expression", "interval", "first", "last", "step", "days", "at", "start",
         "end")  # fmt: skip
@@ -130,4 +131,6 @@ def _hint(request: HttpRequest, schedule: Schedule | None) -> str:
             "Its arguments are hidden, for no definition of its task is known here: write them "
             "anew, for the task that you choose."
         )
-    return "Values that stand as [redacted] are kept as they are, unless you write others."
+    if REDACTED not in [*shown.args, *shown.kwargs.values()]:
+        return ""
+    return f"Values that stand as {REDACTED} are kept as they are, unless you write others."

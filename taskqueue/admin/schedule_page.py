@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -88,9 +88,7 @@ def shown_status(row: Occurrence) -> str:
 
 def shown_requester(row: Occurrence) -> str:
     """Who had it run by hand; empty for a time of the rule."""
-    if row.requested_by is None:
-        return ""
-    return f"by hand by {row.requested_by}" if row.requested_by else "by hand"
+    return "" if row.requested_by is None else row.requested_by or "yes"
 
 
 def rule_text(schedule: Schedule) -> str:
@@ -110,14 +108,16 @@ def next_times(schedule: Schedule) -> SafeString:
         return EMPTY
     if not times:
         return EMPTY
-    zone = zone_of(rule)
-    both = ((_in(UTC, at), _in(ZoneInfo(zone), at)) for at in times)
-    lines = format_html_join("", "<tr><td>{}</td><td>{}</td></tr>", both)
+    zones = dict.fromkeys(("UTC", zone_of(rule)))
+    heads = format_html_join("", '<th scope="col">{}</th>', ((zone,) for zone in zones))
+    lines = [
+        (format_html_join("", "<td>{}</td>", ((_in(ZoneInfo(zone), at),) for zone in zones)),)
+        for at in times
+    ]
     return format_html(
-        '<table class="taskqueue-times"><thead><tr><th scope="col">UTC</th>'
-        '<th scope="col">{}</th></tr></thead><tbody>{}</tbody></table>',
-        zone,
-        lines,
+        '<table class="taskqueue-times"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
+        heads,
+        format_html_join("", "<tr>{}</tr>", lines),
     )
 
 

@@ -45,8 +45,8 @@ class ScheduleAdmin(ScheduleEditing):
         "paused_by", "trouble", "next_at", "last_nominal_at", "last_status",
     )  # fmt: skip
     list_display = (
-        "name", "task_name", "rule_text", "state", "next_time", *moments("last_nominal_at"),
-        "last_status", "source",
+        "name", "state", "next_time", *moments("last_nominal_at"), "last_status", "rule_text",
+        "task_name", "source",
     )  # fmt: skip
     list_filter = (StateFilter, "source")
     lookups = ("source__exact", "state")
@@ -85,8 +85,13 @@ class ScheduleAdmin(ScheduleEditing):
         if redacted(obj.task_name, obj.args, obj.kwargs) is None:
             may_view = request.user.has_perm(VIEW_ARGUMENTS)
             call = unredacted_arguments if may_view else hidden_arguments
+        about = ["name", "state"]
+        if obj.trouble:
+            about.append("shown_trouble")
+        if obj.paused_at is not None:
+            about.extend(PAUSE)
         return (
-            (None, {"fields": (*ABOUT, *(PAUSE if obj.paused_at is not None else ()))}),
+            (None, {"fields": (*about, *ABOUT)}),
             ("Last run", {"fields": LAST}),
             ("What each run is given", {"fields": (call, "shown_options")}),
             ("Policies", {"fields": POLICIES}),
@@ -166,7 +171,7 @@ class ScheduleAdmin(ScheduleEditing):
         return preformatted(schedule.last_error)
 
 
-ABOUT = ("name", "state", "shown_trouble", "task_name", "rule_text", "next_times", "where")
+ABOUT = ("task_name", "rule_text", "next_times", "where")
 PAUSE = (*moments("paused_at"), "paused_by", "pause_reason")
 LAST = (
     "last_nominal", "last_task_link", "last_outcome", "last_finished", "last_result",

@@ -1,0 +1,135 @@
+"""The form of a schedule tells what is wrong beside the field, and never breaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from taskqueue.models import Schedule
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL
+from tests.admin.schedule_rows import errors_of, filled, simple_schedule
+from tests.admin.test_admin import url
+from tests.sample.tasks import log_in
+
+pytestmark = pytest.mark.django_db
+DEEP = "[" * 100_000
+WRONG = [
+    ("name", {"name": ""}),
+    ("name", {"name": "taken"}),
+    ("name", {"name": "a/b"}),
+    ("name", {"name": " a"}),
+    ("name", {"name": "x" * 300}),
+    ("name", {"name": "a\x00"}),
+    ("task", {"task": ""}),
+    ("task", {"task": "shop.tasks.gone"}),
+    ("kind", {"kind": "lunar"}),
+    ("tz", {"tz": "Europe/Berlim"}),
+    ("tz", {"tz": "+01:00"}),
+    ("tz", {"tz": "../../etc/passwd"}),
+    ("tz", {"tz": "a\x00"}),
+    ("expression", {"expression": ""}),
+    ("expression", {"expression": "61 * * * *"}),
+    ("expression", {"expression": "0 0 30 2 *"}),
+    ("expression", {"expression": "\x00"}),
+    ("expression", {"expression": "9" * 5000}),
+    ("interval", {"kind": "every"}),
+    ("interval", {"kind": "every", "interval_0": "0.5"}),
+    ("interval", {"kind": "every", "interval_0": "nan"}),
+    ("interval", {"kind": "every", "interval_0": "1e400"}),
+    ("interval", {"kind": "every", "interval_0": "999999999999", "interval_1": "86400"}),
+    ("interval", {"kind": "after_end", "interval_0": "-1"}),
+    ("interval", {"kind": "after_end", "interval_0": "1", "interval_1": "7"}),
+    ("first", {"kind": "daily_window", "first": "25:00", "last": "10:00", "step_0": "1"}),
+    ("last", {"kind": "daily_window", "first": "09:00", "last": "", "step_0": "1"}),
+    ("last", {"kind": "daily_window", "first": "09:00", "last": "x", "step_0": "1"}),
+    ("step", {"kind": "daily_window", "first": "09:00", "last": "10:00"}),
+    ("step", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "9999"}),
+    ("days", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "1",
+              "days": []}),
+    ("days", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "1",
+              "days": ["x"]}),
+    ("at", {"kind": "once", "at": "soon"}),
+    ("at", {"kind": "once", "at": "10000-01-01 00:00"}),
+    ("at", {"kind": "once", "at": "9999-12-31 23:59-12:00"}),
+    ("kind", {"kind": "once", "at": "2001-01-01 00:00"}),
+    ("start", {"start": "99999-01-01"}),
+    ("start", {"start": "2099-01-02", "end": "2099-01-01"}),
+    ("kind", {"end": "2001-01-01"}),
+    ("args", {"args": "[1"}),
+    ("args", {"args": "{}"}),
+    ("args", {"args": "[NaN]"}),
+    ("args", {"args": "[1e999]"}),
+    ("args", {"args": "[" + "9" * 30 + "]"}),
+    ("args", {"args": "[" + "9" * 5000 + "]"}),
+    ("args", {"args": '["\\u0000"]'}),
+    ("args", {"args": '["\\ud800"]'}),
+    ("args", {"args": DEEP}),
+    ("args", {"args": "[" * 200 + "]" * 200}),
+    ("args", {"args": '["too", "many"]'}),
+    ("kwargs", {"kwargs": "[]"}),
+    ("kwargs", {"kwargs": '{"a": \x00}'}),
+    ("queue_name", {"queue_name": "x" * 1000}),
+    ("priority", {"priority": "9" * 50}),
+    ("priority", {"priority": "101010"}),
+    ("options", {"options": "[]"}),
+    ("options", {"options": '{"max_attemps": 1}'}),
+    ("options", {"options": '{"run_after": 1}'}),
+    ("options", {"options": '{"priority": 1}'}),
+    ("options", {"options": '{"metadata": {"a": "\\u0000"}}'}),
+    ("options", {"options": '{"deadline": 1e300}'}),
+    ("missed", {"missed": "never"}),
+    ("missed_window", {"missed": "window"}),
+    ("missed_window", {"missed": "window", "missed_window_0": "0.1"}),
+    ("missed_window", {"missed": "window", "missed_window_0": "x"}),
+    ("overlap", {"overlap": "x"}),
+    ("pause_after_failures", {"pause_after_failures": "0"}),
+    ("pause_after_failures", {"pause_after_failures": "9" * 20}),
+    ("reason", {"reason": "x" * 2000}),
+    ("reason", {"reason": "a\x00"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("field", "changes"), WRONG)
+def test_what_is_wrong_is_told_beside_its_field(
+    field: str, changes: dict[str, Any], log_in_as: LogIn
+) -> None:
+    simple_schedule("taken")
+    errors = errors_of(log_in_as("superuser"), url("schedule", "add"), **changes)
+    assert list(errors) == [field], errors
+    assert Schedule.objects.count() == 1
+
+
+def test_what_the_chosen_kind_does_not_use_may_be_anything(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    other = {"kind": "every", "interval_0": "60", "expression": "?", "at": "?", "first": "?",
+             "step_0": "?", "days": ["?"], "missed_window_0": "?"}  # fmt: skip
+    assert client.post(url("schedule", "add"), filled(**other)).status_code == 302
+    again = {"kind": "once", "at": "2099-01-01", "start": "?", "end": "?", "name": "again"}
+    assert client.post(url("schedule", "add"), filled(**again)).status_code == 302
+
+
+def test_an_empty_post_is_told_what_it_lacks(log_in_as: LogIn) -> None:
+    answer = log_in_as("superuser").post(url("schedule", "add"), {})
+    assert answer.status_code == 200
+    errors = answer.context["adminform"].form.errors
+    assert {"name", "task", "kind", "tz", "missed", "overlap"} == set(errors)
+
+
+def test_what_was_written_stands_escaped_in_the_form_that_is_shown_again(
+    log_in_as: LogIn,
+) -> None:
+    client = log_in_as("superuser")
+    wrong = filled(**dict.fromkeys(("name", "expression", "args", "tz", "at", "reason"), EVIL))
+    page = client.post(url("schedule", "add"), wrong).content.decode()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def test_arguments_that_the_definition_refuses_are_told_beside_them(
+    log_in_as: LogIn,
+) -> None:
+    errors = errors_of(log_in_as("superuser"), url("schedule", "add"), task=log_in.name)
+    assert list(errors) == ["args"]
+    assert log_in.name in errors["args"][0]
