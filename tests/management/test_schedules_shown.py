@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 
+from taskqueue import schedules
 from taskqueue.models import Schedule
 from taskqueue.policies import Missed
 from taskqueue.redaction import REDACTED
@@ -14,7 +17,7 @@ from taskqueue.rules import AfterEnd, Cron
 from taskqueue.states import TaskStatus
 from tests.management.schedule_steps import ADD, NOOP, create, run, run_json
 from tests.sample.tasks import log_in
-from tests.schedules.steps import NOON, at, end, make, serve, task_at
+from tests.schedules.steps import HOURLY, NOON, at, end, make, serve, task_at
 
 pytestmark = pytest.mark.django_db
 SHANGHAI = ("--cron", "0 6 * * 1-5", "--tz", "Asia/Shanghai", "--start", "2100-06-01T00:00+00:00")
@@ -213,3 +216,15 @@ def test_a_run_by_hand_says_whose() -> None:
 def test_a_schedule_without_a_history_says_so() -> None:
     make(since=NOON + timedelta(days=1))
     assert run("history", "s") == "s  nothing yet\n"
+
+
+def test_a_task_tells_which_schedule_it_is_a_run_of() -> None:
+    schedules.create("reports", NOOP, HOURLY)
+    occurrence = schedules.run_now("reports")
+    out = StringIO()
+
+    call_command("taskqueue", "show", str(occurrence.task_id), "--format", "json", stdout=out)
+
+    shown = json.loads(out.getvalue())
+    assert shown["schedule"] == "reports"
+    assert shown["nominal_at"] == occurrence.nominal_at.isoformat()

@@ -46,12 +46,20 @@ def _show(flags: Namespace, output: Output) -> None:
             "id": str(task.id),
             **_fields(task, TASK),
             **(_fields(task, SEVERAL) if task.claimed_apart else {}),
+            **_schedule(task),
             **_arguments(task),
             "retried_as": [str(each) for each in again.values_list("id", flat=True)],
             "attempts": [_fields(each, LEASE) for each in reversed(leases[:MOST_ATTEMPTS])],
             "acts": [_fields(each, AUDIT) for each in acts[:MOST_ATTEMPTS]],
         }
     )
+
+
+def _schedule(task: Task) -> dict[str, Any]:
+    """Which schedule it is a run of; the name at that time, for the schedule may be gone."""
+    if task.schedule_id is None:
+        return {}
+    return {"schedule": task.options.get("schedule", ""), "nominal_at": task.nominal_at}
 
 
 def _arguments(task: Task) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`manage.py taskqueue …`: look at tasks, queues and workers, and control them.
+"""`manage.py taskqueue …`: look at tasks, queues, workers and schedules, and control them.
 
 Exits with 0 when it was done, 1 when it was refused or is not there, 2 for wrong usage.
 """
@@ -18,7 +18,7 @@ from taskqueue.management.cli.output import Output, add_format
 class Command(BaseCommand):
     """Finds the subcommand, and lets it run."""
 
-    help = "Look at tasks, queues and workers, and control them."
+    help = "Look at tasks, queues, workers and schedules, and control them."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
