@@ -11,8 +11,12 @@ from django.db import connection
 
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OPEN
+from taskqueue.states import FINISHED
+from taskqueue.worker.duties import SECOND_LOOK
+from tests.chaos.changes import read_changes
 from tests.chaos.checker.schedules import Outage, Run, lateness, wrong_schedule
 from tests.chaos.faults.base import Fault
+from tests.chaos.fleet import TAKEOVER_INTERVAL
 from tests.chaos.timetable import Line, create_timetable
 from tests.schedules.year.checking import RUN
 from tests.worker_process import wait_until
@@ -25,6 +29,8 @@ LAST_ACT = 6.0
 """Seconds before the end of all rules, at which the last fault is."""
 SETTLING = 5.0
 """Seconds after an outage in which workers are to be there again."""
+SCAN = TAKEOVER_INTERVAL + SECOND_LOOK + 0.3
+"""Seconds in which a lease that has run out may wait for somebody to take it over."""
 LATEST = 5.0
 """Seconds: what is served later than that, while a worker lives, is a violation."""
 
@@ -114,8 +120,8 @@ class SchedulesServed(Fault):
         self._outages.append(Outage(began, stage.now()))
         self._counts["outages"] += 1
         self._counts["outages of more than 60 s"] += stage.now() - began > 60
-        # All that its leases wait for has waited for the outage too.
-        stage.note(self.name, began)
+        # Without workers, for nobody was there to take anything over; nor what had just run out.
+        stage.note(self.name, began - SCAN)
 
     def _is_served(self) -> bool:
         stage = self.stage
@@ -136,12 +142,20 @@ class SchedulesServed(Fault):
         }
 
     def violations(self) -> Iterator[tuple[int, str]]:
+        noted_at = {
+            change.task_id: change.at
+            for change in read_changes()
+            if change.noun == "task" and change.after in FINISHED
+        }
         for line in self._lines:
             tasks = Task.objects.filter(schedule_id=line.schedule_id)
             runs = {
-                task.id: Run(task.nominal_at, task.status, task.enqueued_at, task.finished_at)
+                task.id: Run(
+                    task.nominal_at, task.status, task.enqueued_at, task.finished_at,
+                    noted_at.get(str(task.id)),
+                )
                 for task in tasks
-            }
+            }  # fmt: skip
             for text in wrong_schedule(line, self._rows[line.name], runs):
                 yield 11, f"{line.name}: {text}"
 
