@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from multiprocessing.process import BaseProcess
 
 from django.db import connection
@@ -16,6 +16,7 @@ from django.db import connection
 from taskqueue.engine.schedules.editing import fields_of
 from taskqueue.models import Schedule
 from taskqueue.scheduled import Scheduled
+from tests.rules.oracle import moments_of_walls, offsets
 from tests.sample.tasks import noop
 from tests.schedules.year.plans import Plan
 from tests.schedules.year.racer import end_tasks, race
@@ -48,8 +49,11 @@ class Facts:
     """Exit codes of those that nobody had killed, where they are not 0."""
 
 
-def create_schedules(plan: Plan) -> dict[str, int]:
-    """Create the rows, which count from their beginnings on; their ids by name."""
+def create_schedules(plan: Plan, *, prefix: str = "") -> dict[str, int]:
+    """Create the rows, which count from their beginnings on; their ids by name.
+
+    `prefix` tells their names from those of another race on the same database.
+    """
     ids = {}
     for entry in plan.entries:
         rule = entry.rule()
@@ -57,7 +61,7 @@ def create_schedules(plan: Plan) -> dict[str, int]:
         declared.check(noop)
         # Not by the verb: it refuses a rule whose times have all passed.
         schedule = Schedule.objects.create(
-            name=entry.name,
+            name=prefix + entry.name,
             served_until=entry.since,
             next_at=rule.after(entry.since),
             **fields_of(declared, noop),
@@ -84,12 +88,14 @@ class Race:
         """Race. Raises `TooSlow`; whatever happens, no process is left."""
         began = time.monotonic()
         connection.close()  # A forked process must not share its socket.
+        _travel_light()
         try:
             self._ender = self._started(end_tasks)
             self._go_on(began)
         finally:
             self._shared.end()
             self._end()
+            gc.unfreeze()
         shared = self._shared
         self.facts.seconds = time.monotonic() - began
         self.facts.died, self.facts.retries = shared.fuses, shared.retries
@@ -99,21 +105,22 @@ class Race:
 
     def _go_on(self, began: float) -> None:
         kill_at = self._next_kill()
-        shown_at, shown = began, self._shared.clock
+        shown_at = began
         while not self._shared.is_over:
             now = time.monotonic()
             if now - began > self._plan.longest:
                 raise TooSlow(f"After {self._plan.longest:g} s it is {self._shared.clock}.")
             self._replace()
-            if now >= kill_at:
+            if self._shared.writes >= kill_at:
                 self._kill()
                 kill_at = self._next_kill()
             if now - shown_at > 10:
-                shown_at, shown = now, self._show(now - began, shown)
+                shown_at = now
+                self._show(now - began)
             time.sleep(LOOK)
 
     def _next_kill(self) -> float:
-        return time.monotonic() + self._chance.expovariate(1 / self._plan.kill_every)
+        return self._shared.writes + self._chance.expovariate(1 / self._plan.kill_every)
 
     def _kill(self) -> None:
         if not self._racers:
@@ -144,11 +151,10 @@ class Race:
         if racer.exitcode not in (0, -signal.SIGKILL):
             self._ended_with.append(int(racer.exitcode or 0))
 
-    def _show(self, seconds: float, before: datetime) -> datetime:
+    def _show(self, seconds: float) -> None:
         clock = self._shared.clock
         killed = self.facts.killed + self._shared.fuses
         self._report(f"{seconds:5.0f} s  {clock:%Y-%m-%d %H:%M}  {killed} killed")
-        return clock
 
     def _end(self) -> None:
         processes = [*self._racers, *([self._ender] if self._ender else [])]
@@ -158,3 +164,11 @@ class Race:
                 process.kill()
             process.join(10)
             self._note(process)
+
+
+def _travel_light() -> None:
+    """Let go of what the oracle keeps, for every process that is forked would copy it."""
+    moments_of_walls.cache_clear()
+    offsets.cache_clear()
+    gc.collect()
+    gc.freeze()

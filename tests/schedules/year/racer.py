@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import open_worker_connection, own_session
@@ -27,8 +27,11 @@ SILENCE = 30.0
 BATCH = 1000
 
 
+WRITES = ("INSERT", "UPDATE", "WITH")
+
+
 class Fuse:
-    """Kills its own process at one of the next statements of a transaction."""
+    """Kills its own process before or after one of its next writes, in mid-transaction."""
 
     def __init__(self, shared: Shared, chance: random.Random, longest: int) -> None:
         self._shared = shared
@@ -38,9 +41,10 @@ class Fuse:
     def __call__(
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
     ) -> Any:
-        """Run a statement, and perhaps die before or after."""
-        if not context["connection"].in_atomic_block:
+        """Run a statement, and perhaps die."""
+        if not sql.lstrip().startswith(WRITES):
             return execute(sql, params, many, context)
+        self._shared.count_write()
         self._left -= 1
         if self._left == 0 and self._is_before:
             self._die()
@@ -82,6 +86,9 @@ def race(plan: Plan, shared: Shared, seed: int) -> None:
                 wait = scheduler.step(connection, now=now)
             except (OperationalError, InterfaceError):
                 shared.count_retry()
+                continue
+            except DatabaseError:  # The scheduler itself lets none of these out.
+                shared.count_error()
                 continue
             if now == seen and (wait is None or wait > 0):
                 _turn(plan, shared, chance, seen, wait)

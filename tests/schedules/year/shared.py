@@ -20,6 +20,7 @@ class Shared:
         self._fuses = FORK.RawValue(c_int64, 0)
         self._retries = FORK.RawValue(c_int64, 0)
         self._errors = FORK.RawValue(c_int64, 0)
+        self._writes = FORK.RawValue(c_int64, 0)
         self._turns = FORK.RawValue(c_int64, 0)
 
     @property
@@ -46,6 +47,10 @@ class Shared:
         """Somebody dies in the midst of a transaction."""
         self._fuses.value += 1
 
+    def count_write(self) -> None:
+        """Somebody writes; of two at the same time one may be lost."""
+        self._writes.value += 1
+
     def count_retry(self) -> None:
         """The database had somebody try again."""
         self._retries.value += 1
@@ -58,6 +63,11 @@ class Shared:
     def fuses(self) -> int:
         """How many died in the midst of a transaction."""
         return int(self._fuses.value)
+
+    @property
+    def writes(self) -> int:
+        """About how often somebody wrote: how much work there was to kill somebody in."""
+        return int(self._writes.value)
 
     @property
     def retries(self) -> int:

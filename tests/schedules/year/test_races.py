@@ -1,0 +1,49 @@
+"""Schedulers that race and are killed serve each nominal time once; and who does not is caught."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.schedules.year.bugs import BUGS, Bug, planted
+from tests.schedules.year.checking import Tally, check
+from tests.schedules.year.plans import CHANGES, Plan, small_plan
+from tests.schedules.year.race import Facts, Race, create_schedules
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+SEED = 7
+TRIES = 4
+"""What a bug does depends on what happens within milliseconds: it may take some seeds to show."""
+GAP = CHANGES[1:2]
+
+
+def raced(plan: Plan) -> tuple[Facts, Tally]:
+    ids = create_schedules(plan)
+    facts = Race(plan).run()
+    print(facts)
+    return facts, check(plan, ids)
+
+
+def test_three_schedulers_that_are_killed_serve_each_nominal_time_once() -> None:
+    facts, tally = raced(small_plan(SEED))
+
+    assert tally.violations == []
+    assert (facts.errors, facts.ended_with) == (0, ())
+    assert tally.nominal_times == tally.run + tally.skipped > 2000
+    assert tally.run == tally.tasks > 1000
+    assert facts.killed > 3
+    assert facts.died > 3
+
+
+@pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS.keys())
+def test_a_scheduler_with_a_mistake_is_caught(bug: Bug) -> None:
+    said: list[str] = []
+    with planted(bug):
+        for seed in range(SEED, SEED + TRIES):
+            plan = small_plan(seed, changes=GAP, kill_every=100, longest_fuse=150)
+            ids = create_schedules(plan, prefix=f"{seed} ")
+            Race(plan).run()
+            said += check(plan, ids).violations
+            if any(phrase in text for phrase in bug.says for text in said):
+                return
+    pytest.fail(f"{bug.plant.__doc__} Nobody noticed, for the checker said {said}")
