@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.display import link_to_row, moments
 from taskqueue.admin.schedule_page import (
     OCCURRENCE_COLUMNS,
+    kept_tasks,
     link_to_task,
     shown_requester,
     shown_times,
 )
-from taskqueue.models import Occurrence, Schedule, Task
+from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OPEN, OccurrenceStatus
 
 OF_SCHEDULE = "schedule__id__exact"
@@ -53,6 +54,18 @@ def newest(queryset: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
     return queryset if first is None else queryset.filter(**{f"{key}__gt": first})
 
 
+class OccurrenceList(LeanList):
+    """Knows of the rows of one page whether their tasks are pruned; to count, nobody asks that."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        page: Any = list(self.result_list)
+        kept = kept_tasks(row.task_id for row in page)
+        for row in page:
+            row.is_kept = row.task_id in kept
+        self.result_list = page
+
+
 class OccurrenceAdmin(ReadOnlyAdmin):
     """One occurrence a row."""
 
@@ -67,9 +80,8 @@ class OccurrenceAdmin(ReadOnlyAdmin):
         *moments("created_at", "enqueued_at", "finished_at"),
     )  # fmt: skip
 
-    def get_queryset(self, request: HttpRequest) -> Any:
-        tasks = Task.objects.filter(id=OuterRef("task_id"))
-        return super().get_queryset(request).annotate(is_kept=Exists(tasks))
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LeanList]:
+        return OccurrenceList
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Of one schedule by its times, as its index has them."""
@@ -93,4 +105,7 @@ class OccurrenceAdmin(ReadOnlyAdmin):
 
     @admin.display(description="task")
     def task_link(self, row: Any) -> SafeString:
-        return link_to_task(row.task_id, is_kept=row.is_kept)
+        is_kept = getattr(row, "is_kept", None)
+        if is_kept is None:
+            is_kept = row.task_id in kept_tasks([row.task_id])
+        return link_to_task(row.task_id, is_kept=is_kept)
