@@ -19,8 +19,8 @@ from taskqueue.states import FINISHED
 
 logger = logging.getLogger("taskqueue.worker")
 
-BATCH = 50
-"""Schedules that are served in one step."""
+BATCH = 20
+"""Schedules that are served in one step; the worker claims and records between two."""
 REST = 30.0
 """Seconds for which a schedule is left alone that could not be served."""
 KEPT = timedelta(days=90)

@@ -30,15 +30,16 @@ def settle_ended(
     )
     if not ended:
         return None
-    tasks = Task.objects.using(alias).in_bulk(
-        [row.task_id for row in ended if row.task_id is not None]
-    )
+    # Without what they returned, which may be large: only the last one's is kept.
+    lean = Task.objects.using(alias).only("status", "finished_at", "error_class", "error_message")
+    tasks = lean.in_bulk([row.task_id for row in ended if row.task_id is not None])
     for row in ended:
         _note(row, _task_of(tasks, row), now)
     ended.sort(key=lambda row: row.finished_at or now)
     Occurrence.objects.using(alias).bulk_update(ended, ["status", "task_status", "finished_at"])
     for row in ended:
-        _keep(connection, schedule, row, _task_of(tasks, row), now)
+        _count(connection, schedule, row, now)
+    _keep(schedule, ended[-1], _task_of(tasks, ended[-1]))
     return ended[-1].finished_at
 
 
@@ -53,18 +54,18 @@ def _note(row: Occurrence, task: Task | None, now: datetime) -> None:
     row.finished_at = now if task is None else task.finished_at
 
 
-def _keep(
-    connection: BaseDatabaseWrapper,
-    schedule: Schedule,
-    row: Occurrence,
-    task: Task | None,
-    now: datetime,
-) -> None:
-    """Keep the result with the schedule, and pause it where it fails for too long."""
+def _keep(schedule: Schedule, row: Occurrence, task: Task | None) -> None:
+    """Keep the result with the schedule: it outlives the task."""
     schedule.last_status = row.task_status
     schedule.last_finished_at = row.finished_at
     schedule.last_return_value = None if task is None else task.return_value
     schedule.last_error = "" if task is None else _error_of(task)
+
+
+def _count(
+    connection: BaseDatabaseWrapper, schedule: Schedule, row: Occurrence, now: datetime
+) -> None:
+    """Count failures in a row, and pause the schedule where they are too many."""
     if row.task_status == TaskStatus.SUCCEEDED:
         schedule.failures_in_row = 0
     elif row.task_status == TaskStatus.FAILED:
