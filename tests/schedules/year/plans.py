@@ -26,7 +26,7 @@ NEAR = timedelta(hours=2)
 WEEK = timedelta(days=7)
 FREQUENT, TOO_FREQUENT = 200, 10080
 """With more nominal times in its first week, a rule runs in one zone only, or not at all."""
-DAILY = 7
+DAILY = 365
 AROUND_CHANGES = (
     "30 2 * * *",
     "15 1,2 * * *",
@@ -104,7 +104,7 @@ def full_plan(seed: int, *, leap_hours: float = 240.0) -> Plan:
         if (overlap := _overlap(expression, zone, place + number))
     ]
     return Plan(
-        seed=seed, entries=entries, since=since, until=until, kill_every=1000, longest_fuse=2000,
+        seed=seed, entries=entries, since=since, until=until, kill_every=1500, longest_fuse=4000,
         longest_rest=6.0, longest=7200, leap_hours=leap_hours,
     )  # fmt: skip
 
@@ -141,8 +141,10 @@ def small_plan(
 
 def _overlap(expression: str, zone: str, place: int) -> str:
     """What a year's schedule does about overlaps; empty where it takes no part."""
-    since = YEAR[0]
+    since, until = YEAR
     count = len(due_times(expression, zone, since, since + WEEK))
     if count > TOO_FREQUENT or (count > FREQUENT and place % len(ZONES) != len(ZONES) - 1):
         return ""
-    return "allow" if count < DAILY or (count == DAILY and place % 3 == 0) else "skip"
+    # Of all that is missed, 500 run in one transaction: nobody may live long enough for that.
+    in_all = len(due_times(expression, zone, since, until))
+    return "allow" if in_all < DAILY or (in_all == DAILY and place % 3 == 0) else "skip"
