@@ -80,7 +80,6 @@ class Race:
         self._shared = Shared(plan.since)
         self._racers: list[BaseProcess] = []
         self._ender: BaseProcess | None = None
-        self._doomed: set[int | None] = set()
         self._ended_with: list[int] = []
         self.facts = Facts(seed=plan.seed)
 
@@ -129,7 +128,6 @@ class Race:
             self._racers if self._chance.random() < 0.1 else [self._chance.choice(self._racers)]
         )
         for racer in victims:
-            self._doomed.add(racer.pid)
             racer.kill()
             self.facts.killed += 1
 
