@@ -4,15 +4,15 @@ Each is audited with `by` and `reason` in its own transaction. What is declared 
 there; to pause, resume and run it is for people too.
 """
 
+from taskqueue.engine.schedules.reading import get_schedule as get
+from taskqueue.engine.schedules.reading import preview_rule
+from taskqueue.engine.schedules.reading import preview_schedule as preview
 from taskqueue.engine.schedules.syncing import Synced
 from taskqueue.engine.schedules.syncing import sync_schedules as sync
 from taskqueue.engine.schedules.verbs import create_schedule as create
 from taskqueue.engine.schedules.verbs import delete_schedule as delete
 from taskqueue.engine.schedules.verbs import edit_schedule as edit
-from taskqueue.engine.schedules.verbs import get_schedule as get
 from taskqueue.engine.schedules.verbs import pause_schedule as pause
-from taskqueue.engine.schedules.verbs import preview_rule
-from taskqueue.engine.schedules.verbs import preview_schedule as preview
 from taskqueue.engine.schedules.verbs import resume_schedule as resume
 from taskqueue.engine.schedules.verbs import run_schedule as run_now
 

@@ -91,14 +91,6 @@ def shown_requester(row: Occurrence) -> str:
     return "" if row.requested_by is None else row.requested_by or "yes"
 
 
-def rule_text(schedule: Schedule) -> str:
-    """The rule in words; what is wrong with it where another version wrote it."""
-    try:
-        return rules.from_json(schedule.rule).text
-    except InvalidSchedule as error:
-        return f"No rule that this version knows: {error}"
-
-
 def next_times(schedule: Schedule) -> SafeString:
     """The next nominal times, in UTC and in the zone of the rule."""
     try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 
-from taskqueue.models import Schedule
+from taskqueue.engine.schedules.reading import OVERDUE, conditions
 from taskqueue.rules import AfterEnd
 
 RESTS = Q(is_enabled=False) | Q(removed_at__isnull=False)
@@ -20,34 +20,24 @@ STATES = {
     "removed": ("removed from code", Q(removed_at__isnull=False)),
     "trouble": ("in trouble", ~Q(trouble="")),
     "over": ("over: no time to come", ~RESTS & OVER),
+    "overdue": ("overdue: no worker serves it", ~RESTS & Q(next_at__lt=F("now") - OVERDUE)),
 }
 """By its word in the address: what it is called, and the rows that are in it."""
+WORDS = {
+    "removed": "removed from code",
+    "trouble": "in trouble",
+    "overdue": "overdue: no worker serves it",
+}
 
 
-def state_of(schedule: Schedule) -> str:
-    """All that keeps it from running, else that it is active."""
-    found = []
-    if schedule.removed_at is not None:
-        found.append("removed from code")
-    if not schedule.is_enabled:
-        found.append("disabled")
-    if schedule.paused_at is not None:
-        found.append(f"paused by {schedule.paused_by}" if schedule.paused_by else "paused")
-    if schedule.trouble:
-        found.append("in trouble")
-    if schedule.is_active and is_over(schedule):
-        found.append("over")
+def state_of(schedule: Any) -> str:
+    """All that keeps it from running, else that it is active; `now` is annotated."""
+    found = [
+        f"paused by {schedule.paused_by}" if name == "paused" and schedule.paused_by
+        else WORDS.get(name, name)
+        for name in conditions(schedule, schedule.now)
+    ]  # fmt: skip
     return ", ".join(found) or "active"
-
-
-def is_over(schedule: Schedule) -> bool:
-    """Whether its rule has no time to come; one that waits for an end goes on."""
-    return schedule.next_at is None and kind_of(schedule) != AfterEnd.kind
-
-
-def kind_of(schedule: Schedule) -> str:
-    """The kind of its rule, also where another version wrote the rule."""
-    return str(schedule.rule.get("kind", "")) if isinstance(schedule.rule, dict) else ""
 
 
 class StateFilter(admin.SimpleListFilter):

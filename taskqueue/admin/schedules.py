@@ -25,12 +25,13 @@ from taskqueue.admin.schedule_page import (
     kept_tasks,
     link_to_task,
     next_times,
-    rule_text,
     shown_source,
 )
 from taskqueue.admin.schedule_states import StateFilter, state_of
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.models import Schedule
+from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.redaction import redacted
 from taskqueue.states import TaskStatus
@@ -57,6 +58,9 @@ class ScheduleAdmin(ScheduleEditing):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Who edits them sees them."""
         return super().has_view_permission(request, obj) or self.has_edit_permission(request)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).annotate(now=DatabaseClock())
 
     def get_urls(self) -> list[Any]:
         site = self.admin_site

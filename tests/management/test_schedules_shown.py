@@ -36,8 +36,8 @@ def test_the_table_tells_task_rule_next_time_last_run_and_state() -> None:
     serve(at(1))
     end(1, TaskStatus.FAILED)
     assert run() == (
-        "name  state   next (UTC)           last run (UTC)\n"
-        "s     active  2026-06-01 14:00:00  2026-06-01 13:00:00  failed\n"
+        "name  state    next (UTC)           last run (UTC)\n"
+        "s     overdue  2026-06-01 14:00:00  2026-06-01 13:00:00  failed\n"
         f"  {NOOP}: Every hour\n"
     )
 

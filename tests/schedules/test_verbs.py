@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue import AfterEnd, Cron, Every, Once, schedules
+from taskqueue.engine.schedules.reading import conditions
 from taskqueue.engine.schedules.serving import KEPT, prune_occurrences
 from taskqueue.exceptions import (
     InvalidSchedule,
@@ -363,3 +364,19 @@ def test_one_schedule_in_trouble_does_not_keep_the_others_from_being_served() ->
     assert task_at(1).schedule.name == "works"
     schedules.edit("broken", rule=HOURLY)
     assert Schedule.objects.get(name="broken").trouble == ""
+
+
+def test_what_keeps_a_schedule_from_running_is_told_the_worst_first() -> None:
+    make()
+    schedule = Schedule.objects.get(name="s")
+
+    assert conditions(schedule, at(1)) == []
+    assert conditions(schedule, at(1) + 2 * MINUTE) == ["overdue"]
+    schedule.paused_at = at(0)
+    schedule.trouble = "unreadable"
+    assert conditions(schedule, at(1)) == ["trouble", "paused"]
+    schedule.removed_at = at(0)
+    assert conditions(schedule, at(9)) == ["removed", "trouble", "paused"]
+    over = make(Every(hours=1, end=timezone.now() + timedelta(hours=2)), name="ends")
+    over.next_at = None
+    assert conditions(over, at(1)) == ["over"]

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
-from itertools import islice
 from typing import Any
 
 from django.db import IntegrityError
@@ -22,11 +21,11 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.notify import wake
 from taskqueue.engine.schedules.advancing import advance, save
 from taskqueue.engine.schedules.editing import apply, begin, fields_of, scheduled_of
+from taskqueue.engine.schedules.reading import missing
 from taskqueue.engine.schedules.runs import Runs
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import (
     InvalidSchedule,
-    ScheduleDoesNotExist,
     TransitionRefused,
     UnknownTask,
 )
@@ -36,7 +35,6 @@ from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import Rule
 from taskqueue.scheduled import Scheduled, check_name
 
-MOST_PREVIEWED = 1000
 EDITABLE = frozenset(
     {"args", "enabled", "kwargs", "missed", "missed_window", "options", "overlap"}
     | {"pause_after_failures", "rule", "task"}
@@ -201,46 +199,6 @@ def delete_schedule(name: str, *, by: object = "", reason: str = "") -> None:
         schedule.delete(using=connection.alias)
 
 
-def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
-    """Its next nominal times, in UTC, as if it was not paused.
-
-    Of one that waits for an end there is one at most. Raises `ScheduleDoesNotExist`.
-    """
-    schedule = get_schedule(name)
-    if not schedule.is_active or schedule.next_at is None:
-        return []
-    rule = rules.from_json(schedule.rule)
-    if rule.waits_for_end:
-        return [schedule.next_at]
-    connection = project_connection()
-    return preview_rule(rule, count=count, after=wording_for(connection).now(connection))
-
-
-def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetime]:
-    """The next nominal times of a rule after that moment, in UTC. Raises `InvalidSchedule`."""
-    if isinstance(count, bool) or not 1 <= count <= MOST_PREVIEWED:
-        raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")
-    rule.check()
-    return list(islice(_times(rule, after), 1 if rule.waits_for_end else count))
-
-
-def get_schedule(name: str) -> Schedule:
-    """Its row. Raises `ScheduleDoesNotExist`, which suggests the nearest."""
-    connection = project_connection()
-    rows = Schedule.objects.using(connection.alias)
-    schedule = rows.filter(name=name).first() if is_storable(name) else None
-    if schedule is None:
-        raise _missing(connection, name)
-    return schedule
-
-
-def _times(rule: Rule, after: datetime) -> Iterator[datetime]:
-    moment = rule.after(after)
-    while moment is not None:
-        yield moment
-        moment = rule.after(moment)
-
-
 @contextmanager
 def _locked(name: str) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime]]:
     """The schedule, locked in a transaction. Raises `ScheduleDoesNotExist`."""
@@ -251,7 +209,7 @@ def _locked(name: str) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime
             rows.filter(id=-1).update(trouble="")
         schedule = rows.select_for_update().filter(name=name).first() if is_storable(name) else None
         if schedule is None:
-            raise _missing(connection, name)
+            raise missing(connection, name)
         yield connection, schedule, wording_for(connection).now(connection)
 
 
@@ -262,14 +220,6 @@ def _catch_up(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime
             advance(connection, schedule, now)
         except InvalidSchedule:
             return
-
-
-def _missing(connection: BaseDatabaseWrapper, name: object) -> ScheduleDoesNotExist:
-    names = Schedule.objects.using(connection.alias).values_list("name", flat=True)
-    near = get_close_matches(str(name), list(names[:MOST_PREVIEWED]), n=1)
-    return ScheduleDoesNotExist(
-        f"There is no schedule {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
-    )
 
 
 def _definition(task: Definition[Any, Any] | str) -> Definition[Any, Any]:

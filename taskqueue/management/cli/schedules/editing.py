@@ -6,11 +6,12 @@ from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from typing import Any
 
 from taskqueue import schedules
+from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.schedules.numbers import option_value, whole_number
-from taskqueue.management.cli.schedules.rows import row_of, rule_text, statuses_of, utc
+from taskqueue.management.cli.schedules.rows import now, row_of, statuses_of, utc
 from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
 from taskqueue.management.cli.times import duration
 from taskqueue.models import Schedule
@@ -165,7 +166,7 @@ def _tell(schedule: Schedule, what: str, output: Output) -> None:
     when = f"; next at {next_at} UTC" if next_at and schedule.is_active else ""
     output.say(
         f"{schedule.name}  {what}: {rule_text(schedule)}{when}",
-        {"done": what, **row_of(schedule, statuses_of([schedule.last_task_id]))},
+        {"done": what, **row_of(schedule, statuses_of([schedule.last_task_id]), now=now())},
     )
 
 

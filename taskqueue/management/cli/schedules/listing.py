@@ -8,7 +8,7 @@ from typing import Any
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.rows import aligned, row_of, statuses_of, told, utc
+from taskqueue.management.cli.schedules.rows import aligned, now, row_of, statuses_of, told, utc
 from taskqueue.models import Schedule
 
 MOST = 1000
@@ -18,8 +18,9 @@ NONE_YET = "There is no schedule: see `schedules create --help` and `schedules s
 
 def _list(flags: Namespace, output: Output) -> None:
     schedules = list(Schedule.objects.using(project_connection().alias).order_by("name")[:MOST])
+    moment = now()
     statuses = statuses_of(schedule.last_task_id for schedule in schedules)
-    rows = [row_of(schedule, statuses) for schedule in schedules]
+    rows = [row_of(schedule, statuses, now=moment) for schedule in schedules]
     if output.is_json:
         output.table(rows, ())
     else:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from django.utils import timezone
 
 from taskqueue import schedules
+from taskqueue.engine.schedules.reading import rule_of, rule_text, zone_of
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.management.cli.base import Subcommand, usage_error
 from taskqueue.management.cli.output import Output
@@ -17,11 +18,9 @@ from taskqueue.management.cli.schedules.numbers import whole_number
 from taskqueue.management.cli.schedules.rows import (
     aligned,
     has_open,
-    rule_of,
-    rule_text,
+    now,
     state_of,
     utc,
-    zone_of,
 )
 from taskqueue.management.cli.schedules.rule_flags import add_rule, has_rule, rule_from
 from taskqueue.models import Schedule
@@ -62,14 +61,14 @@ def next_times(schedule: Schedule, *, count: int) -> list[datetime]:
 
 def times_of(rule: Rule | None, moments: list[datetime]) -> list[dict[str, Any]]:
     """The moments in UTC, and on the wall clock of the rule where it has another one."""
-    zone = ZoneInfo(zone_of(rule) or "UTC")
+    zone = ZoneInfo(zone_of(rule))
     return [{"utc": each.astimezone(UTC), "local": each.astimezone(zone)} for each in moments]
 
 
 def time_lines(rule: Rule | None, moments: list[datetime]) -> list[str]:
     """The moments in columns, under their heading."""
     name = zone_of(rule)
-    if not name:
+    if name == "UTC":
         return aligned([["UTC"], *([utc(each)] for each in moments)])
     zone = ZoneInfo(name)
     local = [each.astimezone(zone).strftime("%a %Y-%m-%d %H:%M:%S %z") for each in moments]
@@ -91,7 +90,7 @@ def _print(
 
 
 def _why_none(schedule: Schedule) -> str:
-    state = state_of(schedule)
+    state = state_of(schedule, now())
     if state in ("disabled", "removed"):
         return f"It is {state}: nothing is due."
     if has_open(schedule):

@@ -7,16 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from taskqueue import rules
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.schedules.reading import conditions, rule_text
 from taskqueue.engine.schedules.runs import resting_reason
-from taskqueue.exceptions import InvalidSchedule
+from taskqueue.engine.wording import wording_for
 from taskqueue.management.cli.output import shown, without_controls
 from taskqueue.management.cli.showing import HIDDEN
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OPEN
 from taskqueue.redaction import redacted
-from taskqueue.rules import Rule
 
 COLUMNS = (
     "options", "missed", "missed_window", "overlap", "pause_after_failures", "source",
@@ -27,7 +26,7 @@ ENDED = ("last_status", "last_finished_at", "last_error", "last_return_value")
 MADE = ("served_until", "created_at", "changed_at")
 
 
-def row_of(schedule: Schedule, statuses: Mapping[UUID, str]) -> dict[str, Any]:
+def row_of(schedule: Schedule, statuses: Mapping[UUID, str], *, now: datetime) -> dict[str, Any]:
     """All that may be shown of a schedule; `statuses` are those of the tasks that still exist."""
     last = schedule.last_task_id
     return {
@@ -35,7 +34,7 @@ def row_of(schedule: Schedule, statuses: Mapping[UUID, str]) -> dict[str, Any]:
         "task": schedule.task_name,
         "rule_text": rule_text(schedule),
         "rule": schedule.rule,
-        "state": state_of(schedule),
+        "state": state_of(schedule, now),
         "why": resting_reason(schedule),
         **_arguments(schedule),
         **{name: getattr(schedule, name) for name in COLUMNS},
@@ -53,41 +52,15 @@ def statuses_of(task_ids: Iterable[UUID | None]) -> dict[UUID, str]:
     return dict(known.values_list("id", "status"))
 
 
-def state_of(schedule: Schedule) -> str:
+def state_of(schedule: Schedule, now: datetime) -> str:
     """One word for how it stands; the worst, where several fit."""
-    if schedule.removed_at is not None:
-        return "removed"
-    if not schedule.is_enabled:
-        return "disabled"
-    if schedule.trouble:
-        return "trouble"
-    if schedule.paused_at is not None:
-        return "paused"
-    return "active" if schedule.next_at is not None or has_open(schedule) else "over"
+    return next(iter(conditions(schedule, now)), "active")
 
 
-def rule_of(schedule: Schedule) -> Rule | None:
-    """The rule; None if this version cannot read it."""
-    try:
-        rule = rules.from_json(schedule.rule)
-        rule.check()
-    except InvalidSchedule:
-        return None
-    return rule
-
-
-def rule_text(schedule: Schedule) -> str:
-    """The rule in words, or why there are none."""
-    try:
-        return rules.from_json(schedule.rule).text
-    except InvalidSchedule as error:
-        return f"A rule that cannot be read: {error}"
-
-
-def zone_of(rule: Rule | None) -> str:
-    """The zone whose wall clock the rule looks at; empty if it is none but that of UTC."""
-    name: str = getattr(rule, "tz", "UTC")
-    return "" if name == "UTC" else name
+def now() -> datetime:
+    """The moment by the database's clock."""
+    connection = project_connection()
+    return wording_for(connection).now(connection)
 
 
 def utc(moment: datetime | None) -> str:

@@ -7,11 +7,12 @@ from typing import Any
 
 from taskqueue import schedules
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.schedules.reading import rule_of
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.schedules.history import history_lines, occurrences_of
 from taskqueue.management.cli.schedules.previewing import next_times, time_lines, times_of
-from taskqueue.management.cli.schedules.rows import aligned, row_of, rule_of, statuses_of, utc
+from taskqueue.management.cli.schedules.rows import aligned, now, row_of, statuses_of, utc
 from taskqueue.models import Audit
 
 TIMES = 5
@@ -32,7 +33,7 @@ def _show(flags: Namespace, output: Output) -> None:
     moments = next_times(schedule, count=TIMES)
     occurrences = occurrences_of(schedule, count=OCCURRENCES)
     acts = _acts_on(flags.name)
-    sheet = row_of(schedule, statuses_of([schedule.last_task_id]))
+    sheet = row_of(schedule, statuses_of([schedule.last_task_id]), now=now())
     if output.is_json:
         more: dict[str, Any] = {
             "next_times": times_of(rule, moments), "occurrences": occurrences, "acts": acts,

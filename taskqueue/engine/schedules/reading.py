@@ -1,0 +1,124 @@
+"""What can be told of schedules: found by name, in words, with their next times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from itertools import islice
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue import rules
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
+from taskqueue.models import Schedule
+from taskqueue.rules import Rule
+
+MOST_PREVIEWED = 1000
+OVERDUE = timedelta(seconds=60)
+"""A nominal time that nobody has served for so long shows that no worker does."""
+
+
+def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
+    """Its next nominal times, in UTC, as if it was not paused.
+
+    Of one that waits for an end there is one at most. Raises `ScheduleDoesNotExist`.
+    """
+    schedule = get_schedule(name)
+    if not schedule.is_active or schedule.next_at is None:
+        return []
+    rule = rules.from_json(schedule.rule)
+    if rule.waits_for_end:
+        return [schedule.next_at]
+    connection = project_connection()
+    return preview_rule(rule, count=count, after=wording_for(connection).now(connection))
+
+
+def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetime]:
+    """The next nominal times of a rule after that moment, in UTC. Raises `InvalidSchedule`."""
+    if isinstance(count, bool) or not 1 <= count <= MOST_PREVIEWED:
+        raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")
+    rule.check()
+    return list(islice(_times(rule, after), 1 if rule.waits_for_end else count))
+
+
+def get_schedule(name: str) -> Schedule:
+    """Its row. Raises `ScheduleDoesNotExist`, which suggests the nearest."""
+    connection = project_connection()
+    rows = Schedule.objects.using(connection.alias)
+    schedule = rows.filter(name=name).first() if is_storable(name) else None
+    if schedule is None:
+        raise missing(connection, name)
+    return schedule
+
+
+def rule_of(schedule: Schedule) -> Rule | None:
+    """The rule; None if this version cannot read it."""
+    try:
+        rule = rules.from_json(schedule.rule)
+        rule.check()
+    except InvalidSchedule:
+        return None
+    return rule
+
+
+def rule_text(schedule: Schedule) -> str:
+    """The rule in words, or why there are none."""
+    try:
+        return rules.from_json(schedule.rule).text
+    except InvalidSchedule as error:
+        return f"A rule that cannot be read: {error}"
+
+
+def zone_of(rule: Rule | None) -> str:
+    """The zone whose wall clock the rule looks at; UTC where it looks at none."""
+    return str(getattr(rule, "tz", "UTC"))
+
+
+def conditions(schedule: Schedule, now: datetime) -> list[str]:
+    """All that keeps a schedule from running, the worst first; nothing where it is active.
+
+    `removed` from the code, `disabled`, in `trouble`, `paused`; `over`, for its rule has no time
+    to come; `overdue`, for no worker serves it.
+    """
+    found = {
+        "removed": schedule.removed_at is not None,
+        "disabled": not schedule.is_enabled,
+        "trouble": bool(schedule.trouble),
+        "paused": schedule.paused_at is not None,
+        "over": schedule.is_active and schedule.next_at is None and _is_over(schedule, now),
+        "overdue": (
+            schedule.is_active and schedule.next_at is not None and schedule.next_at + OVERDUE < now
+        ),
+    }
+    return [name for name, holds in found.items() if holds]
+
+
+def _is_over(schedule: Schedule, now: datetime) -> bool:
+    """Whether no next time means that there is none, and not that it waits for an end."""
+    rule = rule_of(schedule)
+    if rule is None or not rule.waits_for_end:
+        return True
+    if rule.end is None or rule.end > now:
+        return False
+    last, ended = schedule.last_nominal_at, schedule.last_finished_at
+    return last is None or (ended is not None and ended >= last)
+
+
+def _times(rule: Rule, after: datetime) -> Iterator[datetime]:
+    moment = rule.after(after)
+    while moment is not None:
+        yield moment
+        moment = rule.after(moment)
+
+
+def missing(connection: BaseDatabaseWrapper, name: object) -> ScheduleDoesNotExist:
+    """What is raised for a name that no schedule has; it suggests the nearest."""
+    names = Schedule.objects.using(connection.alias).values_list("name", flat=True)
+    near = get_close_matches(str(name), list(names[:MOST_PREVIEWED]), n=1)
+    return ScheduleDoesNotExist(
+        f"There is no schedule {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+    )
