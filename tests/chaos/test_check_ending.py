@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.history import EffectRow
+from tests.chaos.history import EffectRow, Fault
 from tests.chaos.story import Story, found
 
 # 6
@@ -118,6 +118,11 @@ def test_a_stopped_task_must_not_run_again(story: Story) -> None:
 def test_a_stop_ends_within_its_grace(story: Story) -> None:
     lease = story.claim(story.enqueue())
     story.see_stop(lease)
+    seen_at = story.now
     story.now += 10
     story.end(lease, "stopped")
     assert found(story.history()) == {14}
+    outage = Fault("nobody there", seen_at + 0.5, story.now - 1)
+    assert found(story.history(faults=(outage,))) == set()
+    too_late = Fault("nobody there", story.now - 0.1, story.now)
+    assert found(story.history(faults=(too_late,))) == {14}

@@ -127,13 +127,19 @@ class Evidence:
         audits = [row for row in self.history.audits if row.verb.startswith(("retry", "restart"))]
         return {id: len(rows) for id, rows in _by((row.subject, row) for row in audits).items()}
 
-    def database_back(self, at: float) -> float:
+    def database_back(self, at: float, *, within: float = 0.0) -> float:
         """From when on the leases that ran out at that moment may be taken over.
 
-        Not before one lease after an outage that had begun by then: nobody could renew.
+        Not before one lease after an outage that had begun by then: nobody could renew. Where
+        something had to happen `within` so many seconds, an outage that began before they were
+        over kept it from happening too.
         """
         outages = [fault for fault in self.history.faults if not fault.workers]
-        ends = [fault.healed_at + self.bounds.lease for fault in outages if fault.began_at <= at]
+        ends = [
+            fault.healed_at + self.bounds.lease
+            for fault in outages
+            if fault.began_at <= at + within
+        ]
         return max([at, *ends])
 
 
