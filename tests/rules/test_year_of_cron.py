@@ -11,6 +11,8 @@ from taskqueue.rules import Cron
 from tests.rules.expressions import EXPRESSIONS, SECOND_EXPRESSIONS, ZONES
 from tests.rules.oracle import due_times, offsets, stamp
 
+pytestmark = pytest.mark.slow
+
 BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
 CHANGES = {
     "Europe/Berlin": (datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)),
