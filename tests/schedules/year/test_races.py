@@ -29,10 +29,9 @@ def test_three_schedulers_that_are_killed_serve_each_nominal_time_once() -> None
 
     assert tally.violations == []
     assert (facts.errors, facts.ended_with) == (0, ())
-    assert tally.nominal_times == tally.run + tally.skipped > 2000
-    assert tally.run == tally.tasks > 1000
-    assert facts.killed > 3
-    assert facts.died > 3
+    assert tally.nominal_times == tally.run + tally.skipped > 1000
+    assert tally.run == tally.tasks > 400
+    assert facts.killed + facts.died > 3
 
 
 @pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS.keys())
