@@ -28,8 +28,6 @@ PRUNE_INTERVAL, PRUNE_PAUSE = 10.0, 0.1
 PRUNE_AUDIT_INTERVAL = 3600.0
 AUDIT_KEPT = timedelta(days=366)
 ROLL_CALL_INTERVAL, WEDGED_INTERVAL = 15.0, 60.0
-BEHIND_PAUSE = 0.01
-"""Seconds until the next step where more schedules, or more of their times, are due."""
 OVERDUE_PAUSE = 0.1
 """Seconds until another look at what is due and could not be served, such as what is locked."""
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
@@ -98,8 +96,7 @@ class Duties:
         """Seconds until a schedule is due next."""
         wait = outlook.next_schedule
         if outlook.has_ended_runs or (wait is not None and wait <= 0):
-            wait = self._scheduler.step(connection)
-            return wait if wait is None else max(BEHIND_PAUSE, wait)
+            return self._scheduler.step(connection)
         return wait
 
     def _look_after_shared(self, connection: BaseDatabaseWrapper) -> None:

@@ -21,6 +21,8 @@ logger = logging.getLogger("taskqueue.worker")
 
 BATCH = 20
 """Schedules that are served in one step; the worker claims and records between two."""
+BEHIND_PAUSE, LOCKED_PAUSE = 0.01, 0.2
+"""Seconds until the next step where more is due, and where somebody else holds all of it."""
 REST = 30.0
 """Seconds for which a schedule is left alone that could not be served."""
 KEPT = timedelta(days=90)
@@ -42,12 +44,17 @@ class Scheduler:
         with installed(connection):
             at = now or wording_for(connection).now(connection)
             self._rouse()
-            for schedule_id in list(self._needy(connection, at).values_list("id", flat=True)):
-                self._serve(connection, schedule_id, now)
+            needy = list(self._needy(connection, at).values_list("id", flat=True))
+            served = [
+                schedule_id for schedule_id in needy if self._serve(connection, schedule_id, now)
+            ]
             at = now or wording_for(connection).now(connection)
             first = self._active(connection).filter(next_at__isnull=False).order_by("next_at")
             next_at = first.values_list("next_at", flat=True).first()
-        return None if next_at is None else max(0.0, (next_at - at).total_seconds())
+        if next_at is None:
+            return None
+        is_locked = bool(needy) and not served
+        return max((next_at - at).total_seconds(), LOCKED_PAUSE if is_locked else BEHIND_PAUSE)
 
     def _rouse(self) -> None:
         now = time.monotonic()
@@ -69,7 +76,8 @@ class Scheduler:
 
     def _serve(
         self, connection: BaseDatabaseWrapper, schedule_id: int, now: datetime | None
-    ) -> None:
+    ) -> bool:
+        """Serve one schedule; whether nobody else held it."""
         rows = Schedule.objects.using(connection.alias).filter(id=schedule_id)
         try:
             with orm_transaction(connection):
@@ -77,12 +85,14 @@ class Scheduler:
                 if schedule is not None:
                     at = now or wording_for(connection).now(connection)
                     advance(connection, schedule, at)
+                return schedule is not None
         except (OperationalError, InterfaceError):
             raise
         except Exception as error:  # One schedule must not keep a worker from the others.
             logger.exception("Schedule not served schedule=%s", schedule_id)
             self._resting[schedule_id] = time.monotonic() + REST
             rows.update(trouble=f"{type(error).__name__}: {error}"[:1000])
+            return True
 
 
 def ended_runs(connection: BaseDatabaseWrapper) -> QuerySet[Occurrence]:
