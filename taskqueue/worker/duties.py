@@ -28,6 +28,8 @@ PRUNE_INTERVAL, PRUNE_PAUSE = 10.0, 0.1
 PRUNE_AUDIT_INTERVAL = 3600.0
 AUDIT_KEPT = timedelta(days=366)
 ROLL_CALL_INTERVAL, WEDGED_INTERVAL = 15.0, 60.0
+BEHIND_PAUSE = 0.01
+"""Seconds until the next step where more schedules, or more of their times, are due."""
 OVERDUE_PAUSE = 0.1
 """Seconds until another look at what is due and could not be served, such as what is locked."""
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
@@ -96,7 +98,9 @@ class Duties:
         """Seconds until a schedule is due next."""
         wait = outlook.next_schedule
         if outlook.has_ended_runs or (wait is not None and wait <= 0):
-            return self._scheduler.step(connection)
+            wait = self._scheduler.step(connection)
+            if wait is not None and wait <= 0 and not self._scheduler.is_kept_out:
+                return BEHIND_PAUSE
         return wait
 
     def _look_after_shared(self, connection: BaseDatabaseWrapper) -> None:

@@ -21,8 +21,6 @@ logger = logging.getLogger("taskqueue.worker")
 
 BATCH = 20
 """Schedules that are served in one step; the worker claims and records between two."""
-BEHIND_PAUSE, LOCKED_PAUSE = 0.01, 0.2
-"""Seconds until the next step where more is due, and where somebody else holds all of it."""
 REST = 30.0
 """Seconds for which a schedule is left alone that could not be served."""
 KEPT = timedelta(days=90)
@@ -35,6 +33,8 @@ class Scheduler:
 
     def __init__(self) -> None:
         self._resting: dict[int, float] = {}
+        self.is_kept_out = False
+        """Whether all that the last step looked at was held by somebody else."""
 
     def step(self, connection: BaseDatabaseWrapper, *, now: datetime | None = None) -> float | None:
         """Serve the schedules that need it; seconds until the next does, None if none is known.
@@ -51,10 +51,8 @@ class Scheduler:
             at = now or wording_for(connection).now(connection)
             first = self._active(connection).filter(next_at__isnull=False).order_by("next_at")
             next_at = first.values_list("next_at", flat=True).first()
-        if next_at is None:
-            return None
-        is_locked = bool(needy) and not served
-        return max((next_at - at).total_seconds(), LOCKED_PAUSE if is_locked else BEHIND_PAUSE)
+        self.is_kept_out = bool(needy) and not served
+        return None if next_at is None else max(0.0, (next_at - at).total_seconds())
 
     def _rouse(self) -> None:
         now = time.monotonic()
