@@ -78,6 +78,16 @@ def test_all_that_was_missed_runs_one_after_the_other_where_runs_must_not_overla
     assert hours_of(status="waiting") == [2, 3]
 
 
+def test_many_that_run_are_enqueued_in_several_transactions() -> None:
+    make(missed="all", overlap="allow")
+
+    waits = [serve(at(120)) for _ in range(3)]
+
+    assert waits[:2] == [0, 0]
+    assert started() == list(range(1, 121))
+    assert reasons() == {}
+
+
 def test_a_long_outage_is_served_in_batches_and_the_latest_still_runs_once() -> None:
     schedule = make(HOURLY, missed="latest", overlap="allow")
     now = at(1750) + 30 * MINUTE

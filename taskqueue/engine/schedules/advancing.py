@@ -14,6 +14,7 @@ from taskqueue.engine.schedules.runs import Runs, resting_reason
 from taskqueue.engine.schedules.settling import settle_ended
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.policies import Overlap
 from taskqueue.rules import Rule
 
 MOVED = (
@@ -22,8 +23,11 @@ MOVED = (
 )  # fmt: skip
 RESULT = ("last_status", "last_finished_at", "last_return_value", "last_error")
 """What is written only when a run has ended: a result may be large."""
-BATCH = 500
-"""Nominal times that are served in one transaction; where more have come, others follow."""
+BATCH, MOST_RUNS = 500, 50
+"""Nominal times that are served in one transaction, and how many of them may run.
+
+Where more have come, others follow.
+"""
 
 
 def advance(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
@@ -73,13 +77,26 @@ def _serve_times(
     connection: BaseDatabaseWrapper, schedule: Schedule, rule: Rule, runs: Runs, *, now: datetime
 ) -> None:
     due = list(islice(rule.between(schedule.served_until, now), BATCH + 1))
-    has_more = len(due) > BATCH
-    due = due[:BATCH]
+    size = min(BATCH, _runs_end(schedule, due[:BATCH], now))
+    has_more = len(due) > size
+    due = due[:size]
     if due:
         decisions = _decide(schedule, due, now=now, has_more=has_more)
         _carry_out(connection, schedule, runs, decisions, now=now, in_bulk=has_more)
         schedule.served_until = due[-1]
     schedule.next_at = rule.after(schedule.served_until)
+
+
+def _runs_end(schedule: Schedule, due: Sequence[datetime], now: datetime) -> int:
+    """After how many of these times so many run that they are enough for one transaction."""
+    if schedule.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE):
+        return len(due) + 1  # One or two of them run, whatever else is to.
+    runs = 0
+    for place, decision in enumerate(_decide(schedule, due, now=now, has_more=True), start=1):
+        runs += not decision.reason
+        if runs == MOST_RUNS:
+            return place
+    return len(due) + 1
 
 
 def _serve_after_end(
