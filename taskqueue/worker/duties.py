@@ -148,14 +148,20 @@ class Duties:
             self._wedged_at = now + WEDGED_INTERVAL
             with _transaction(connection):
                 wedged.mark_wedged(connection)
+            rest_schedules(connection)
         if now >= self._roll_call_at:
             self._roll_call_at = now + ROLL_CALL_INTERVAL
             lost = workers.mark_lost(connection)
             if lost:
                 logger.warning("Workers lost count=%s", lost)
+                rest_schedules(connection)
             workers.forget_gone(connection)
-            for name in rest_undeclared(connection):
-                logger.warning("No code declares the schedule any more schedule=%s", name)
+
+
+def rest_schedules(connection: BaseDatabaseWrapper) -> None:
+    """Let those rest that no code declares any more, now that a worker may have gone."""
+    for name in rest_undeclared(connection):
+        logger.warning("No code declares the schedule any more schedule=%s", name)
 
 
 def _transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:

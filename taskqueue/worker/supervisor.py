@@ -18,7 +18,7 @@ from taskqueue.engine.rows import Renewal
 from taskqueue.engine.workers import Asked, Registered, Registration
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.duties import Duties
+from taskqueue.worker.duties import Duties, rest_schedules
 from taskqueue.worker.enrolment import enrol, registration_of
 from taskqueue.worker.errands import Errands
 from taskqueue.worker.heartbeat import Heartbeat
@@ -178,6 +178,7 @@ class Supervisor:
         if not self._is_replaced:
             try:
                 workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)
+                rest_schedules(project_connection())
             except (DatabaseError, InterfaceError) as error:
                 logger.error("Worker could not sign off error=%s", str(error).strip())
         project_connection().close()
