@@ -21,6 +21,22 @@ StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]
 
 DATABASE = os.environ.get("TASKQUEUE_TEST_DATABASE", "sqlite")
+NO_DATABASE = [
+    "rules/test_*.py",
+    "chaos/test_check*.py",
+    "schedules/year/test_checking.py",
+    "worker/test_jobs.py",
+    "worker/test_newer_tasks.py",
+    "worker/test_verdicts.py",
+    "worker/test_watchdog.py",
+    "admin/test_absence.py",
+    "test_context.py",
+    "test_discovery.py",
+    "test_registry.py",
+    "test_text.py",
+]
+"""What knows no database is tested once, in the run on SQLite."""
+collect_ignore_glob = NO_DATABASE if DATABASE == "postgresql" else []
 MARKERS = {
     "postgresql_only": "about PostgreSQL; skipped on SQLite",
     "sqlite_only": "about SQLite; skipped on PostgreSQL",

@@ -19,16 +19,16 @@ MOST_QUERIES = 8
 
 
 @pytest.mark.parametrize("role", ["viewer", "superuser"])
-@pytest.mark.parametrize("model", MODELS)
 def test_a_list_of_a_thousand_costs_few_queries(
-    model: str, role: str, rows: Rows, log_in_as: LogIn, django_assert_max_num_queries: Any
+    role: str, rows: Rows, log_in_as: LogIn, django_assert_max_num_queries: Any
 ) -> None:
     fail_many(1000)
     client = log_in_as(role)
-    with django_assert_max_num_queries(MOST_QUERIES):
-        read(client, url(model, "changelist"))
-    with django_assert_max_num_queries(MOST_QUERIES):
-        read(client, url(model, "change", rows.of(model).pk))
+    for model in MODELS:
+        with django_assert_max_num_queries(MOST_QUERIES):
+            read(client, url(model, "changelist"))
+        with django_assert_max_num_queries(MOST_QUERIES):
+            read(client, url(model, "change", rows.of(model).pk))
 
 
 def test_a_list_reads_no_large_column_and_counts_no_further_than_it_pages(
