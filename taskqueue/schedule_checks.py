@@ -51,6 +51,8 @@ def check_schedules(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage
                 messages.append(
                     Error(f"The schedule {name!r} cannot work: {error}", id="taskqueue.E004")
                 )
+            if not isinstance(name, str):
+                continue
             if name in places:
                 messages.append(
                     Error(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 255
 MOST_FAILURES = 2**31 - 1
-NOT_SCHEDULED = frozenset({"run_after", "restart"})
+NOT_SCHEDULED = frozenset({"on_duplicate", "restart", "run_after"})
 """Options of `.using` that make no sense for what a schedule enqueues."""
 
 
@@ -51,7 +51,7 @@ class Scheduled:
         if not isinstance(self.rule, Rule):
             raise InvalidSchedule(
                 "A schedule needs a rule such as Cron('0 6 * * *') or Every(minutes=5), "
-                f"not {self.rule!r}."
+                f"not one of type {type(self.rule).__name__}."
             )
         self.rule.check()
         check_name(self.name or definition.name)
@@ -73,6 +73,10 @@ class Scheduled:
             return self.definition_of(definition).encode(self.args, dict(self.kwargs))
         except (ArgumentsDoNotBind, InvalidArguments, InvalidTask) as error:
             raise InvalidSchedule(str(error)) from None
+        except Exception as error:  # A callable unique_key is the project's. It may tell a secret.
+            raise InvalidSchedule(
+                f"Its unique_key raised {type(error).__name__} with these arguments."
+            ) from None
 
     def definition_of(self, definition: Definition[Any, Any]) -> Definition[Any, Any]:
         """The definition with the options of this schedule. Raises `InvalidSchedule`."""
@@ -80,7 +84,9 @@ class Scheduled:
             raise InvalidSchedule(f"options must be a mapping, not {self.options!r}.")
         for option in self.options:
             if option in NOT_SCHEDULED:
-                raise InvalidSchedule(f"{option} is no option of a schedule: its rule says when.")
+                raise InvalidSchedule(
+                    f"{option} is no option of a schedule: its rule and policies say when it runs."
+                )
         if not self.options:
             return definition
         try:

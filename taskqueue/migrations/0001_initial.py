@@ -103,6 +103,7 @@ class Migration(migrations.Migration):
                         choices=[("code", "code"), ("row", "row")], default="row", max_length=10
                     ),
                 ),
+                ("declared_at", models.DateTimeField(null=True)),
                 ("removed_at", models.DateTimeField(null=True)),
                 ("paused_at", models.DateTimeField(null=True)),
                 ("paused_by", models.CharField(blank=True, default="", max_length=150)),

@@ -57,6 +57,8 @@ class Schedule(models.Model):
         choices=[(source.value, source.value) for source in ScheduleSource],
         default=ScheduleSource.ROW.value,
     )
+    declared_at = models.DateTimeField(null=True)
+    """When code was last seen to declare it."""
     removed_at = models.DateTimeField(null=True)
     """Since when no code declares it any more: it rests, and its history stays."""
     paused_at = models.DateTimeField(null=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import AbstractContextManager, nullcontext
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -45,7 +45,11 @@ worker has this long to do so.
 class Duties:
     """Promote, end what is overdue, take over, prune, and know when that is needed next."""
 
-    def __init__(self, settings: Settings, *, worker_id: int) -> None:
+    def __init__(
+        self, settings: Settings, *, worker_id: int, schedules_until: datetime | None = None
+    ) -> None:
+        """`schedules_until`: times of schedules that come later are left to other workers."""
+        self._schedules_until = schedules_until
         self._limits = Limits.of(settings)
         self._grace = settings.LEASE_DURATION
         self._interval = settings.TAKEOVER_INTERVAL.total_seconds()
@@ -98,7 +102,7 @@ class Duties:
         """Seconds until a schedule is due next."""
         wait = outlook.next_schedule
         if outlook.has_ended_runs or (wait is not None and wait <= 0):
-            wait = self._scheduler.step(connection)
+            wait = self._scheduler.step(connection, now=self._schedules_until)
             if wait is not None and wait <= 0 and not self._scheduler.is_kept_out:
                 return BEHIND_PAUSE
         return wait

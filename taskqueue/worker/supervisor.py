@@ -127,7 +127,9 @@ class Supervisor:
 
     def _begin(self, registered: Registered, registration: Registration) -> None:
         options, settings = self._options, self._settings
-        duties = Duties(settings, worker_id=registered.id)
+        # A drain has an end: what comes due while it works is no part of it.
+        until = registered.started_at if options.drain else None
+        duties = Duties(settings, worker_id=registered.id, schedules_until=until)
         self._intake = Intake(
             settings,
             lanes=self._lanes,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.checks import Error, Warning
+from django.db import connection
+from django.utils import timezone
 
 from taskqueue import Cron, DailyWindow, Every, Once, Scheduled, schedules, task
 from taskqueue.definitions import Definition, registry
-from taskqueue.exceptions import InvalidTask
-from taskqueue.models import Schedule
+from taskqueue.engine.schedules import syncing
+from taskqueue.exceptions import InvalidSchedule, InvalidTask
+from taskqueue.models import Schedule, Worker
 from taskqueue.schedule_checks import check_schedules, definitions_unread
 from tests.schedules.steps import HOURLY, at, make, serve, started
 
@@ -174,3 +178,82 @@ def test_what_is_not_declared_any_more_rests_and_comes_back_without_making_up(
     schedule = Schedule.objects.get()
     assert schedule.removed_at is None
     assert schedules.preview("declared", count=1) == [schedule.next_at]
+
+
+def raise_key(number: int = 0) -> str:
+    raise KeyError("a secret")
+
+
+@pytest.mark.django_db
+def test_a_unique_key_that_raises_spoils_its_own_schedule_alone(declare: Declare) -> None:
+    declare(Scheduled(HOURLY, name="works"), name="one")
+    declare(Scheduled(HOURLY, name="bad"), name="two", unique_key=raise_key)
+    declare(Scheduled(HOURLY, name=["x"]), name="three")  # type: ignore[arg-type]
+
+    errors = check_schedules()
+    synced = schedules.sync(worker="w")
+
+    assert [error.id for error in errors] == ["taskqueue.E004"] * 2
+    assert not any("a secret" in error.msg for error in errors)
+    assert synced.created == ["works"]
+    assert len(synced.refused) == 2
+    assert "unique_key raised KeyError" in "".join(synced.refused)
+    with pytest.raises(InvalidSchedule, match="unique_key raised KeyError"):
+        schedules.create("other", registry.get("two"), HOURLY)
+
+
+@pytest.mark.django_db
+def test_a_schedule_made_at_run_time_whose_task_changed_is_in_trouble_until_it_fits_again(
+    declare: Declare,
+) -> None:
+    definition = declare(None)
+    make(task=definition, name="later")
+    declare(None, unique_key=raise_key)
+    make(name="fine", overlap="allow")
+
+    schedules.sync()
+    assert "unique_key raised KeyError" in Schedule.objects.get(name="later").trouble
+    serve(at(1))
+    assert "unique_key raised KeyError" in Schedule.objects.get(name="later").trouble
+
+    declare(None)
+    schedules.sync()
+    assert Schedule.objects.get(name="later").trouble == ""
+
+
+@pytest.mark.django_db
+def test_a_refresh_does_not_undo_an_edit_that_came_between(
+    declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = declare(None)
+    make(task=definition, args=[1])
+    declare(None, max_attempts=5)
+    real, is_edited = syncing.snapshot_of, []
+
+    def edit_first(*given: Any) -> dict[str, Any]:
+        snapshot = real(*given)
+        if not is_edited:
+            is_edited.append(True)
+            schedules.edit("s", args=[2])
+        return snapshot
+
+    monkeypatch.setattr(syncing, "snapshot_of", edit_first)
+    schedules.sync()
+
+    schedule = Schedule.objects.get()
+    assert (schedule.args, schedule.request["args"]) == ([2], "[2]")
+
+
+@pytest.mark.django_db
+def test_what_was_declared_later_than_any_worker_started_does_not_rest(declare: Declare) -> None:
+    now = timezone.now()
+    Worker.objects.create(
+        name="old", host="h", pid=1, started_at=now, seen_at=now + timedelta(hours=1), schedules=[]
+    )
+    declare(HOURLY)
+    assert schedules.sync().created == ["declared"]
+
+    assert syncing.rest_undeclared(connection) == []
+
+    Worker.objects.update(started_at=now + timedelta(minutes=1))
+    assert syncing.rest_undeclared(connection) == ["declared"]

@@ -7,6 +7,7 @@ those that it was done to. The latter stand in the caller's transaction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.db import models
@@ -32,7 +33,8 @@ from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
-from taskqueue.models import Lease, Task
+from taskqueue.models import Lease, Occurrence, Task
+from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.states import FINISHED, PENDING, TaskStatus
 
 TRIES = 10
@@ -243,3 +245,17 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
         expires_at=None,
     )
     shared.reopen(connection, tasks)
+    _reopen_runs(connection, tasks)
+
+
+def _reopen_runs(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
+    """What a schedule thinks has ended goes on: later runs heed it, its end is noted anew."""
+    moments: dict[int, list[datetime]] = {}
+    for task in tasks:
+        if task.schedule_id is not None and task.nominal_at is not None:
+            moments.setdefault(task.schedule_id, []).append(task.nominal_at)
+    for schedule_id, nominal in moments.items():
+        runs = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule_id)
+        runs.filter(nominal_at__in=nominal, status=OccurrenceStatus.ENDED).update(
+            status=OccurrenceStatus.ENQUEUED, task_status="", finished_at=None
+        )

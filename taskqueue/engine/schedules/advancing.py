@@ -17,6 +17,8 @@ from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.policies import Overlap
 from taskqueue.rules import Rule
 
+NOT_SERVED = "Not served: "
+"""How trouble begins that is over with the next time that is served."""
 MOVED = (
     "served_until", "next_at", "failures_in_row", "trouble", "last_nominal_at", "last_task",
     "paused_at", "paused_by", "pause_reason",
@@ -46,7 +48,8 @@ def advance(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) 
             _serve_after_end(connection, schedule, rule, runs, now=now, ended_at=ended_at)
         else:
             _serve_times(connection, schedule, rule, runs, now=now)
-        schedule.trouble = ""
+        if schedule.trouble.startswith(NOT_SERVED):
+            schedule.trouble = ""
     save(connection, schedule, RESULT if ended_at is not None else ())
 
 
@@ -82,14 +85,27 @@ def _serve_times(
     due = due[:size]
     if due:
         decisions = _decide(schedule, due, now=now, has_more=has_more)
+        if schedule.overlap == Overlap.CANCEL:
+            decisions = _only_the_last(decisions)
         _carry_out(connection, schedule, runs, decisions, now=now, in_bulk=has_more)
         schedule.served_until = due[-1]
     schedule.next_at = rule.after(schedule.served_until)
 
 
+def _only_the_last(decisions: Sequence[Decision]) -> list[Decision]:
+    """Where each run cancels the one before, only the last of those that come together begins."""
+    last = max((each.nominal_at for each in decisions if not each.reason), default=None)
+    return [
+        each
+        if each.reason or each.nominal_at == last or last is None
+        else each._replace(reason=f"The run of {last.isoformat()} has come.")
+        for each in decisions
+    ]
+
+
 def _runs_end(schedule: Schedule, due: Sequence[datetime], now: datetime) -> int:
     """After how many of these times so many run that they are enough for one transaction."""
-    if schedule.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE):
+    if schedule.overlap not in (Overlap.ALLOW, Overlap.QUEUE_ALL):
         return len(due) + 1  # One or two of them run, whatever else is to.
     runs = 0
     for place, decision in enumerate(_decide(schedule, due, now=now, has_more=True), start=1):

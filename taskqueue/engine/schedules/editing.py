@@ -11,9 +11,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue import rules
 from taskqueue.definitions import Definition
-from taskqueue.engine.schedules.advancing import advance, begin_from
+from taskqueue.engine.schedules.advancing import begin_from
+from taskqueue.engine.schedules.catching_up import catch_up
 from taskqueue.engine.schedules.snapshots import snapshot_of
-from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
 from taskqueue.scheduled import Scheduled, window_of
@@ -22,8 +22,6 @@ COUNTING = frozenset({"rule", "is_enabled"})
 """What lets a schedule count from now on when it changes."""
 SILENT = frozenset({"request"})
 """What follows the code, and is no change of the schedule's own."""
-MOST_BATCHES = 20
-"""How much is served by the old rule, after a long outage, before a change drops the rest."""
 
 
 def fields_of(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
@@ -100,7 +98,10 @@ def apply(
     if not changed and not is_back:
         return []
     if schedule.is_active and not SILENT.issuperset(changed):
-        _serve_first(connection, schedule, now)
+        # What another policy or other arguments are for can wait for them; another rule forgets it.
+        is_dropped = not COUNTING.isdisjoint(changed)
+        why = "The schedule was changed before it was served." if is_dropped else ""
+        catch_up(connection, schedule, now, why)
     for name in changed:
         setattr(schedule, name, fields[name])
     schedule.removed_at = None
@@ -119,13 +120,3 @@ def apply(
 def differing(schedule: Schedule, fields: Mapping[str, Any]) -> list[str]:
     """The names of the columns that have another value."""
     return [name for name, value in fields.items() if getattr(schedule, name) != value]
-
-
-def _serve_first(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
-    for _ in range(MOST_BATCHES):
-        try:
-            advance(connection, schedule, now)
-        except InvalidSchedule:
-            return  # Nobody could have served it: that may be why it is changed.
-        if schedule.next_at is None or schedule.next_at > now:
-            return

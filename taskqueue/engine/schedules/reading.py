@@ -39,7 +39,7 @@ def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
 
 def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetime]:
     """The next nominal times of a rule after that moment, in UTC. Raises `InvalidSchedule`."""
-    if isinstance(count, bool) or not 1 <= count <= MOST_PREVIEWED:
+    if type(count) is not int or not 1 <= count <= MOST_PREVIEWED:
         raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")
     rule.check()
     return list(islice(_times(rule, after), 1 if rule.waits_for_end else count))
@@ -60,7 +60,7 @@ def rule_of(schedule: Schedule) -> Rule | None:
     try:
         rule = rules.from_json(schedule.rule)
         rule.check()
-    except InvalidSchedule:
+    except Exception:  # A page that shows many must not fail for one.
         return None
     return rule
 
@@ -71,6 +71,8 @@ def rule_text(schedule: Schedule) -> str:
         return rules.from_json(schedule.rule).text
     except InvalidSchedule as error:
         return f"A rule that cannot be read: {error}"
+    except Exception as error:  # A page that shows many must not fail for one.
+        return f"A rule that cannot be read ({type(error).__name__})."
 
 
 def zone_of(rule: Rule | None) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.tasks import cancel_each
@@ -18,6 +19,11 @@ from taskqueue.models.occurrence import OPEN, OccurrenceStatus
 from taskqueue.policies import Overlap
 from taskqueue.uuid7 import uuid7_hex
 
+MOST_ENQUEUED = 100
+"""How many of the runs that have not ended are looked at; under `allow` there may be any number."""
+MOST_BEGUN = 100
+"""How many waiting runs are tried at once where each finds its unique key held."""
+
 
 class Runs:
     """The runs of one locked schedule that have not ended, in the order of their times."""
@@ -26,32 +32,28 @@ class Runs:
         self._connection = connection
         self._schedule = schedule
         self._now = now
-        rows = Occurrence.objects.using(connection.alias).filter(
-            schedule_id=schedule.id, status__in=OPEN
-        )
-        self._enqueued: list[Occurrence] = []
-        self._waiting: list[Occurrence] = []
-        # Under `allow` there may be any number of them, and nothing is asked of them.
-        if schedule.overlap != Overlap.ALLOW or rows.filter(status=OPEN[0]).exists():
-            for row in rows.order_by("nominal_at", "id"):
-                (self._waiting if row.status == OPEN[0] else self._enqueued).append(row)
-        else:
-            self._enqueued = list(rows.order_by("nominal_at", "id")[:1])
+        rows = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule.id)
+        enqueued = rows.filter(status__in=OPEN, status=OccurrenceStatus.ENQUEUED)
+        most = 1 if schedule.overlap == Overlap.ALLOW else MOST_ENQUEUED
+        self._enqueued = list(enqueued.order_by("nominal_at", "id")[:most])
+        self._waiting = rows.filter(status__in=OPEN, status=OccurrenceStatus.WAITING)
+        self._last_waiting = self._waiting.order_by("nominal_at", "id").last()
 
     @property
     def has_open(self) -> bool:
         """Whether one has not ended."""
-        return bool(self._enqueued or self._waiting)
+        return bool(self._enqueued) or self._last_waiting is not None
 
     def refusal(self) -> str:
         """Why a further run is not accepted now; empty where it is, at once or later."""
         overlap = self._schedule.overlap
         if overlap == Overlap.SKIP and self._enqueued:
             return f"The run of {_shown(self._enqueued[-1])} has not ended."
-        if overlap == Overlap.SKIP and self._waiting:
-            return f"The run of {_shown(self._waiting[-1])} waits already."
-        if overlap == Overlap.QUEUE_ONE and self._enqueued and self._waiting:
-            return f"The run of {_shown(self._waiting[-1])} waits already."
+        queued = self._last_waiting
+        if queued is not None and (
+            overlap == Overlap.SKIP or (overlap == Overlap.QUEUE_ONE and self._enqueued)
+        ):
+            return f"The run of {_shown(queued)} waits already."
         return ""
 
     def accept(self, nominal_at: datetime, *, requested_by: str | None = None) -> Occurrence:
@@ -69,26 +71,30 @@ class Runs:
             self._make_way(nominal_at)
         if self._schedule.overlap != Overlap.ALLOW and self.has_open:
             occurrence.save(using=self._connection.alias)
-            self._waiting.append(occurrence)
+            self._last_waiting = occurrence
             return occurrence
         return self._enqueue(occurrence)
 
     def go_on(self) -> None:
         """Enqueue the run that waits longest, where none is before it any more."""
-        while self._waiting and not self._enqueued:
-            occurrence = self._waiting.pop(0)
-            reason = resting_reason(self._schedule)
-            if reason and occurrence.requested_by is None:
-                self._skip(occurrence, reason)
-            else:
-                self._enqueue(occurrence)
+        if self._enqueued or self._last_waiting is None:
+            return
+        if reason := resting_reason(self._schedule):
+            self._skip_waiting(self._waiting.filter(requested_by=None), reason)
+        for occurrence in self._waiting.order_by("nominal_at", "id")[:MOST_BEGUN]:
+            self._enqueue(occurrence)
+            if self._enqueued:
+                break
+        self._last_waiting = self._waiting.order_by("nominal_at", "id").last()
+
+    def _skip_waiting(self, rows: QuerySet[Occurrence], reason: str) -> None:
+        rows.update(status=OccurrenceStatus.SKIPPED, reason=reason[:1000])
 
     def _make_way(self, nominal_at: datetime) -> None:
         """Cancel what has not ended; whoever waits gives way to the new one."""
         reason = f"The run of {nominal_at.isoformat()} has come."
-        for occurrence in self._waiting:
-            self._skip(occurrence, reason)
-        self._waiting = []
+        self._skip_waiting(self._waiting, reason)
+        self._last_waiting = None
         ids = [task_id for row in self._enqueued if (task_id := row.task_id) is not None]
         person = Person(f"schedule {self._schedule.name}"[:150], reason)
         statuses = cancel_each(self._connection, ids, person=person)

@@ -11,7 +11,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from taskqueue.engine.connections import installed, orm_transaction
-from taskqueue.engine.schedules.advancing import RESULT, advance
+from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT, advance
+from taskqueue.engine.schedules.deciding import ON_TIME
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
@@ -21,6 +22,8 @@ logger = logging.getLogger("taskqueue.worker")
 
 BATCH = 20
 """Schedules that are served in one step; the worker claims and records between two."""
+BATCH_BEHIND = 3
+"""Of those, schedules that are behind by more than a minute, and have much to make up for."""
 REST = 30.0
 """Seconds for which a schedule is left alone that could not be served."""
 KEPT = timedelta(days=90)
@@ -33,6 +36,7 @@ class Scheduler:
 
     def __init__(self) -> None:
         self._resting: dict[int, float] = {}
+        self._behind_after = 0
         self.is_kept_out = False
         """Whether all that the last step looked at was held by somebody else."""
 
@@ -44,7 +48,7 @@ class Scheduler:
         with installed(connection):
             at = now or wording_for(connection).now(connection)
             self._rouse()
-            needy = list(self._needy(connection, at).values_list("id", flat=True))
+            needy = self._needy(connection, at)
             served = [
                 schedule_id for schedule_id in needy if self._serve(connection, schedule_id, now)
             ]
@@ -62,15 +66,23 @@ class Scheduler:
         active = Schedule.objects.using(connection.alias).filter(is_enabled=True, removed_at=None)
         return active.exclude(id__in=list(self._resting))
 
-    def _needy(self, connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Schedule]:
-        """What is due, and what has a run that ended."""
+    def _needy(self, connection: BaseDatabaseWrapper, now: datetime) -> list[int]:
+        """What has just come due or has a run that ended; then, in turn, what lies behind.
+
+        A schedule that catches up with a long outage must not keep the others from their times.
+        """
+        late = Q(next_at__lte=now - ON_TIME, is_enabled=True, removed_at=None)
         due = Q(next_at__lte=now, is_enabled=True, removed_at=None)
-        return (
-            Schedule.objects.using(connection.alias)
-            .exclude(id__in=list(self._resting))
-            .filter(due | Exists(ended_runs(connection)))
-            .order_by("next_at", "id")[:BATCH]
-        )
+        rows = Schedule.objects.using(connection.alias).exclude(id__in=list(self._resting))
+        fresh = rows.filter(due | Exists(ended_runs(connection))).exclude(late)
+        ids = list(fresh.order_by("next_at", "id").values_list("id", flat=True)[:BATCH])
+        behind = rows.filter(late).order_by("id").values_list("id", flat=True)
+        turn = list(behind.filter(id__gt=self._behind_after)[:BATCH_BEHIND])
+        if len(turn) < BATCH_BEHIND:
+            turn += [id for id in behind[:BATCH_BEHIND] if id not in turn]
+        turn = turn[:BATCH_BEHIND]
+        self._behind_after = turn[-1] if turn else 0
+        return ids + turn
 
     def _serve(
         self, connection: BaseDatabaseWrapper, schedule_id: int, now: datetime | None
@@ -89,7 +101,7 @@ class Scheduler:
         except Exception as error:  # One schedule must not keep a worker from the others.
             logger.exception("Schedule not served schedule=%s", schedule_id)
             self._resting[schedule_id] = time.monotonic() + REST
-            rows.update(trouble=f"{type(error).__name__}: {error}"[:1000])
+            rows.update(trouble=f"{NOT_SERVED}{type(error).__name__}: {error}"[:1000])
             return True
 
 

@@ -18,7 +18,7 @@ from django.db.transaction import atomic
 from taskqueue.definitions import Definition, registry
 from taskqueue.engine.connections import installed, orm_transaction, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit
-from taskqueue.engine.schedules.advancing import RESULT
+from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT
 from taskqueue.engine.schedules.editing import apply, begin, differing, fields_of, scheduled_of
 from taskqueue.engine.schedules.snapshots import snapshot_of
 from taskqueue.engine.wording import wording_for
@@ -63,13 +63,13 @@ def sync_schedules(*, worker: str = "") -> Synced:
     rows = Schedule.objects.using(project_connection().alias)
     known = {row.name: row for row in rows.filter(source=ScheduleSource.CODE).defer(*RESULT)}
     for name, scheduled, definition in declared():
-        if name in names:
-            synced.refused.append(f"Two schedules are named {name!r}: give one another name=.")
-            continue
-        names[name] = None
+        is_taken = isinstance(name, str) and name in names
+        if isinstance(name, str):
+            names[name] = None  # The row of one that cannot work is left as it is.
         try:
-            scheduled.check(definition)
-            fields = fields_of(scheduled, definition)
+            fields = _checked_fields(scheduled, definition)
+            if is_taken:
+                raise InvalidSchedule("Another schedule has that name: give one another name=.")
             if not _is_as_declared(known.get(name), fields):
                 _sync_one(name, fields, synced)
         except InvalidSchedule as error:
@@ -78,9 +78,22 @@ def sync_schedules(*, worker: str = "") -> Synced:
     if worker:
         workers = Worker.objects.using(connection.alias).filter(name=worker)
         workers.update(schedules=list(names))
+    now = wording_for(connection).now(connection)
+    rows.filter(source=ScheduleSource.CODE, name__in=list(names)).update(declared_at=now)
     synced.removed = rest_undeclared(connection, besides=list(names))
     _refresh(connection)
     return synced
+
+
+def _checked_fields(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
+    """The columns that it fills. Raises `InvalidSchedule`, whatever is wrong with it."""
+    try:
+        scheduled.check(definition)
+        return fields_of(scheduled, definition)
+    except InvalidSchedule:
+        raise
+    except Exception as error:  # One declaration must not keep the others from the rows.
+        raise InvalidSchedule(f"It cannot be read ({type(error).__name__}).") from error
 
 
 def _is_as_declared(row: Schedule | None, fields: dict[str, Any]) -> bool:
@@ -158,42 +171,71 @@ def _declared_rows(connection: BaseDatabaseWrapper) -> QuerySet[Schedule]:
 
 
 def _undeclared(connection: BaseDatabaseWrapper, besides: Sequence[str] | None) -> list[str]:
-    """The names of declared schedules that no code declares any more, as far as is known."""
-    names = list(_declared_rows(connection).order_by("id").values_list("name", flat=True))
-    if not names:
+    """The names of declared schedules that no code declares any more, as far as is known.
+
+    What was declared later than any live worker started is not gone: those that will declare it
+    are yet to start.
+    """
+    rows = list(_declared_rows(connection).order_by("id").only("name", "declared_at"))
+    if not rows:
         return []
+    live = _live_workers(connection)
+    if live is None or (not live and besides is None):
+        return []
+    known = set(besides or ()).union(*(worker.schedules or () for worker in live))
+    started_at = max((worker.started_at for worker in live), default=None)
+    return [
+        row.name
+        for row in rows
+        if row.name not in known
+        and (
+            besides is not None
+            or row.declared_at is None
+            or (started_at is not None and started_at > row.declared_at)
+        )
+    ]
+
+
+def _live_workers(connection: BaseDatabaseWrapper) -> list[Worker] | None:
+    """The live workers with what their code declares; None if that is not known of all."""
     now = wording_for(connection).now(connection)
-    declared = _declared_by_live(connection, now)
-    if declared is None or (not declared and besides is None):
-        return []
-    known = set(besides or ()).union(*declared)
-    return [name for name in names if name not in known]
-
-
-def _declared_by_live(connection: BaseDatabaseWrapper, now: datetime) -> list[list[str]] | None:
-    """What each live worker's code declares; None if that is not known of all."""
-    live = Worker.objects.using(connection.alias).filter(status__in=LIVE)
-    declared: list[list[str]] = []
-    for worker in live.only("schedules", "seen_at", "lease_seconds"):
-        if worker.seen_at + timedelta(seconds=worker.lease_seconds) <= now:
-            continue
-        if worker.schedules is None:
-            return None
-        declared.append(worker.schedules)
-    return declared
+    rows = Worker.objects.using(connection.alias).filter(status__in=LIVE)
+    live = [
+        worker
+        for worker in rows.only("schedules", "seen_at", "lease_seconds", "started_at")
+        if worker.seen_at + timedelta(seconds=worker.lease_seconds) > now
+    ]
+    return None if any(worker.schedules is None for worker in live) else live
 
 
 def _refresh(connection: BaseDatabaseWrapper) -> None:
     """Bring what the tasks of other schedules share up to the code, where it knows the task."""
     rows = Schedule.objects.using(connection.alias).filter(source=ScheduleSource.ROW)
-    for schedule in rows.order_by("id").defer(*RESULT):
+    for schedule in list(rows.order_by("id").defer(*RESULT)):
         definition = registry.find(schedule.task_name)
-        if definition is None:
+        if definition is None or _is_fresh(schedule, definition):
             continue
-        try:
-            request = snapshot_of(scheduled_of(schedule), definition)
-        except InvalidSchedule as error:
-            rows.filter(id=schedule.id).update(trouble=str(error))
-            continue
-        if request != schedule.request:
-            rows.filter(id=schedule.id).update(request=request)
+        with atomic(using=connection.alias):
+            _take_write_lock(connection)
+            # Somebody may have edited it since it was read.
+            locked = rows.filter(id=schedule.id).select_for_update().defer(*RESULT).first()
+            if locked is not None and locked.task_name == definition.name:
+                request, trouble = _request_now(locked, definition)
+                rows.filter(id=locked.id).update(request=request, trouble=trouble)
+
+
+def _is_fresh(schedule: Schedule, definition: Definition[Any, Any]) -> bool:
+    return _request_now(schedule, definition) == (schedule.request, schedule.trouble)
+
+
+def _request_now(
+    schedule: Schedule, definition: Definition[Any, Any]
+) -> tuple[dict[str, Any], str]:
+    """What its tasks share by this code; or what they shared, and why it stays so."""
+    trouble = schedule.trouble if schedule.trouble.startswith(NOT_SERVED) else ""
+    try:
+        return snapshot_of(scheduled_of(schedule), definition), trouble
+    except InvalidSchedule as error:
+        return schedule.request, str(error)
+    except Exception as error:  # One schedule must not keep the others from being refreshed.
+        return schedule.request, f"It cannot be read ({type(error).__name__})."

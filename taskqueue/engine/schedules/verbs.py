@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,13 +16,14 @@ from django.db.transaction import atomic
 from taskqueue import rules
 from taskqueue.definitions import Definition, registry
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.notify import wake
-from taskqueue.engine.schedules.advancing import advance, save
+from taskqueue.engine.schedules.advancing import save
+from taskqueue.engine.schedules.catching_up import catch_up
 from taskqueue.engine.schedules.editing import apply, begin, fields_of, scheduled_of
-from taskqueue.engine.schedules.reading import missing
-from taskqueue.engine.schedules.runs import Runs
+from taskqueue.engine.schedules.reading import missing, rule_text
+from taskqueue.engine.schedules.runs import Runs, resting_reason
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import (
     InvalidSchedule,
@@ -35,6 +36,7 @@ from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import Rule
 from taskqueue.scheduled import Scheduled, check_name
 
+TRIES = 5
 EDITABLE = frozenset(
     {"args", "enabled", "kwargs", "missed", "missed_window", "options", "overlap"}
     | {"pause_after_failures", "rule", "task"}
@@ -77,27 +79,32 @@ def create_schedule(
     )
     fields = _checked_fields(scheduled, _definition(task))
     connection = project_connection()
+    _require_future(rule, wording_for(connection).now(connection))
+    for _ in range(TRIES):
+        try:
+            with atomic(using=connection.alias):
+                return _create(connection, name, fields, person=person(by, reason))
+        except IntegrityError:
+            # One of that name that was deleted meanwhile is in nobody's way.
+            if Schedule.objects.using(connection.alias).filter(name=name).exists():
+                break
+    raise InvalidSchedule(
+        f"There is a schedule {name!r} already. Edit that one, or choose another name."
+    )
+
+
+def _create(
+    connection: BaseDatabaseWrapper, name: str, fields: dict[str, Any], *, person: Person
+) -> Schedule:
     now = wording_for(connection).now(connection)
-    _require_future(rule, now)
-    try:
-        with atomic(using=connection.alias):
-            schedule = Schedule(
-                name=name, source=ScheduleSource.ROW, created_at=now, changed_at=now,
-                served_until=now, **fields,
-            )  # fmt: skip
-            schedule.save(using=connection.alias, force_insert=True)
-            begin(connection, schedule, now)
-            audit(
-                connection, "create schedule", [Act(name, detail=rule.text)],
-                person=person(by, reason),
-            )  # fmt: skip
-            wake(connection, "")
-    except IntegrityError:
-        if not Schedule.objects.using(connection.alias).filter(name=name).exists():
-            raise
-        raise InvalidSchedule(
-            f"There is a schedule {name!r} already. Edit that one, or choose another name."
-        ) from None
+    schedule = Schedule(
+        name=name, source=ScheduleSource.ROW, created_at=now, changed_at=now, served_until=now,
+        **fields,
+    )  # fmt: skip
+    schedule.save(using=connection.alias, force_insert=True)
+    begin(connection, schedule, now)
+    audit(connection, "create schedule", [Act(name, detail=rule_text(schedule))], person=person)
+    wake(connection, "")
     return schedule
 
 
@@ -139,7 +146,7 @@ def pause_schedule(name: str, *, by: object = "", reason: str = "") -> None:
     who = person(by, reason)
     with _locked(name) as (connection, schedule, now):
         before = "paused" if schedule.paused_at is not None else ""
-        _catch_up(connection, schedule, now)
+        catch_up(connection, schedule, now, "Paused before it was served.")
         schedule.paused_at = now
         schedule.paused_by, schedule.pause_reason = who.by, who.reason
         save(connection, schedule)
@@ -154,7 +161,7 @@ def resume_schedule(name: str, *, by: object = "", reason: str = "") -> None:
     with _locked(name) as (connection, schedule, now):
         if schedule.paused_at is None:
             raise TransitionRefused(f"Schedule {name!r} is not paused.")
-        _catch_up(connection, schedule, now)
+        catch_up(connection, schedule, now, resting_reason(schedule))
         schedule.paused_at = None
         schedule.paused_by = schedule.pause_reason = ""
         schedule.failures_in_row = 0
@@ -172,7 +179,7 @@ def run_schedule(name: str, *, by: object = "", reason: str = "") -> Occurrence:
     """
     who = person(by, reason)
     with _locked(name) as (connection, schedule, now):
-        _catch_up(connection, schedule, now)
+        catch_up(connection, schedule, now)
         runs = Runs(connection, schedule, now)
         if why := runs.refusal():
             raise TransitionRefused(f"Schedule {name!r} is not run: {why}")
@@ -213,15 +220,6 @@ def _locked(name: str) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime
         yield connection, schedule, wording_for(connection).now(connection)
 
 
-def _catch_up(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
-    """What has come so far is served as the schedule stands, if this version can."""
-    if schedule.is_active:
-        try:
-            advance(connection, schedule, now)
-        except InvalidSchedule:
-            return
-
-
 def _definition(task: Definition[Any, Any] | str) -> Definition[Any, Any]:
     """The registered definition. Raises `UnknownTask`."""
     if not isinstance(task, Definition):
@@ -236,7 +234,7 @@ def _checked_fields(scheduled: Scheduled, definition: Definition[Any, Any]) -> d
     scheduled.check(definition)
     fields = fields_of(scheduled, definition)
     for name, value in scheduled.options.items():
-        if isinstance(fields["options"][name], str) and not isinstance(value, str):
+        if not _is_plain(value):
             raise InvalidSchedule(
                 f"{name} is no JSON value: a schedule that is created at run time can keep it "
                 "only with the definition, in @task(...)."
@@ -244,8 +242,21 @@ def _checked_fields(scheduled: Scheduled, definition: Definition[Any, Any]) -> d
     return fields
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether it comes back from JSON as the same option; a timedelta does, as its seconds."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(each) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | timedelta)
+
+
 def _require_future(rule: Rule, now: datetime) -> None:
-    if not rule.waits_for_end and rule.after(now) is None:
+    if rule.waits_for_end:
+        is_over = rule.end is not None and rule.end <= now
+    else:
+        is_over = rule.after(now) is None
+    if is_over:
         raise InvalidSchedule(f"The rule has no time to come: {rule.text}.")
 
 
