@@ -6,7 +6,6 @@ aware datetimes it runs a daily 02:30 twice where the clock is put back.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,27 +14,11 @@ from heapq import merge
 from typing import Any
 
 from taskqueue.exceptions import InvalidSchedule
-from taskqueue.rules.values import shown, suggestion
+from taskqueue.rules.cron_form import well_formed
+from taskqueue.rules.values import shown
 
 HOUR = timedelta(hours=1)
-LONGEST_EXPRESSION = 1000
-# What is due at times that are drawn, not determined by the expression.
-_DRAWN = re.compile(r"[hr](\(.*|/.*)?")
-_RANGE = re.compile(r"(\w+)-(\w+)(/\d+)?", re.ASCII)
-_WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_YEAR = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NUMBERS = {name: str(number) for number, name in enumerate(_WEEK)}
-_NUMBERS |= {name: str(number) for number, name in enumerate(_YEAR, 1)}
-_SHORT = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
-_WRITE = 'Write five or six fields, such as "0 6 * * mon-fri".'
+_SIZES = {0: 60, 1: 24, 5: 60}
 
 
 @dataclass(frozen=True)
@@ -66,12 +49,7 @@ def canonical_expression(value: object) -> str:
 
     Raises InvalidSchedule for one that is none, or that leaves its times open.
     """
-    if not isinstance(value, str):
-        raise InvalidSchedule(f"Cron: the expression must be text, not {shown(value)}. {_WRITE}")
-    expression = _SHORT.get(value.strip().lower(), value)
-    _check_form(expression, value)
-    expression = " ".join(expression.split())
-    _check_fields(expression.lower().split(), value)
+    expression = well_formed(value)
     fields_of(expression)
     return expression
 
@@ -79,24 +57,30 @@ def canonical_expression(value: object) -> str:
 @lru_cache(maxsize=1024)
 def fields_of(expression: str) -> Fields:
     """Return what a canonical expression says. Raises InvalidSchedule if croniter refuses it."""
-    from croniter import croniter  # late: not everybody who imports taskqueue has schedules
-
-    try:
-        expanded: list[list[Any]] = croniter.expand(expression, strict=True)[0]
-    except Exception as error:  # croniter raises KeyError, TypeError and others for some texts
-        reason = str(error).splitlines()[-1] if str(error) else type(error).__name__
-        raise InvalidSchedule(
-            f"Cron: {shown(expression)} is no cron expression, or never fires: {reason}"
-        ) from None
-    minutes, hours = _numbers(expanded[0], 60), _numbers(expanded[1], 24)
-    seconds = _numbers(expanded[5], 60) if len(expanded) > 5 else [0]
+    values = expanded(expression)
+    minutes, hours = _numbers(expression, values, 0), _numbers(expression, values, 1)
+    seconds = _numbers(expression, values, 5) if len(values) > 5 else [0]
     return Fields(
         hours=tuple(timedelta(hours=hour) for hour in hours),
         within_hour=tuple(
             timedelta(minutes=minute, seconds=second) for minute in minutes for second in seconds
         ),
-        day_expressions=_day_expressions(expression, expanded),
+        day_expressions=_day_expressions(expression, values),
     )
+
+
+def expanded(expression: str) -> list[list[Any]]:
+    """Return croniter's values of each field, `["*"]` where a field says nothing.
+
+    Raises InvalidSchedule whatever croniter raises.
+    """
+    from croniter import croniter  # late: not everybody who imports taskqueue has schedules
+
+    try:
+        values: list[list[Any]] = croniter.expand(expression, strict=True)[0]
+    except Exception as error:  # croniter raises KeyError, TypeError and others for some texts
+        raise _no_expression(expression, error) from None
+    return values
 
 
 def _day_expressions(expression: str, expanded: list[list[Any]]) -> tuple[str, ...]:
@@ -112,59 +96,26 @@ def _days(expression: str, midnight: datetime) -> Iterator[datetime]:
 
     if midnight > datetime.min:
         midnight -= timedelta(seconds=1)
-    days = croniter(expression, midnight, ret_type=datetime)
-    while True:
-        try:
+    try:
+        days = croniter(expression, midnight, ret_type=datetime)
+        while True:
             yield days.get_next()
-        except (CroniterBadDateError, ValueError, OverflowError):
-            return  # none within 50 years, or beyond the year 9999
+    except (CroniterBadDateError, ValueError, OverflowError):
+        return  # none within 50 years, or beyond the year 9999
+    except Exception as error:
+        raise _no_expression(expression, error) from None
 
 
-def _numbers(values: list[Any], size: int) -> list[int]:
-    return list(range(size)) if values == ["*"] else sorted(values)
+def _numbers(expression: str, values: list[list[Any]], position: int) -> list[int]:
+    if values[position] == ["*"]:
+        return list(range(_SIZES[position]))
+    if not all(isinstance(value, int) for value in values[position]):
+        raise _no_expression(expression, f"{values[position]} are no numbers")
+    return sorted(values[position])
 
 
-def _check_form(expression: str, value: object) -> None:
-    name = f"Cron: {shown(value)}"
-    if not expression.strip():
-        raise InvalidSchedule(f"Cron: the expression is empty. {_WRITE}")
-    if not expression.isascii() or not expression.replace("\t", " ").isprintable():
-        raise InvalidSchedule(f"{name} has characters that no cron expression has. {_WRITE}")
-    if len(expression) > LONGEST_EXPRESSION:
-        raise InvalidSchedule(
-            f"{name} is longer than {LONGEST_EXPRESSION} characters. Use ranges and steps."
-        )
-    if expression.lstrip().startswith("@"):
-        if expression.strip().lower() == "@reboot":
-            raise InvalidSchedule(f"{name} is no time. {_WRITE}")
-        hint = suggestion(expression.strip().lower(), _SHORT)
-        raise InvalidSchedule(f"{name} is no short form of cron.{hint or f' {_WRITE}'}")
-
-
-def _check_fields(fields: list[str], value: object) -> None:
-    if len(fields) not in (5, 6):
-        years = " Years are not supported: use start and end." if len(fields) == 7 else ""
-        raise InvalidSchedule(
-            f"Cron: {shown(value)} has {len(fields)} fields. {_WRITE} "
-            f"A sixth field, at the end, is the second.{years}"
-        )
-    for part in ",".join([*fields[:4], _sunday_is_0(fields[4]), *fields[5:]]).split(","):
-        if _DRAWN.fullmatch(part):
-            raise InvalidSchedule(
-                f"Cron: {shown(value)} leaves a time to be drawn ({part!r}). Write the number."
-            )
-        found = _RANGE.fullmatch(part)
-        if found and _number(found[1]) == _number(found[2]):
-            # croniter takes such a range for the whole cycle, other crons for the one value.
-            raise InvalidSchedule(
-                f"Cron: {shown(value)} has a range of one value ({part!r}). Write the value alone."
-            )
-
-
-def _sunday_is_0(of_week: str) -> str:
-    """Return the days of the week so that a range from Sunday to itself can be seen."""
-    return re.sub(r"\b7-", "0-", of_week)
-
-
-def _number(text: str) -> str:
-    return _NUMBERS.get(text, text).lstrip("0")
+def _no_expression(expression: str, reason: object) -> InvalidSchedule:
+    lines = str(reason).splitlines() or [type(reason).__name__]
+    return InvalidSchedule(
+        f"Cron: {shown(expression)} is no cron expression, or never fires: {lines[-1]}"
+    )
