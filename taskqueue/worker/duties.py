@@ -84,7 +84,7 @@ class Duties:
             self._suspects.clear()
         if outlook.has_apart:
             self._look_after_shared(connection)
-        next_schedule = self._serve_schedules(connection, outlook)
+        next_schedule, has_served = self._serve_schedules(connection, outlook)
         self._clean_up(connection, now)
         waits = [self._interval]
         stagger = min(LONGEST_STAGGER, outlook.rank * STAGGER)
@@ -96,16 +96,19 @@ class Duties:
         if self._prune_at <= now + PRUNE_PAUSE:
             waits.append(PRUNE_PAUSE)
         self.next_at = time.monotonic() + min(waits)
-        return outlook.has_ready or outlook.has_apart
+        return outlook.has_ready or outlook.has_apart or has_served
 
-    def _serve_schedules(self, connection: BaseDatabaseWrapper, outlook: Outlook) -> float | None:
-        """Seconds until a schedule is due next."""
-        wait = outlook.next_schedule
-        if outlook.has_ended_runs or (wait is not None and wait <= 0):
-            wait = self._scheduler.step(connection, now=self._schedules_until)
-            if wait is not None and wait <= 0 and not self._scheduler.is_kept_out:
-                return BEHIND_PAUSE
-        return wait
+    def _serve_schedules(
+        self, connection: BaseDatabaseWrapper, outlook: Outlook
+    ) -> tuple[float | None, bool]:
+        """Seconds until a schedule is due next, and whether any was served now."""
+        wait, scheduler = outlook.next_schedule, self._scheduler
+        if not outlook.has_ended_runs and (wait is None or wait > 0):
+            return wait, False
+        wait = scheduler.step(connection, now=self._schedules_until)
+        if wait is not None and wait <= 0 and not scheduler.is_kept_out:
+            wait = BEHIND_PAUSE
+        return wait, scheduler.has_served
 
     def _look_after_shared(self, connection: BaseDatabaseWrapper) -> None:
         released, self._broadcasts_after = broadcast.release_gone(

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db.models import F
 
 from taskqueue import AfterEnd, Every, schedules
 from taskqueue.models import Audit, Occurrence, Schedule, Task, Worker
@@ -229,3 +230,16 @@ def test_a_drain_does_not_wait_for_times_to_come(drain: Drain) -> None:
     drain()
 
     assert not Task.objects.exists()
+
+
+def test_a_drain_ends_though_a_schedule_goes_on(drain: Drain) -> None:
+    schedules.create(
+        "busy", tasks.sleep, Every(seconds=1), args=[1.5], overlap="queue_all", missed="all"
+    )
+    earlier = F("served_until") - timedelta(seconds=3)
+    Schedule.objects.update(served_until=earlier, next_at=earlier + timedelta(seconds=1))
+
+    drain(timeout=60)
+
+    assert Task.objects.filter(status="succeeded").count() >= 3
+    assert not Task.objects.exclude(status="succeeded").exists()

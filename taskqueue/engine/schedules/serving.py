@@ -37,6 +37,8 @@ class Scheduler:
     def __init__(self) -> None:
         self._resting: dict[int, float] = {}
         self._behind_after = 0
+        self.has_served = False
+        """Whether the last step served any."""
         self.is_kept_out = False
         """Whether all that the last step looked at was held by somebody else."""
 
@@ -55,6 +57,7 @@ class Scheduler:
             at = now or wording_for(connection).now(connection)
             first = self._active(connection).filter(next_at__isnull=False).order_by("next_at")
             next_at = first.values_list("next_at", flat=True).first()
+        self.has_served = bool(served)
         self.is_kept_out = bool(needy) and not served
         return None if next_at is None else max(0.0, (next_at - at).total_seconds())
 
