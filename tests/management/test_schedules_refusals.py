@@ -42,6 +42,12 @@ DEEP = "[" * 200_000
         [*NEW, "--daily", "09:00-17:30", "--step", "30m", "--days", "funday"],
         [*NEW, "--once", "tomorrow"],
         [*NEW, "--once", "2001-01-01T00:00+00:00"],
+        [*NEW, "--once", "2100-03-28 02:30", "--tz", "Europe/Berlin"],
+        [*NEW, "--once", "2100-01-01 00:00", "--tz", "Europe/Berln"],
+        [*NEW, "--cron", "0 6 * * *", "--tz", "Europe/Berlin", "--start", "2100-03-28 02:30"],
+        [*NEW, "--cron", "0 6 * * *", "--tz", "Europe/Berln", "--start", "2100-03-28 12:30"],
+        [*NEW, "--once", "0001-01-01T00:00+14:00"],
+        [*NEW, "--once", "9999-12-31T23:00", "--tz", "America/Los_Angeles"],
         [*NEW, "--once", "2100-01-01T00:00+00:00", "--start", "2100-01-01T00:00+00:00"],
         [*NEW, "--every", "1h", "--end", "2001-01-01T00:00+00:00"],
         [*NEW, "--every", "1h", "--args", "{}"],
@@ -58,6 +64,7 @@ DEEP = "[" * 200_000
         [*NEW, "--every", "1h", "--missed-window", "1h"],
         [*NEW, "--every", "1h", "--pause-after-failures", "0"],
         [*NEW, "--every", "1h", "--pause-after-failures", "9" * 5000],
+        ["create", "s", "--task", NOOP, "--cron", "61 * * * *"],
         ["create", "two/words", "--task", NOOP, "--every", "1h"],
         ["edit", "s"],
         ["edit", "s", "--step", "5m"],
@@ -96,6 +103,7 @@ def test_what_cannot_be_meant_exits_with_2_and_does_nothing(
         ["delete", "t", "u"],
         ["show", "nul\0"],
         ["create", "new", "--task", "tests.sample.tasks.nop", "--every", "1h"],
+        ["create", "s", "--task", NOOP, "--every", "2h"],
         ["edit", "s", "--task", "nobody.knows.it"],
     ],
 )
@@ -116,6 +124,10 @@ def test_errors_say_what_to_do() -> None:
         ([*NEW, "--cron", "0 0 30 2 *"], "never fires"),
         (["create", "s", "--task", NOOP, "--every", "1h"], "There is a schedule 's' already."),
         (["edit", "s", "--unset-option", "priority"], "it has: none."),
+        (
+            [*NEW, "--once", "2100-03-28 02:30", "--tz", "Europe/Berlin"],
+            "2100-03-28 02:30:00 does not exist in Europe/Berlin",
+        ),
         (["show", "ss"], "Did you mean 's'?"),
     ]
     for arguments, said in told:

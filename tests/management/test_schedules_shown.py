@@ -76,7 +76,8 @@ def test_why_a_schedule_rests_stands_below_it() -> None:
 
 
 def test_one_that_is_never_due_again_is_over_and_one_that_runs_is_not() -> None:
-    make(AfterEnd(hours=1, end=at(1)))
+    make(AfterEnd(hours=1))
+    Schedule.objects.update(rule=AfterEnd(hours=1, end=at(1)).as_json())
     serve(NOON)
     assert (run_json()[0]["state"], run_json()[0]["next_at"]) == ("active", None)
     end(0, when=at(0.5))

@@ -12,6 +12,7 @@ from taskqueue import schedules
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.base import Subcommand, add_person, person_of
 from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.schedules.rows import told
 from taskqueue.management.cli.trouble import TROUBLE, sentence_of
 from taskqueue.models import Occurrence
 
@@ -43,6 +44,9 @@ def _act(
         except TROUBLE as error:
             # What was done to the schedules before is to be told.
             lines.append({"name": name, "done": False, "error": sentence_of(error)})
+        except Exception as error:  # A rule that is stored may raise anything.
+            odd = f"{type(error).__name__}: {told(str(error))}"
+            lines.append({"name": name, "done": False, "error": odd})
     refused = [line for line in lines if not line["done"]]
     if len(lines) > 1 or not refused or output.is_json:
         text = "\n".join(f"{line['name']}  {_word(line, done)}" for line in lines)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from typing import Any
 
+from django.core.management.base import CommandError
+
 from taskqueue import schedules
 from taskqueue.engine.schedules.reading import rule_text
+from taskqueue.exceptions import InvalidSchedule
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.schedules.importing import load_tasks
 from taskqueue.management.cli.schedules.numbers import option_value, whole_number
 from taskqueue.management.cli.schedules.rows import now, row_of, statuses_of, utc
 from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
@@ -42,7 +46,14 @@ def _add_create(parser: ArgumentParser) -> None:
 
 def _create(flags: Namespace, output: Output) -> None:
     given = _taken(flags) | {"options": _options(flags, {})} | person_of(flags)
-    schedule = schedules.create(flags.name, rule=rule_from(flags), **given)
+    rule = rule_from(flags)
+    load_tasks()
+    try:
+        schedule = schedules.create(flags.name, rule=rule, **given)
+    except InvalidSchedule as error:
+        if str(error).startswith(f"There is a schedule {flags.name!r}"):
+            raise CommandError(str(error)) from None  # The flags were right: it is refused.
+        raise
     _tell(schedule, "created", output)
 
 
@@ -75,6 +86,7 @@ def _edit(flags: Namespace, output: Output) -> None:
         changes["rule"] = rule_from(flags, before.rule)
     if not changes:
         raise usage_error("Say what is to change, such as --cron, --overlap or --disable.")
+    load_tasks()
     schedule = schedules.edit(flags.name, **changes, **person_of(flags))
     is_changed = schedule.changed_at != before.changed_at
     _tell(schedule, "changed" if is_changed else "nothing to change", output)

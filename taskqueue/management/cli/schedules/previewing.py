@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from taskqueue import schedules
 from taskqueue.engine.schedules.reading import rule_of, rule_text, zone_of
-from taskqueue.exceptions import InvalidSchedule
+from taskqueue.exceptions import ScheduleDoesNotExist, TaskQueueError
 from taskqueue.management.cli.base import Subcommand, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.schedules.numbers import whole_number
@@ -23,6 +24,7 @@ from taskqueue.management.cli.schedules.rows import (
     utc,
 )
 from taskqueue.management.cli.schedules.rule_flags import add_rule, has_rule, rule_from
+from taskqueue.management.cli.trouble import TROUBLE
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
 
@@ -47,7 +49,12 @@ def _preview(flags: Namespace, output: Output) -> None:
         _print(rule, rule.text, found, "It has no time to come.", output)
     else:
         schedule = schedules.get(flags.name)
-        found = schedules.preview(flags.name, count=flags.count)
+        try:
+            found = schedules.preview(flags.name, count=flags.count)
+        except (TaskQueueError, *TROUBLE):
+            raise
+        except Exception as error:  # A rule that is stored may raise anything.
+            raise CommandError(f"The rule failed: {type(error).__name__}: {error}") from None
         _print(rule_of(schedule), rule_text(schedule), found, _why_none(schedule), output)
 
 
@@ -55,7 +62,9 @@ def next_times(schedule: Schedule, *, count: int) -> list[datetime]:
     """The next nominal times in UTC; none where the rule cannot be read."""
     try:
         return schedules.preview(schedule.name, count=count)
-    except InvalidSchedule:
+    except (ScheduleDoesNotExist, *TROUBLE):
+        raise
+    except Exception:  # A rule that is stored may raise anything.
         return []
 
 

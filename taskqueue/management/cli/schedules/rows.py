@@ -93,7 +93,10 @@ def has_open(schedule: Schedule) -> bool:
 
 
 def _arguments(schedule: Schedule) -> dict[str, Any]:
-    visible = redacted(schedule.task_name, schedule.args, schedule.kwargs)
+    try:
+        visible = redacted(schedule.task_name, schedule.args, schedule.kwargs)
+    except Exception:  # The project's tasks cannot be imported; all else is still to be seen.
+        visible = None
     if visible is None:
         return {"args": HIDDEN, "kwargs": HIDDEN}
     return {"args": visible.args, "kwargs": visible.kwargs}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from taskqueue import rules
 from taskqueue.management.cli.base import usage_error
-from taskqueue.management.cli.times import duration, moment
+from taskqueue.management.cli.schedules.moments import in_zone, wall_moment, zone_for
+from taskqueue.management.cli.times import duration
 from taskqueue.rules import Rule
 
 Reader = Callable[[str], Any]
@@ -42,7 +43,7 @@ def window(text: str) -> tuple[str, str]:
 
 def limit(text: str) -> datetime | str:
     """A time, or the word that stands for none. Raises ArgumentTypeError."""
-    return NONE if text.strip() == NONE else moment(text)
+    return NONE if text.strip() == NONE else wall_moment(text)
 
 
 KINDS: tuple[tuple[str, Reader, str, str], ...] = (
@@ -50,10 +51,20 @@ KINDS: tuple[tuple[str, Reader, str, str], ...] = (
     ("--every", duration, "DURATION", "so often, day and night: 90s, 10m, 2h, 1d"),
     ("--after-end", duration, "DURATION", "so long after the last run has ended"),
     ("--daily", window, "FROM-TO", "within these hours, such as 09:00-17:30, every --step"),
-    ("--once", moment, "TIME", "a single time, such as 2026-12-01T09:00+00:00"),
+    ("--once", wall_moment, "TIME", "a single time, such as 2026-12-01T09:00+00:00"),
+)
+OFFSETS = (
+    "Times without an offset are of the rule's zone, --tz; with --every and --after-end, which "
+    "have none, and with --once alone, of the project's."
 )
 REFINING: tuple[tuple[str, Reader, str, str], ...] = (
-    ("--tz", str, "ZONE", "with --cron, --daily: such as Europe/Berlin; default: UTC"),
+    (
+        "--tz",
+        str,
+        "ZONE",
+        "with --cron, --daily: such as Europe/Berlin; default: UTC. "
+        "With --once: the zone of its time",
+    ),
     ("--step", duration, "DURATION", "with --daily: how often, counted from FROM, such as 30m"),
     ("--days", str, "DAYS", "with --daily: mon-fri or mon,wed; default: every day"),
     ("--start", limit, "TIME", "nothing is due before it; none for no limit"),
@@ -67,7 +78,7 @@ def add_rule(parser: ArgumentParser) -> None:
     kind = group.add_mutually_exclusive_group()
     for flag, read, form, text in KINDS:
         kind.add_argument(flag, type=read, default=SUPPRESS, metavar=form, help=text)
-    more = parser.add_argument_group("with the rule")
+    more = parser.add_argument_group("with the rule", OFFSETS)
     for flag, read, form, text in REFINING:
         more.add_argument(flag, type=read, default=SUPPRESS, metavar=form, help=text)
 
@@ -83,19 +94,31 @@ def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rul
 
     Raises CommandError for flags that do not go together, `InvalidSchedule` for wrong values.
     """
-    given, known = vars(flags), dict(current or {})
+    given = vars(flags)
+    # A stored rule that cannot be read may be anything, and can be replaced.
+    known = dict(current) if isinstance(current, Mapping) else {}
     kind = _kind_in(given) or known.get("kind")
-    if kind not in _KEYS:
+    if not isinstance(kind, str) or kind not in _KEYS:
         raise usage_error(f"Say when: one of {', '.join(_FLAGS.values())}.")
     stated = {_REFINING[name]: given[name] for name in _REFINING if name in given}
+    own = _own_values(kind, given)
+    zone_of_once = stated.pop("tz", None) if own and kind == "once" else None
     for name, key in _REFINING.items():
         if key in stated and key not in _KEYS[kind]:
             raise usage_error(f"--{name} does not go with {_FLAGS[kind]}.")
     kept = {key: value for key, value in known.items() if key in _KEYS[kind]}
-    values = kept | stated | _own_values(kind, given) | {"kind": kind}
+    values = kept | stated | own | {"kind": kind}
     if kind == "daily_window" and "every" not in values:
         raise usage_error("--daily needs --step: how often within these hours, such as 30m.")
-    return rules.from_json({key: _stored(value) for key, value in values.items()})
+    zone = _zone_of(kind, values) if zone_of_once is None else zone_for(zone_of_once)
+    return rules.from_json({key: _stored(value, zone) for key, value in values.items()})
+
+
+def _zone_of(kind: str, values: Mapping[str, Any]) -> tzinfo | None:
+    """Of which zone times without an offset are; None where there are none."""
+    if all(not isinstance(each, datetime) or each.tzinfo for each in values.values()):
+        return None
+    return zone_for(values.get("tz", "UTC") if "tz" in _KEYS[kind] else None)
 
 
 def _kind_in(given: Mapping[str, Any]) -> str | None:
@@ -113,10 +136,10 @@ def _own_values(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return {own[kind]: given[kind]} if kind in given else {}
 
 
-def _stored(value: Any) -> Any:
-    """The value as a stored rule has it."""
+def _stored(value: Any, zone: tzinfo | None) -> Any:
+    """The value as a stored rule has it. Raises CommandError."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, datetime):
-        return value.isoformat()
+        return in_zone(value, zone or UTC).isoformat()
     return None if value == NONE else value

@@ -10,9 +10,11 @@ from django.core.management.base import CommandError
 from taskqueue import schedules
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.schedules.importing import load_tasks
 
 
 def _sync(flags: Namespace, output: Output) -> None:
+    load_tasks()
     synced = asdict(schedules.sync())
     lines = [f"{what}  {each}" for what, found in synced.items() for each in found]
     output.say("\n".join(lines) or "nothing to change", synced)

@@ -1,0 +1,41 @@
+"""The project's definitions, for what cannot do without them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from traceback import extract_tb
+from types import TracebackType
+
+import django
+from django.core.management.base import CommandError
+
+import taskqueue
+from taskqueue.definitions import registry
+
+NOT_OF_PROJECTS = (
+    "<frozen ",
+    *(os.path.join(package.__path__[0], "") for package in (django, importlib, taskqueue)),
+)
+"""How the paths begin of files that are nobody's to mend."""
+
+
+def load_tasks() -> None:
+    """Import every `tasks` module. Raises CommandError, one line, where one cannot be."""
+    try:
+        registry.autodiscover()
+    except Exception as error:  # Code of the project: anything may come of it.
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise CommandError(
+            f"The tasks of the project cannot be imported: {said}{_place(error.__traceback__)}"
+        ) from None
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """The last line of the project that was run; nothing where none was."""
+    frames = [each for each in extract_tb(traceback) if not _is_foreign(each.filename)]
+    return f" [{frames[-1].filename}, line {frames[-1].lineno}]" if frames else ""
+
+
+def _is_foreign(filename: str) -> bool:
+    return filename.startswith(NOT_OF_PROJECTS)
