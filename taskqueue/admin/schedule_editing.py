@@ -8,6 +8,7 @@ from zoneinfo import available_timezones
 from django.contrib import messages
 from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.core.exceptions import PermissionDenied
+from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -16,6 +17,7 @@ from taskqueue import schedules
 from taskqueue.admin.schedule_acts import ScheduleActs
 from taskqueue.admin.schedule_arguments import VIEW_ARGUMENTS, visible_arguments
 from taskqueue.admin.schedule_form import ScheduleForm
+from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
@@ -63,25 +65,28 @@ class ScheduleEditing(ScheduleActs):
             sees_any=request.user.has_perm(VIEW_ARGUMENTS),
         )
         if request.method == "POST" and form.is_valid():
-            saved = self._save(request, form)
+            saved = None if _is_stale(form) else self._save(request, form)
             if saved is not None:
                 return redirect("admin:taskqueue_schedule_change", saved.pk)
         return self._form_page(request, form)
 
     def _save(self, request: HttpRequest, form: ScheduleForm) -> Schedule | None:
         """The row then; None where the verb refused, which the form tells."""
+        saved: Schedule | None
         who = {"by": request.user, "reason": form.cleaned_data["reason"]}
         try:
             if form.schedule is None:
                 saved = schedules.create(form.cleaned_data["name"], **form.changes(), **who)
             else:
-                saved = schedules.edit(form.schedule.name, **form.changes(), **who)
+                saved = _edited(form, form.schedule, who)
         except UnknownTask as error:
             form.add_error("task", str(error))
             return None
         except TaskQueueError as error:
             is_rule = str(error).startswith("The rule ")
             form.add_error("kind" if is_rule else None, str(error))
+            return None
+        if saved is None:
             return None
         done = "Created" if form.schedule is None else "Edited"
         self.note(request, saved.pk, saved.name, f"{done}.")
@@ -119,6 +124,43 @@ class ScheduleEditing(ScheduleActs):
             "zones": sorted(available_timezones()),
         }
         return TemplateResponse(request, self.edit_template, context)
+
+
+def _edited(form: ScheduleForm, schedule: Schedule, who: dict[str, Any]) -> Schedule | None:
+    """The row then; None where somebody was quicker, which the form tells.
+
+    Raises what the verb raises.
+    """
+    alias = database_alias()
+    with atomic(using=alias):
+        rows = Schedule.objects.using(alias).filter(pk=schedule.pk)
+        # Locks the row for the verb, as a look at it would not on SQLite.
+        same = rows.filter(changed_at=schedule.changed_at).update(changed_at=schedule.changed_at)
+        if same or not rows.exists():  # Of one that is gone the verb tells so.
+            return schedules.edit(schedule.name, **form.changes(), **who)
+        _tell_stale(form, rows.get())
+    return None
+
+
+def _is_stale(form: ScheduleForm) -> bool:
+    """Whether the schedule was changed since the form was shown, which the form tells."""
+    seen = form.cleaned_data.get("seen")
+    if form.schedule is None or not seen or seen == form.schedule.changed_at.isoformat():
+        return False
+    _tell_stale(form, form.schedule)
+    return True
+
+
+def _tell_stale(form: ScheduleForm, row: Schedule) -> None:
+    """Refuse once: what is saved again replaces knowingly what the row says now."""
+    form.add_error(
+        None,
+        "Somebody has changed this schedule since you opened the form, so nothing was saved. Its "
+        "page shows what it says now, the form what you wrote: saved again, that replaces it.",
+    )
+    data: Any = form.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
+    data["seen"] = row.changed_at.isoformat()
+    form.data = data
 
 
 def _hint(request: HttpRequest, schedule: Schedule | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from taskqueue import rules, schedules
+from taskqueue import schedules
 from taskqueue.admin.schedule_arguments import restored, visible_arguments
 from taskqueue.admin.schedule_fields import JsonField, MomentField, SpanField, as_text
 from taskqueue.admin.schedule_rules import (
@@ -20,6 +20,7 @@ from taskqueue.admin.schedule_rules import (
     rule_of,
 )
 from taskqueue.definitions import registry
+from taskqueue.engine.schedules.reading import rule_of as rule_of_row
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.policies import Missed, Overlap
@@ -103,6 +104,7 @@ class ScheduleForm(forms.Form):
         required=False, max_length=1000, widget=forms.TextInput(WIDE),
         help_text="Why, for the audit.",
     )  # fmt: skip
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     class Media:
         js = ["taskqueue/schedule_form.js"]
@@ -117,6 +119,8 @@ class ScheduleForm(forms.Form):
         task.choices = [("", "---------"), *((name, name) for name in names)]
         if schedule is not None:
             del self.fields["name"]
+        else:
+            del self.fields["seen"]
         for field in {name for names in USED.values() for name in names} | {"start", "end"}:
             self.fields[field].widget.attrs["data-kinds"] = kinds_of(field)
 
@@ -220,6 +224,7 @@ def initial_values(schedule: Schedule | None, *, sees_any: bool) -> dict[str, An
     """What the form of that schedule says at first."""
     if schedule is None:
         return {}
+    rule = rule_of_row(schedule)
     options = dict(schedule.options)
     values: dict[str, Any] = {
         "task": schedule.task_name,
@@ -230,11 +235,9 @@ def initial_values(schedule: Schedule | None, *, sees_any: bool) -> dict[str, An
         "missed_window": schedule.missed_window,
         "overlap": schedule.overlap,
         "pause_after_failures": schedule.pause_after_failures,
+        "seen": schedule.changed_at.isoformat(),
     }
     shown = visible_arguments(schedule, to_any=sees_any)
     if shown is not None:
         values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
-    try:
-        return values | initial_of(rules.from_json(schedule.rule))
-    except InvalidSchedule:
-        return values
+    return values if rule is None else values | initial_of(rule)

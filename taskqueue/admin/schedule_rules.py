@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -59,7 +59,8 @@ def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
 
 def _built(kind: str, given: Mapping[str, Any]) -> Rule:
     tz = given["tz"]
-    limits: dict[str, Any] = {name: moment_in(tz, given.get(name)) for name in ("start", "end")}
+    names = ("start", "end") if kind in LIMITED else ()
+    limits: dict[str, Any] = {name: moment_in(tz, name, given.get(name)) for name in names}
     if kind == Cron.kind:
         return Cron(given["expression"], tz, **limits)
     if kind == Every.kind:
@@ -70,14 +71,30 @@ def _built(kind: str, given: Mapping[str, Any]) -> Rule:
         return DailyWindow(
             given["first"], given["last"], every=given["step"], days=given["days"], tz=tz, **limits
         )
-    return Once(moment_in(tz, given["at"]))  # type: ignore[arg-type]  # (it is required)
+    return Once(moment_in(tz, "at", given["at"]))  # type: ignore[arg-type]  # (it is required)
 
 
-def moment_in(tz: str, moment: datetime | None) -> datetime | None:
-    """The moment; one without an offset is of that zone."""
+def moment_in(tz: str, field: str, moment: datetime | None) -> datetime | None:
+    """The moment; one without an offset is of that zone, of two such the first.
+
+    Raises ValidationError, by its field, for one that the zone leaves out.
+    """
     if moment is None or moment.tzinfo is not None:
         return moment
-    return moment.replace(tzinfo=ZoneInfo(tz))
+    zone = ZoneInfo(tz)
+    aware = moment.replace(tzinfo=zone)
+    try:
+        is_left_out = aware.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment
+    except OverflowError:  # The rule tells that it lies outside of the calendar.
+        return aware
+    if is_left_out:
+        raise ValidationError(
+            {
+                field: f"{moment.isoformat(' ')} does not exist in {tz}: the clocks are put "
+                "forward there. Write another time, or one with its offset."
+            }
+        )
+    return aware
 
 
 def _field(kind: str, error: str) -> str:
