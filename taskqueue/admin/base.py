@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
@@ -12,6 +13,7 @@ from django.http import HttpRequest
 
 from taskqueue.admin.paginator import CappedPaginator
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
 
 if TYPE_CHECKING:
     _Admin = admin.ModelAdmin[Model]
@@ -24,6 +26,8 @@ class LeanList(_List):
     """Rows in one order that an index serves, without the columns that may be large."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        if not all(map(is_storable, request.GET.dict().values())):
+            raise IncorrectLookupParameters
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         model_admin: Any = self.model_admin
         return rows.only(*model_admin.columns)

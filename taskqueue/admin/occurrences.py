@@ -18,6 +18,7 @@ from taskqueue.admin.schedule_page import (
     shown_requester,
     shown_times,
 )
+from taskqueue.admin.searches import row_id
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OPEN, OccurrenceStatus
 
@@ -47,8 +48,8 @@ class NewestStatusFilter(admin.SimpleListFilter):
 def newest(queryset: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
     """The newest rows, of the schedule that the address names; found by a key."""
     rows, key = queryset.order_by("-id"), "id"
-    of_schedule = request.GET.get(OF_SCHEDULE, "")
-    if of_schedule.isdecimal():
+    of_schedule = row_id(request.GET.get(OF_SCHEDULE, ""))
+    if of_schedule is not None:
         rows, key = queryset.filter(schedule_id=of_schedule).order_by("-nominal_at"), "nominal_at"
     first = rows.values_list(key, flat=True)[MOST : MOST + 1].first()
     return queryset if first is None else queryset.filter(**{f"{key}__gt": first})

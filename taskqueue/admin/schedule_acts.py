@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -17,11 +18,16 @@ from django.urls import reverse
 
 from taskqueue import schedules
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.searches import row_id
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule
+from taskqueue.payload import storable
+from taskqueue.scheduled import LONGEST_NAME
+
+logger = logging.getLogger("taskqueue.admin")
 
 EDIT = "taskqueue.edit_schedules"
-LONGEST_REASON = 1000
+LONGEST_REASON, LONGEST_NOTE = 1000, 1100
 VERBS: dict[str, tuple[Callable[..., Any], str]] = {
     "run_now": (schedules.run_now, "Run"),
     "pause": (schedules.pause, "Paused"),
@@ -31,13 +37,26 @@ VERBS: dict[str, tuple[Callable[..., Any], str]] = {
 """By its name in addresses: the verb, and what it has done."""
 
 
+class ReasonField(forms.CharField):
+    """Takes any text, and makes it fit to be stored."""
+
+    def to_python(self, value: Any) -> str:
+        """The text as the audit has it."""
+        return storable(super().to_python(value) or "", limit=LONGEST_REASON)
+
+
 class ReasonForm(ActionForm):
     """The list's choice of an action, with why."""
 
-    reason = forms.CharField(
-        required=False, max_length=LONGEST_REASON, label="Reason:",
-        widget=forms.TextInput({"class": "taskqueue-reason"}),
+    reason = ReasonField(
+        required=False, label="Reason:",
+        widget=forms.TextInput({"class": "taskqueue-reason", "maxlength": LONGEST_REASON}),
     )  # fmt: skip
+
+
+def reason_of(request: HttpRequest) -> str:
+    """Why, as the audit and the admin's own history can store it."""
+    return storable(request.POST.get("reason", ""), limit=LONGEST_REASON)
 
 
 def is_deletable(schedule: Schedule) -> bool:
@@ -74,6 +93,17 @@ class ScheduleActs(ReadOnlyAdmin):
             self._act_on_each(request, "delete", queryset)
             return None
         return self._ask_before_deleting(request, list(queryset))
+
+    def response_action(
+        self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
+    ) -> HttpResponse | None:
+        """Of what was chosen, what is the key of no row is left out: a database may refuse it."""
+        given = request.POST.copy()
+        keys = given.getlist(ACTION_CHECKBOX_NAME)
+        given.setlist(ACTION_CHECKBOX_NAME, [key for key in keys if row_id(key) is not None])
+        request.POST = given
+        answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
+        return answer
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """A button of the page."""
@@ -116,12 +146,17 @@ class ScheduleActs(ReadOnlyAdmin):
     def _act(self, request: HttpRequest, verb: str, schedule: Schedule) -> bool:
         """Whether it was done; if not, a message says why."""
         act, done = VERBS[verb]
-        reason = request.POST.get("reason", "")[:LONGEST_REASON]
+        reason = reason_of(request)
         key = schedule.pk
         try:
             act(schedule.name, by=request.user, reason=reason)
         except TaskQueueError as error:
             self.message_user(request, str(error), messages.ERROR)
+            return False
+        except Exception as error:  # Its rule may raise anything: the others are still acted on.
+            logger.exception("Schedule not acted on verb=%s schedule=%s", verb, schedule.name)
+            refusal = f"{schedule.name}: nothing was done for {type(error).__name__}. See the log."
+            self.message_user(request, refusal, messages.ERROR)
             return False
         self.note(request, key, schedule.name, done + (f": {reason}" if reason else ""))
         self.message_user(request, f"{done}: {schedule.name}", messages.SUCCESS)
@@ -129,7 +164,8 @@ class ScheduleActs(ReadOnlyAdmin):
 
     def note(self, request: HttpRequest, key: int, name: str, what: str) -> None:
         """Keep it in the admin's own history too."""
-        self.log_change(request, Schedule(pk=key, name=name), what)
+        shown = storable(name, limit=LONGEST_NAME)
+        self.log_change(request, Schedule(pk=key, name=shown), storable(what, limit=LONGEST_NOTE))
 
     def _ask_before_deleting(
         self, request: HttpRequest, chosen: list[Schedule]
@@ -143,7 +179,7 @@ class ScheduleActs(ReadOnlyAdmin):
             "is_any_deletable": any(map(is_deletable, chosen)),
             "selected_name": ACTION_CHECKBOX_NAME,
             "changelist_url": reverse("admin:taskqueue_schedule_changelist"),
-            "reason": request.POST.get("reason", ""),
+            "reason": reason_of(request),
             "is_action": "action" in request.POST,
         }
         return TemplateResponse(request, self.delete_template, context)

@@ -6,16 +6,17 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from taskqueue import rules, schedules
+from taskqueue import schedules
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment
 from taskqueue.admin.schedule_rules import zone_of
 from taskqueue.definitions import registry
 from taskqueue.engine.connections import database_alias
-from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
+from taskqueue.engine.schedules.reading import rule_of
 from taskqueue.models import Audit, Occurrence, Schedule, Task
 from taskqueue.models.schedule import ScheduleSource
 
@@ -93,10 +94,14 @@ def shown_requester(row: Occurrence) -> str:
 
 def next_times(schedule: Schedule) -> SafeString:
     """The next nominal times, in UTC and in the zone of the rule."""
+    rule = rule_of(schedule)
+    if rule is None:
+        return EMPTY
     try:
-        rule = rules.from_json(schedule.rule)
         times = schedules.preview(schedule.name, count=MOST_TIMES)
-    except (InvalidSchedule, ScheduleDoesNotExist):
+    except DatabaseError:
+        raise
+    except Exception:  # The rule of a row may raise anything, and the row may be gone.
         return EMPTY
     if not times:
         return EMPTY
