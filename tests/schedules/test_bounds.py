@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from taskqueue import Every, schedules
+from taskqueue.engine.schedules import catching_up
 from taskqueue.engine.schedules.serving import Scheduler
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.states import TaskStatus
@@ -133,6 +134,22 @@ def test_pausing_what_cannot_be_served_leaves_the_run_that_goes_on_alone() -> No
 
     assert Task.objects.get().status == TaskStatus.READY
     assert Schedule.objects.get().paused_at is not None
+
+
+def test_what_is_odd_about_a_schedule_does_not_keep_it_from_being_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make()
+
+    def fail(*given: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(catching_up, "advance", fail)
+
+    schedules.pause("s")
+    schedules.edit("s", rule=Every(hours=5))
+
+    assert Schedule.objects.get().rule["interval"] == 5 * 3600
 
 
 def test_a_run_that_is_retried_by_hand_has_not_ended() -> None:

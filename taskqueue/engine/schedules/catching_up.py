@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from datetime import datetime
 
+from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import rules
 from taskqueue.engine.schedules.advancing import advance, save
-from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
+
+logger = logging.getLogger("taskqueue")
 
 MOST_BATCHES = 20
 """Transactions' worth of nominal times that are served at once: whoever asked is waiting."""
@@ -33,7 +36,10 @@ def catch_up(
         try:
             with atomic(using=connection.alias):
                 advance(connection, schedule, now)
-        except InvalidSchedule:
+        except (DatabaseError, InterfaceError):
+            raise
+        except Exception:  # Whatever is odd about it may be why it is changed.
+            logger.exception("Schedule not served schedule=%s", schedule.name)
             schedule.refresh_from_db(using=connection.alias)
             return
         if schedule.next_at is None or schedule.next_at > now:
