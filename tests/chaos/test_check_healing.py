@@ -22,6 +22,21 @@ def test_a_takeover_must_not_come_late(story: Story) -> None:
     assert found(story.history(faults=(outage,))) == set()
 
 
+def test_an_outage_soon_after_an_outage_lets_nobody_take_over_in_between(story: Story) -> None:
+    task = story.enqueue()
+    lease = story.claim(task)
+    began = story.leases[lease].claimed_at
+    story.now += 30
+    story.lose(lease)
+    story.move(task, "ready")
+    story.end(story.claim(task), "succeeded")
+    first = Fault("database", began, began + 8)
+    grace = began + 8 + story.bounds.lease
+    second = Fault("database", grace + 1, story.now - 8)
+    assert found(story.history(faults=(first,))) == {8}
+    assert found(story.history(faults=(first, second))) == set()
+
+
 def test_a_lease_that_ran_out_must_be_taken_over(story: Story) -> None:
     story.claim(story.enqueue())
     story.now += 30

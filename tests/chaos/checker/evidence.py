@@ -130,17 +130,17 @@ class Evidence:
     def database_back(self, at: float, *, within: float = 0.0) -> float:
         """From when on the leases that ran out at that moment may be taken over.
 
-        Not before one lease after an outage that had begun by then: nobody could renew. Where
-        something had to happen `within` so many seconds, an outage that began before they were
-        over kept it from happening too.
+        Not before one lease after an outage that had begun by then: nobody could renew. An outage
+        that began before that was over starts it anew. Where something had to happen `within` so
+        many seconds, an outage that began before they were over kept it from happening too.
         """
         outages = [fault for fault in self.history.faults if not fault.workers]
-        ends = [
-            fault.healed_at + self.bounds.lease
-            for fault in outages
-            if fault.began_at <= at + within
-        ]
-        return max([at, *ends])
+        since, before = at, None
+        while since != before:
+            before = since
+            begun = [fault for fault in outages if fault.began_at <= before + within]
+            since = max([at, *(fault.healed_at + self.bounds.lease for fault in begun)])
+        return since
 
 
 def is_finished(status: str) -> bool:

@@ -14,14 +14,14 @@ def faults_heal(evidence: Evidence) -> Iterator[Violation]:
     bounds = evidence.bounds
     allowed = bounds.takeover_interval + bounds.slack
     for lease in taken_over(evidence):
-        since = evidence.database_back(lease.expires_at)
+        since = evidence.database_back(lease.expires_at, within=allowed)
         if lease.finished_at is not None and lease.finished_at > since + allowed:
             late = f"{lease.finished_at - since:.3f} s after it could have been"
             yield Violation(8, "A lease was taken over late.", lease.task_id, f"{late}: {lease}")
     now = evidence.history.gathered_at
     for leases in evidence.leases.values():
         for lease in leases:
-            due = evidence.database_back(lease.expires_at) + allowed
+            due = evidence.database_back(lease.expires_at, within=allowed) + allowed
             if lease.status == "running" and evidence.history.is_over and now > due:
                 details = f"{now - lease.expires_at:.3f} s ago: {lease}"
                 yield Violation(8, "A lease ran out and nobody cares.", lease.task_id, details)
