@@ -83,7 +83,10 @@ TIMETABLE = (
     _line("two seconds", _every(2), missed="all", overlap="queue_all", body=0.2),
     _line("five seconds", _every(5), overlap="cancel", body=6.0),
     _line("cron", _cron("*/3", range(0, 60, 3)), missed="skip", overlap="skip", body=0.5),
-    _line("cron, all", _cron("1,2,3,30", (1, 2, 3, 30)), missed="all", overlap="queue_one"),
+    _line(
+        "cron, all", _cron("1,2,3,15,30,45", (1, 2, 3, 15, 30, 45)), missed="all",
+        overlap="queue_one",
+    ),  # fmt: skip
     _line(
         "daily window", (_daily, lambda second: second % 4 == 0), missed="window", window=30.0
     ),

@@ -17,7 +17,9 @@ def end_idle_transactions() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-            "WHERE state = 'idle in transaction' AND datname = current_database()"
+            "WHERE state = 'idle in transaction' AND datname = current_database() "
+            # Not one between two statements: only a body sleeps.
+            "AND state_change < clock_timestamp() - interval '0.5 seconds'"
         )
         return int(cursor.fetchone()[0])
 

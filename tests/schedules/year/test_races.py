@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.schedules.year.bugs import BUGS, Bug, planted
+from tests.conftest import DATABASE
+from tests.schedules.year.bugs import BUGS, planted
 from tests.schedules.year.checking import Tally, check
 from tests.schedules.year.plans import CHANGES, Plan, small_plan
 from tests.schedules.year.race import Facts, Race, create_schedules
@@ -15,6 +16,8 @@ SEED = 7
 TRIES = 4
 """What a bug does depends on what happens within milliseconds: it may take some seeds to show."""
 GAP = CHANGES[1:2]
+CHOSEN = [name for place, name in enumerate(BUGS) if place % 2 == (DATABASE == "sqlite")]
+"""A half on each database, for they take long."""
 
 
 def raced(plan: Plan) -> tuple[Facts, Tally]:
@@ -25,17 +28,18 @@ def raced(plan: Plan) -> tuple[Facts, Tally]:
 
 
 def test_three_schedulers_that_are_killed_serve_each_nominal_time_once() -> None:
-    facts, tally = raced(small_plan(SEED))
+    facts, tally = raced(small_plan(SEED, changes=CHANGES[::2]))
 
     assert tally.violations == []
     assert (facts.errors, facts.ended_with) == (0, ())
-    assert tally.nominal_times == tally.run + tally.skipped > 1000
-    assert tally.run == tally.tasks > 400
+    assert tally.nominal_times == tally.run + tally.skipped > 500
+    assert tally.run == tally.tasks > 200
     assert facts.killed + facts.died > 3
 
 
-@pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS.keys())
-def test_a_scheduler_with_a_mistake_is_caught(bug: Bug) -> None:
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_scheduler_with_a_mistake_is_caught(name: str) -> None:
+    bug = BUGS[name]
     said: list[str] = []
     with planted(bug):
         for seed in range(SEED, SEED + TRIES):
