@@ -86,7 +86,7 @@ TIMETABLE = (
     _line(
         "cron, all", _cron("1,2,3,15,30,45", (1, 2, 3, 15, 30, 45)), missed="all",
         overlap="queue_one",
-    ),  # fmt: skip
+    ),
     _line(
         "daily window", (_daily, lambda second: second % 4 == 0), missed="window", window=30.0
     ),
