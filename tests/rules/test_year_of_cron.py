@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -25,12 +26,21 @@ CHANGES = {
 AROUND = [(zone, change) for zone, changes in CHANGES.items() for change in changes]
 
 
+IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
+"""Every expression in every zone; otherwise each has two, by turns."""
+WHERE = [
+    (expression, zone)
+    for place, expression in enumerate(EXPRESSIONS)
+    for number, zone in enumerate(ZONES)
+    if IS_FULL or (place + number) % len(ZONES) < 2
+]
+
+
 def rules_times(expression: str, zone: str, begin: datetime, end: datetime) -> Iterator[int]:
     return map(stamp, Cron(expression, tz=zone).between(begin, end))
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@pytest.mark.parametrize(("expression", "zone"), WHERE)
 def test_a_year_has_exactly_the_times_that_the_expression_says(expression: str, zone: str) -> None:
     times = list(rules_times(expression, zone, BEGIN, END))
 

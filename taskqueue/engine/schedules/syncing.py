@@ -78,8 +78,9 @@ def sync_schedules(*, worker: str = "") -> Synced:
     if worker:
         workers = Worker.objects.using(connection.alias).filter(name=worker)
         workers.update(schedules=list(names))
-    now = wording_for(connection).now(connection)
-    rows.filter(source=ScheduleSource.CODE, name__in=list(names)).update(declared_at=now)
+    if names:
+        now = wording_for(connection).now(connection)
+        rows.filter(source=ScheduleSource.CODE, name__in=list(names)).update(declared_at=now)
     synced.removed = rest_undeclared(connection, besides=list(names))
     _refresh(connection)
     return synced
