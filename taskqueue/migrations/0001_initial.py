@@ -697,8 +697,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="occurrence",
             index=models.Index(
-                condition=models.Q(("status__in", ("waiting", "enqueued"))),
-                fields=["schedule", "nominal_at"],
+                fields=["status", "schedule", "nominal_at"],
                 name="taskqueue_occurrence_open",
             ),
         ),

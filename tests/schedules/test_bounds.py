@@ -170,3 +170,27 @@ def test_a_run_that_is_retried_by_hand_has_not_ended() -> None:
     assert Schedule.objects.get().last_status == "succeeded"
     serve(at(3) + MINUTE)
     assert started() == [1, 3]
+
+
+@pytest.mark.sqlite_only
+def test_a_long_history_is_not_read_to_find_what_has_not_ended() -> None:
+    make()
+    serve(at(1))
+
+    with CaptureQueriesContext(connection) as queries:
+        serve(at(2))
+
+    selects = [
+        query["sql"]
+        for query in queries
+        if query["sql"].startswith("SELECT") and "taskqueue_occurrence" in query["sql"]
+    ]
+    assert len(selects) >= 4
+    with connection.cursor() as cursor:
+        for sql in selects:
+            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            for *_, step in cursor.fetchall():
+                if step.startswith("SCAN"):
+                    assert "taskqueue_schedule" in step, (step, sql)
+                elif "INDEX taskqueue_occurrence" in step:
+                    assert "status=?" in step or "nominal_at=?" in step, (step, sql)

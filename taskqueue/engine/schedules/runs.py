@@ -15,7 +15,7 @@ from taskqueue.engine.enqueue import enqueue
 from taskqueue.engine.rows import Enqueued, Payload
 from taskqueue.engine.schedules.snapshots import request_from
 from taskqueue.models import Occurrence, Schedule, Task
-from taskqueue.models.occurrence import OPEN, OccurrenceStatus
+from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.policies import Overlap
 from taskqueue.uuid7 import uuid7_hex
 
@@ -33,10 +33,10 @@ class Runs:
         self._schedule = schedule
         self._now = now
         rows = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule.id)
-        enqueued = rows.filter(status__in=OPEN, status=OccurrenceStatus.ENQUEUED)
+        enqueued = rows.filter(status=OccurrenceStatus.ENQUEUED)
         most = 1 if schedule.overlap == Overlap.ALLOW else MOST_ENQUEUED
         self._enqueued = list(enqueued.order_by("nominal_at", "id")[:most])
-        self._waiting = rows.filter(status__in=OPEN, status=OccurrenceStatus.WAITING)
+        self._waiting = rows.filter(status=OccurrenceStatus.WAITING)
         self._last_waiting = self._waiting.order_by("nominal_at", "id").last()
 
     @property

@@ -67,7 +67,7 @@ SELECT
     EXISTS (
         SELECT 1
         FROM taskqueue_occurrence AS occurrence
-        WHERE occurrence.status IN ('waiting', 'enqueued') AND occurrence.status = 'enqueued'
+        WHERE occurrence.status = 'enqueued'
             AND NOT EXISTS (
                 SELECT 1
                 FROM taskqueue_task AS task
