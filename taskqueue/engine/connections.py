@@ -37,11 +37,14 @@ def project_connection() -> BaseDatabaseWrapper:
     return connections[database_alias()]
 
 
-def open_worker_connection(*, silence: float) -> BaseDatabaseWrapper:
+def open_worker_connection(
+    *, silence: float, busy_timeout: float = BUSY_TIMEOUT
+) -> BaseDatabaseWrapper:
     """A connection of its own to the queue's database, opened and prepared.
 
-    `silence` is how many seconds without an answer from the network end it. Raises what the
-    database raises where it cannot be reached.
+    `silence` is how many seconds without an answer from the network end it; `busy_timeout` how
+    many a statement waits for SQLite's write lock. Raises what the database raises where it
+    cannot be reached.
     """
     settings = copy.deepcopy(connections[database_alias()].settings_dict)
     options = settings.setdefault("OPTIONS", {})
@@ -51,7 +54,7 @@ def open_worker_connection(*, silence: float) -> BaseDatabaseWrapper:
         _prepare_postgresql(settings, options, silence)
     else:
         # A ping that waits for the lock must be over before the children give up on their parent.
-        options["timeout"] = min(BUSY_TIMEOUT, silence / 2)
+        options["timeout"] = min(busy_timeout, silence / 2)
         # The ORM's transactions too: one that reads first could fail half way for want of the lock.
         options["transaction_mode"] = "IMMEDIATE"
     backend: Any = load_backend(settings["ENGINE"])

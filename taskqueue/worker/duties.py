@@ -18,6 +18,7 @@ from taskqueue.engine.rows import Outlook
 from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.wording import wording_for
+from taskqueue.worker.suspicion import LOOK_INTERVAL, Suspicion
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -34,12 +35,6 @@ OVERDUE_PAUSE = 0.1
 """Seconds until another look at what is due and could not be served, such as what is locked."""
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
 """How much later, in seconds, each next worker serves what comes due; the first is not delayed."""
-SECOND_LOOK = 1.2
-"""On SQLite: seconds between finding a lease expired and taking it over.
-
-A body that holds the write lock keeps its own worker from renewing. Once the lock is free, the
-worker has this long to do so.
-"""
 
 
 class Duties:
@@ -54,7 +49,7 @@ class Duties:
         self._grace = settings.LEASE_DURATION
         self._interval = settings.TAKEOVER_INTERVAL.total_seconds()
         self._worker_id = worker_id
-        self._suspects: dict[int, float] = {}
+        self._suspicion = Suspicion(lease_seconds=settings.LEASE_DURATION.total_seconds())
         self._scheduler = Scheduler()
         self._prune_at = 0.0
         self._prune_audit_at = 0.0
@@ -79,9 +74,9 @@ class Duties:
                     cancelled=self._limits.keep_cancelled,
                 )
         if outlook.next_expiry is not None and outlook.next_expiry <= 0:
-            self._take_over(connection, now)
+            self._take_over(connection)
         else:
-            self._suspects.clear()
+            self._suspicion.clear()
         if outlook.has_apart:
             self._look_after_shared(connection)
         next_schedule, has_served = self._serve_schedules(connection, outlook)
@@ -91,8 +86,8 @@ class Duties:
         for wait in (outlook.next_due, outlook.next_end, outlook.next_expiry, next_schedule):
             if wait is not None:
                 waits.append((wait if wait > 0 else OVERDUE_PAUSE) + stagger)
-        if self._suspects:
-            waits.append(SECOND_LOOK / 4)
+        if self._suspicion:
+            waits.append(LOOK_INTERVAL)
         if self._prune_at <= now + PRUNE_PAUSE:
             waits.append(PRUNE_PAUSE)
         self.next_at = time.monotonic() + min(waits)
@@ -118,25 +113,19 @@ class Duties:
             logger.warning("Broadcasts no longer wait for workers that ended parts=%s", released)
         shared.end_overdue(connection, limits=self._limits)
 
-    def _take_over(self, connection: BaseDatabaseWrapper, now: float) -> None:
+    def _take_over(self, connection: BaseDatabaseWrapper) -> None:
         suspects = None
         if connection.vendor == "sqlite":
-            suspects = self._confirmed(connection, now)
+            expired = takeover.expired(connection, grace=self._grace)
+            suspects = self._suspicion.confirmed(expired, time.monotonic())
             if not suspects:
                 return
         lost = takeover.take_over(
             connection, limits=self._limits, grace=self._grace, suspects=suspects
         )
         for lease_id, status in lost.items():
-            self._suspects.pop(lease_id, None)
+            self._suspicion.forget(lease_id)
             logger.warning("Took over an expired lease lease=%s task_now=%s", lease_id, status)
-
-    def _confirmed(self, connection: BaseDatabaseWrapper, now: float) -> set[int]:
-        """The leases that were found expired long enough ago."""
-        expired = takeover.expired(connection, grace=self._grace)
-        found_at = time.monotonic()
-        self._suspects = {lease_id: self._suspects.get(lease_id, found_at) for lease_id in expired}
-        return {id for id, since in self._suspects.items() if found_at - since >= SECOND_LOOK}
 
     def _clean_up(self, connection: BaseDatabaseWrapper, now: float) -> None:
         if now >= self._prune_at:

@@ -30,6 +30,8 @@ RETRY = 0.5
 """Seconds between two tries to reach the database."""
 RETRY_BUSY = 0.02
 """On SQLite: seconds until the next try for the write lock, which others must not be first to."""
+BUSY_TIMEOUT = 0.1
+"""On SQLite: seconds of one try. A longer one would look for the lock only every 100 ms."""
 
 
 class Beating(Protocol):
@@ -138,7 +140,9 @@ class Heartbeat:
     def step(self, began: float, held: list[Job]) -> None:
         """Renew what is held at `began`, give a sign of life, and let the children live on."""
         if self._connection is None:
-            self._connection = open_worker_connection(silence=self._lease_seconds / 3)
+            self._connection = open_worker_connection(
+                silence=self._lease_seconds / 3, busy_timeout=BUSY_TIMEOUT
+            )
         connection = self._connection
         renewal = Renewal(frozenset(), frozenset(), frozenset(), ())
         if held:
