@@ -12,8 +12,8 @@ from django.utils.safestring import SafeString
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_list, link_to_row, moments, preformatted
 from taskqueue.admin.filters import WedgedFilter
-from taskqueue.admin.history import progress_of
 from taskqueue.admin.searches import by_task
+from taskqueue.admin.tasks.history import progress_of
 from taskqueue.models import Lease, Task, Worker
 
 

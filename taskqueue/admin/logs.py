@@ -12,8 +12,8 @@ from django.utils.safestring import SafeString
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_row, moments, preformatted
-from taskqueue.admin.history import level_name
 from taskqueue.admin.searches import by_task
+from taskqueue.admin.tasks.history import level_name
 from taskqueue.models import Task, TaskLog
 
 LONGEST_BEGINNING = 200

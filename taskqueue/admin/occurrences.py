@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.display import link_to_row, moments
-from taskqueue.admin.schedule_page import (
+from taskqueue.admin.schedules.page import (
     OCCURRENCE_COLUMNS,
     kept_tasks,
     link_to_task,

@@ -4,9 +4,14 @@ from taskqueue.models.audit import Audit
 from taskqueue.models.lease import Lease
 from taskqueue.models.log import TaskLog
 from taskqueue.models.occurrence import Occurrence
+from taskqueue.models.operation import Operation
 from taskqueue.models.queue import Queue
+from taskqueue.models.rollup import Rollup
 from taskqueue.models.schedule import Schedule
 from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
 
-__all__ = ["Audit", "Lease", "Occurrence", "Queue", "Schedule", "Task", "TaskLog", "Worker"]
+__all__ = [
+    "Audit", "Lease", "Occurrence", "Operation", "Queue", "Rollup", "Schedule", "Task", "TaskLog",
+    "Worker",
+]  # fmt: skip

@@ -71,6 +71,19 @@ class Lease(models.Model):
                 name="taskqueue_lease_running",
                 condition=Q(status=LeaseStatus.RUNNING.value),
             ),
+            # What went wrong, newest last; an attempt that succeeds never stands here.
+            models.Index(
+                fields=["status", "id"],
+                name="taskqueue_lease_unsuccessful",
+                condition=Q(
+                    status__in=[
+                        LeaseStatus.FAILED.value,
+                        LeaseStatus.LOST.value,
+                        LeaseStatus.RETURNED.value,
+                        LeaseStatus.STOPPED.value,
+                    ]
+                ),
+            ),
         ]
         constraints = [
             models.UniqueConstraint(

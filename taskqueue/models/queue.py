@@ -26,6 +26,7 @@ class Queue(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        permissions = [("control_queues", "Can pause and resume queues")]
         indexes = [
             # Every claim asks which queues are paused.
             models.Index(

@@ -99,7 +99,13 @@ class Task(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
-        permissions = [("view_arguments", "Can view arguments that cannot be redacted")]
+        permissions = [
+            ("view_arguments", "Can view arguments that cannot be redacted"),
+            ("enqueue", "Can enqueue tasks"),
+            ("operate", "Can retry, cancel, reschedule and change tasks"),
+            ("stop", "Can stop running tasks and workers"),
+            ("purge", "Can delete tasks"),
+        ]
         indexes = [
             models.Index(
                 F("queue_name"),
@@ -140,6 +146,20 @@ class Task(models.Model):
                 fields=["expires_at"],
                 name="taskqueue_task_expire",
                 condition=Q(expires_at__isnull=False, status__in=sorted(PENDING)),
+            ),
+            # What has ended, by when: the lists of what succeeded, failed or was cancelled.
+            models.Index(
+                fields=["status", "finished_at", "id"],
+                name="taskqueue_task_ended",
+                condition=Q(finished_at__isnull=False),
+            ),
+            # The lists of what waits for something; an ordinary task never stands here.
+            models.Index(
+                fields=["status", "id"],
+                name="taskqueue_task_waiting",
+                condition=Q(
+                    status__in=sorted({*WAITING, TaskStatus.BLOCKED.value}),
+                ),
             ),
             models.Index(
                 fields=["prune_after"],

@@ -56,6 +56,8 @@ class Worker(models.Model):
     seen_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True)
     running_leases = models.PositiveIntegerField(default=0)
+    memory_bytes = models.PositiveBigIntegerField(null=True)
+    """What it and its children hold in memory; null where the host does not tell."""
     is_idle = models.BooleanField(default=False)
     """Whether it sleeps with a free slot and listens, so that an enqueue must wake it."""
     trouble = models.TextField(default="", blank=True)

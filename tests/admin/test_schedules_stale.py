@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from taskqueue import Every, Once, rules, schedules
-from taskqueue.admin.schedule_form import ScheduleForm
+from taskqueue.admin.schedules.form import ScheduleForm
 from taskqueue.models import Audit, Schedule
 from tests.admin.conftest import LogIn
 from tests.admin.schedule_rows import errors_of, filled, simple_schedule

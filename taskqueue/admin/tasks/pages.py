@@ -20,7 +20,7 @@ from taskqueue.admin.display import (
     preformatted,
 )
 from taskqueue.admin.filters import QueueFilter
-from taskqueue.admin.history import history
+from taskqueue.admin.tasks.history import history
 from taskqueue.models import Schedule, Task
 from taskqueue.redaction import ShownArguments, redacted
 from taskqueue.states import TaskStatus

@@ -8,9 +8,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from taskqueue import schedules
-from taskqueue.admin.schedule_arguments import restored, visible_arguments
-from taskqueue.admin.schedule_fields import JsonField, MomentField, SpanField, as_text
-from taskqueue.admin.schedule_rules import (
+from taskqueue.admin.schedules.arguments import restored, visible_arguments
+from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, as_text
+from taskqueue.admin.schedules.rules import (
     KINDS,
     LIMITED,
     USED,

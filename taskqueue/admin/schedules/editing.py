@@ -14,9 +14,9 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from taskqueue import schedules
-from taskqueue.admin.schedule_acts import ScheduleActs
-from taskqueue.admin.schedule_arguments import VIEW_ARGUMENTS, visible_arguments
-from taskqueue.admin.schedule_form import ScheduleForm
+from taskqueue.admin.schedules.acts import ScheduleActs
+from taskqueue.admin.schedules.arguments import VIEW_ARGUMENTS, visible_arguments
+from taskqueue.admin.schedules.form import ScheduleForm
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError, UnknownTask
 from taskqueue.models import Schedule

@@ -12,22 +12,22 @@ from django.urls import path
 from django.utils.safestring import SafeString
 
 from taskqueue.admin.display import EMPTY, as_json, moment, moments, preformatted
-from taskqueue.admin.schedule_acts import is_deletable
-from taskqueue.admin.schedule_arguments import (
+from taskqueue.admin.schedules.acts import is_deletable
+from taskqueue.admin.schedules.arguments import (
     VIEW_ARGUMENTS,
     arguments,
     hidden_arguments,
     unredacted_arguments,
 )
-from taskqueue.admin.schedule_editing import ScheduleEditing
-from taskqueue.admin.schedule_page import (
+from taskqueue.admin.schedules.editing import ScheduleEditing
+from taskqueue.admin.schedules.page import (
     extras,
     kept_tasks,
     link_to_task,
     next_times,
     shown_source,
 )
-from taskqueue.admin.schedule_states import StateFilter, state_of
+from taskqueue.admin.schedules.states import StateFilter, state_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.models import Schedule

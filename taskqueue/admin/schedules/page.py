@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from taskqueue import schedules
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment
-from taskqueue.admin.schedule_rules import zone_of
+from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.definitions import registry
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import rule_of

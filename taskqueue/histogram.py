@@ -1,0 +1,60 @@
+"""Histograms of durations with buckets that grow by a constant factor. Standard library only.
+
+Each bucket's upper bound is 2^(1/4) = 1.19 times the one before, so that a quantile is off by a
+tenth at most. These are the buckets of scale 2 of OpenTelemetry's exponential histograms, and of
+schema 2 of Prometheus's native ones (https://opentelemetry.io/docs/specs/otel/metrics/data-model/).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+STEPS = 4
+"""Buckets for each doubling."""
+LOWEST, HIGHEST = -40, 84
+"""Up to 2^-10 s, about a millisecond; beyond 2^21 s, about 24 days."""
+
+Histogram = Counter[int]
+"""How many durations are in each bucket."""
+
+
+def bucket_of(seconds: float) -> int:
+    """The bucket whose bounds hold a duration: above its predecessor's, up to its own."""
+    if seconds <= 2 ** (LOWEST / STEPS):
+        return LOWEST
+    return min(HIGHEST, math.ceil(math.log2(seconds) * STEPS))
+
+
+def upper_bound(bucket: int) -> float:
+    """The longest duration, in seconds, that the bucket holds."""
+    return float(2 ** (bucket / STEPS))
+
+
+def loaded(stored: Mapping[str, int]) -> Histogram:
+    """As it stands in JSON, where keys are text."""
+    return Counter({int(bucket): count for bucket, count in stored.items()})
+
+
+def stored(histogram: Mapping[int, int]) -> dict[str, int]:
+    """As it is written to JSON."""
+    return {str(bucket): count for bucket, count in sorted(histogram.items()) if count}
+
+
+def quantile(histogram: Mapping[int, int], share: float) -> float | None:
+    """The duration, in seconds, that `share` of all do not exceed; None of an empty histogram.
+
+    Between a bucket's bounds durations are taken to be spread evenly by their logarithm.
+    """
+    total = sum(histogram.values())
+    if not total:
+        return None
+    wanted, below = share * total, 0
+    for bucket in sorted(histogram):
+        count = histogram[bucket]
+        if below + count >= wanted:
+            inside = max(0.0, wanted - below) / count
+            return float(2 ** ((bucket - 1 + inside) / STEPS))
+        below += count
+    return upper_bound(max(histogram))
