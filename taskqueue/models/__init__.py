@@ -5,6 +5,7 @@ from taskqueue.models.lease import Lease
 from taskqueue.models.log import TaskLog
 from taskqueue.models.occurrence import Occurrence
 from taskqueue.models.operation import Operation
+from taskqueue.models.pages import Dashboard, Failure, Performance
 from taskqueue.models.queue import Queue
 from taskqueue.models.rollup import Rollup
 from taskqueue.models.schedule import Schedule
@@ -12,6 +13,6 @@ from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
 
 __all__ = [
-    "Audit", "Lease", "Occurrence", "Operation", "Queue", "Rollup", "Schedule", "Task", "TaskLog",
-    "Worker",
+    "Audit", "Dashboard", "Failure", "Lease", "Occurrence", "Operation", "Performance", "Queue",
+    "Rollup", "Schedule", "Task", "TaskLog", "Worker",
 ]  # fmt: skip

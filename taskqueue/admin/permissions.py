@@ -1,0 +1,14 @@
+"""The permissions that the admin asks for, by kind of act; the REST API asks for the same."""
+
+from __future__ import annotations
+
+VIEW_TASKS = "taskqueue.view_task"
+VIEW_ARGUMENTS = "taskqueue.view_arguments"
+ENQUEUE = "taskqueue.enqueue"
+OPERATE = "taskqueue.operate"
+"""Retry, cancel what waits, reschedule, change, duplicate."""
+STOP = "taskqueue.stop"
+"""Stop what runs, and workers."""
+CONTROL_QUEUES = "taskqueue.control_queues"
+EDIT_SCHEDULES = "taskqueue.edit_schedules"
+PURGE = "taskqueue.purge"
