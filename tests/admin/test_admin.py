@@ -68,13 +68,14 @@ def test_nothing_can_be_added_changed_or_deleted_by_anyone(
     assert type(rows.of(model)).objects.filter(pk=key).exists()
 
 
-def test_there_are_permissions_to_view_and_one_to_edit_schedules(db: None) -> None:
+def test_there_are_permissions_to_view_and_one_for_each_kind_of_act(db: None) -> None:
     from django.contrib.auth.models import Permission
 
     names = Permission.objects.filter(content_type__app_label="taskqueue")
     assert sorted(names.values_list("codename", flat=True)) == [
-        "edit_schedules", "view_arguments", "view_audit", "view_lease", "view_occurrence",
-        "view_queue", "view_schedule", "view_task", "view_tasklog", "view_worker",
+        "control_queues", "edit_schedules", "enqueue", "operate", "purge", "stop",
+        "view_arguments", "view_audit", "view_lease", "view_occurrence", "view_operation",
+        "view_queue", "view_rollup", "view_schedule", "view_task", "view_tasklog", "view_worker",
     ]  # fmt: skip
 
 
