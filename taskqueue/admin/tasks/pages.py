@@ -1,16 +1,13 @@
-"""Tasks: the list, and a page with the attempts and the log lines of one."""
+"""Tasks: a page with the attempts and the log lines of one, behind the list."""
 
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
-from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import (
     EMPTY,
     as_json,
@@ -19,8 +16,8 @@ from taskqueue.admin.display import (
     moments,
     preformatted,
 )
-from taskqueue.admin.filters import QueueFilter
 from taskqueue.admin.tasks.history import history
+from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.models import Schedule, Task
 from taskqueue.redaction import ShownArguments, redacted
 from taskqueue.states import TaskStatus
@@ -28,19 +25,10 @@ from taskqueue.states import TaskStatus
 VIEW_ARGUMENTS = "taskqueue.view_arguments"
 
 
-class TaskAdmin(ReadOnlyAdmin):
+class TaskAdmin(TaskList):
     """Arguments are shown without what their definition calls sensitive."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
-    columns = ("name", "queue_name", "status", "priority", "attempt", "run_after", "finished_at")
-    list_display = (
-        "name", "status", "queue_name", "priority", "attempt",
-        *moments("run_after", "finished_at"),
-    )  # fmt: skip
-    list_filter = ("status", QueueFilter)
-    lookups = ("status__exact", "queue_name")
-    search_fields = ("id", "name", "unique_key")
-    search_help_text = "An id, the whole name of a task, or a whole unique key."
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         hidden = redacted(obj.name, obj.args, obj.kwargs) is None
@@ -56,18 +44,6 @@ class TaskAdmin(ReadOnlyAdmin):
             *([("Workers", {"fields": WORKERS})] if obj.claimed_apart else []),
             ("Options", {"fields": OPTIONS, "classes": ("collapse",)}),
         )
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        """Whole values only: a part of a name could be found by reading every task."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        try:
-            return queryset.filter(id=UUID(term)), False
-        except ValueError:
-            return queryset.filter(Q(name=term) | Q(unique_key=term)), False
 
     def change_view(
         self,
