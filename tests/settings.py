@@ -61,6 +61,10 @@ INSTALLED_APPS = [
     "taskqueue",
     "tests.sample",
 ]
+if CONNECTION:
+    # A worker's many processes each load what they have no use for.
+    FOR_PAGES = ("admin", "messages", "sessions", "staticfiles")
+    INSTALLED_APPS = [app for app in INSTALLED_APPS if not app.endswith(FOR_PAGES)]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
