@@ -1,0 +1,61 @@
+"""What the admin's pages share in their templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django import template
+from django.utils.translation import gettext_lazy
+
+register = template.Library()
+
+PAGES: tuple[tuple[str, str, Any], ...] = (
+    ("dashboard", "d", gettext_lazy("Dashboard")),
+    ("task", "t", gettext_lazy("Tasks")),
+    ("failure", "f", gettext_lazy("Failures")),
+    ("performance", "p", gettext_lazy("Performance")),
+    ("queue", "q", gettext_lazy("Queues")),
+    ("worker", "w", gettext_lazy("Workers")),
+    ("schedule", "s", gettext_lazy("Schedules")),
+    ("operation", "o", gettext_lazy("Operations")),
+    ("audit", "a", gettext_lazy("Audit")),
+)
+"""By the name of the model: the key behind `g`, and the title."""
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A link to one of our pages."""
+
+    key: str
+    title: Any
+    url: str
+    is_current: bool
+
+
+@register.inclusion_tag("admin/taskqueue/includes/nav.html", takes_context=True)
+def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
+    """Links to those of our pages that the user may view, and the help of the keys.
+
+    `current` is the name of the model whose page this is; without it `opts` tells.
+    """
+    current = current or getattr(context.get("opts"), "model_name", "")
+    viewable = dict(_viewable(context.get("available_apps") or ()))
+    return {
+        "tabs": [
+            Tab(key, title, viewable[name], name == current)
+            for name, key, title in PAGES
+            if name in viewable
+        ]
+    }
+
+
+def _viewable(apps: Any) -> Iterator[tuple[str, str]]:
+    """Names and addresses of our models' lists, as the admin gives them to each of its pages."""
+    for app in apps:
+        for entry in app["models"]:
+            model, url = entry.get("model"), entry.get("admin_url")
+            if url and model is not None and model._meta.app_label == "taskqueue":
+                yield model._meta.model_name, url
