@@ -11,10 +11,10 @@ from taskqueue.admin.audit import AuditAdmin
 from taskqueue.admin.leases import LeaseAdmin
 from taskqueue.admin.logs import TaskLogAdmin
 from taskqueue.admin.occurrences import OccurrenceAdmin
-from taskqueue.admin.queues import QueueAdmin
+from taskqueue.admin.queues.pages import QueueAdmin
 from taskqueue.admin.schedules.lists import ScheduleAdmin
 from taskqueue.admin.tasks.pages import TaskAdmin
-from taskqueue.admin.workers import WorkerAdmin
+from taskqueue.admin.workers.pages import WorkerAdmin
 from taskqueue.models import Audit, Lease, Occurrence, Queue, Schedule, Task, TaskLog, Worker
 
 admin.site.register(Task, TaskAdmin)

@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -18,6 +17,8 @@ from django.urls import reverse
 
 from taskqueue import schedules
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.permissions import EDIT_SCHEDULES
+from taskqueue.admin.reasons import ReasonForm, reason_of
 from taskqueue.admin.searches import row_id
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule
@@ -26,8 +27,7 @@ from taskqueue.scheduled import LONGEST_NAME
 
 logger = logging.getLogger("taskqueue.admin")
 
-EDIT = "taskqueue.edit_schedules"
-LONGEST_REASON, LONGEST_NOTE = 1000, 1100
+LONGEST_NOTE = 1100
 VERBS: dict[str, tuple[Callable[..., Any], str]] = {
     "run_now": (schedules.run_now, "Run"),
     "pause": (schedules.pause, "Paused"),
@@ -35,28 +35,6 @@ VERBS: dict[str, tuple[Callable[..., Any], str]] = {
     "delete": (schedules.delete, "Deleted"),
 }
 """By its name in addresses: the verb, and what it has done."""
-
-
-class ReasonField(forms.CharField):
-    """Takes any text, and makes it fit to be stored."""
-
-    def to_python(self, value: Any) -> str:
-        """The text as the audit has it."""
-        return storable(super().to_python(value) or "", limit=LONGEST_REASON)
-
-
-class ReasonForm(ActionForm):
-    """The list's choice of an action, with why."""
-
-    reason = ReasonField(
-        required=False, label="Reason:",
-        widget=forms.TextInput({"class": "taskqueue-reason", "maxlength": LONGEST_REASON}),
-    )  # fmt: skip
-
-
-def reason_of(request: HttpRequest) -> str:
-    """Why, as the audit and the admin's own history can store it."""
-    return storable(request.POST.get("reason", ""), limit=LONGEST_REASON)
 
 
 def is_deletable(schedule: Schedule) -> bool:
@@ -73,7 +51,7 @@ class ScheduleActs(ReadOnlyAdmin):
 
     def has_edit_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether they may change anything."""
-        return bool(request.user.has_perm(EDIT))
+        return bool(request.user.has_perm(EDIT_SCHEDULES))
 
     @admin.action(permissions=["edit"], description="Run now")
     def run_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:

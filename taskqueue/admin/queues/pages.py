@@ -9,13 +9,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_list, moments
+from taskqueue.admin.queues.acts import QueueActs
 from taskqueue.models import Queue, Task
 from taskqueue.models.clock import DatabaseClock
 
 
-class QueueAdmin(ReadOnlyAdmin):
+class QueueAdmin(QueueActs):
     """A queue has a row once a worker has seen it."""
 
     columns = ("name", "created_at", "paused_at", "paused_until", "paused_by")

@@ -10,14 +10,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import as_json, link_to_list, moments, preformatted
+from taskqueue.admin.workers.acts import WorkerActs
 from taskqueue.models import Lease, Worker
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.worker import WorkerStatus
 
 
-class WorkerAdmin(ReadOnlyAdmin):
+class WorkerAdmin(WorkerActs):
     """A worker lives while it was seen within its lease, by the database's clock."""
 
     columns = (

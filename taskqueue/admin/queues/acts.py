@@ -1,0 +1,113 @@
+"""The buttons of a queue: pause and resume, each one verb, refused ones told as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils.translation import gettext_lazy
+
+from taskqueue import control
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.display import list_url
+from taskqueue.admin.permissions import CONTROL_QUEUES
+from taskqueue.admin.queues.addresses import from_path, queue_url
+from taskqueue.admin.reasons import LONGEST_REASON, ReasonField
+from taskqueue.admin.returning import back
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.models import Queue
+
+LONGEST_PAUSE = 366 * 24 * 60
+"""Minutes after which a pause that is to end by itself does so at the latest."""
+
+
+class ActForm(forms.Form):
+    """What a button of a queue posts."""
+
+    verb = forms.ChoiceField(choices=[("pause", "pause"), ("resume", "resume")])
+    minutes = forms.IntegerField(
+        label=gettext_lazy("Minutes"), required=False, min_value=1, max_value=LONGEST_PAUSE
+    )
+    reason = ReasonField(label=gettext_lazy("Reason"), required=False, max_length=LONGEST_REASON)
+
+
+class QueueActs(ReadOnlyAdmin):
+    """Pause and resume by the queue's name, for those who may control queues."""
+
+    def has_control_permission(self, request: HttpRequest) -> bool:
+        """Whether they may pause and resume."""
+        return bool(request.user.has_perm(CONTROL_QUEUES))
+
+    def get_urls(self) -> list[Any]:
+        site = self.admin_site
+        return [
+            path("named/", site.admin_view(self.named_view), name="taskqueue_queue_named"),
+            path("<path:name>/act/", site.admin_view(self.act_view), name="taskqueue_queue_act"),
+            *super().get_urls(),
+        ]
+
+    def named_view(self, request: HttpRequest) -> HttpResponse:
+        """The page of a queue by its name: of one without a row, what a search for it finds."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        name = request.GET.get("name", "")
+        rows = Queue.objects.using(database_alias())
+        queue = rows.filter(name=name).first() if is_storable(name) else None
+        if queue is None:
+            return redirect(list_url(Queue, q=name))
+        return redirect("admin:taskqueue_queue_change", queue.pk)
+
+    def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
+        """A button of a list or a page."""
+        if not self.has_control_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        queue = from_path(name)
+        form = ActForm(request.POST)
+        if form.is_valid():
+            self._act(request, queue, form.cleaned_data)
+        else:
+            for field, errors in form.errors.items():
+                self.message_user(request, f"{field}: {' '.join(map(str, errors))}", messages.ERROR)
+        return back(request, queue_url(queue))
+
+    def _act(self, request: HttpRequest, name: str, given: dict[str, Any]) -> None:
+        act, done = VERBS[given["verb"]]
+        try:
+            act(name, given["minutes"], by=request.user, reason=given["reason"])
+        except TaskQueueError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return
+        told = str(done) % {"queue": name}
+        self._note(request, name, told + (f" ({given['reason']})" if given["reason"] else ""))
+        self.message_user(request, told, messages.SUCCESS)
+
+    def _note(self, request: HttpRequest, name: str, what: str) -> None:
+        """Keep it in the admin's own history too."""
+        queue = Queue.objects.using(database_alias()).filter(name=name).first()
+        if queue is not None:
+            self.log_change(request, queue, what)
+
+
+def _pause(name: str, minutes: int | None, **who: Any) -> None:
+    control.pause(name, until=None if minutes is None else timedelta(minutes=minutes), **who)
+
+
+def _resume(name: str, minutes: int | None, **who: Any) -> None:
+    control.resume(name, **who)
+
+
+VERBS: dict[str, tuple[Callable[..., None], Any]] = {
+    "pause": (_pause, gettext_lazy("Queue %(queue)s is paused; what runs goes on.")),
+    "resume": (_resume, gettext_lazy("Queue %(queue)s goes on.")),
+}

@@ -1,0 +1,104 @@
+"""The buttons of a worker: quiet, stop and kill, each one verb, refused ones told as messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue import control
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.permissions import STOP
+from taskqueue.admin.reasons import reason_of
+from taskqueue.admin.returning import back
+from taskqueue.admin.searches import row_id
+from taskqueue.engine.connections import database_alias
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.models import Worker
+
+VERBS: dict[str, tuple[Callable[..., None], Any]] = {
+    "quiet": (
+        control.quiet_worker,
+        gettext_lazy("%(worker)s is asked to claim nothing more, and to stay."),
+    ),
+    "stop": (
+        control.stop_worker,
+        gettext_lazy("%(worker)s is asked to finish what runs, and to end."),
+    ),
+    "kill": (
+        control.kill_worker,
+        gettext_lazy("%(worker)s is asked to end at once, and to return what runs."),
+    ),
+}
+
+
+class WorkerActs(ReadOnlyAdmin):
+    """Requests to one worker, for those who may stop."""
+
+    kill_template = "admin/taskqueue/worker/kill.html"
+
+    def has_stop_permission(self, request: HttpRequest) -> bool:
+        """Whether they may ask workers to be quiet or to end."""
+        return bool(request.user.has_perm(STOP))
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.act_view)
+        own = path("<int:object_id>/act/", view, name="taskqueue_worker_act")
+        return [own, *super().get_urls()]
+
+    def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """A button of a list or a page; before a kill it asks once more."""
+        if not self.has_stop_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        rows = Worker.objects.using(database_alias())
+        worker = rows.filter(pk=object_id).first() if row_id(str(object_id)) is not None else None
+        if worker is None:
+            self.message_user(request, _("There is no such worker any more."), messages.ERROR)
+            return back(request, reverse("admin:taskqueue_worker_changelist"))
+        verb = request.POST.get("verb", "")
+        if verb not in VERBS:
+            refusal = _("A worker cannot be asked for “%(verb)s”.") % {"verb": verb}
+            self.message_user(request, refusal, messages.ERROR)
+        elif verb == "kill" and not request.POST.get("confirmed"):
+            return self._ask_before_killing(request, worker)
+        else:
+            self._act(request, verb, worker)
+        return back(request, reverse("admin:taskqueue_worker_change", args=[worker.pk]))
+
+    def _act(self, request: HttpRequest, verb: str, worker: Worker) -> None:
+        act, done = VERBS[verb]
+        reason = reason_of(request)
+        try:
+            act(worker.name, by=request.user, reason=reason)
+        except TaskQueueError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return
+        asked = Worker.objects.using(database_alias()).filter(pk=worker.pk, request=verb)
+        if verb == worker.request or not asked.exists():
+            told = _("%(worker)s has been asked for this, or for more, already.")
+            self.message_user(request, told % {"worker": worker.name}, messages.WARNING)
+            return
+        told = str(done) % {"worker": worker.name}
+        self.log_change(request, worker, told + (f" ({reason})" if reason else ""))
+        self.message_user(request, told, messages.SUCCESS)
+
+    def _ask_before_killing(self, request: HttpRequest, worker: Worker) -> TemplateResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Kill %(worker)s?") % {"worker": worker.name},
+            "opts": self.opts,
+            "media": self.media,
+            "worker": worker,
+            "reason": reason_of(request),
+            "next": request.POST.get("next", ""),
+        }
+        return TemplateResponse(request, self.kill_template, context)

@@ -1,0 +1,136 @@
+"""Queues are paused and resumed by name, by those who may, by POST alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import quote
+from django.test import Client
+from django.urls import reverse
+
+from taskqueue.admin.queues.addresses import act_url, from_path, in_path
+from taskqueue.engine import control
+from taskqueue.models import Audit, Queue
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL
+from tests.admin.schedule_rows import messages_of
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/taskqueue/queue/"
+
+
+def press(client: Client, name: str, verb: str, **more: str) -> str:
+    """Press a button of a queue; what is told."""
+    return messages_of(client, act_url(name), {"verb": verb, **more})
+
+
+def state() -> Any:
+    """All that an act could change."""
+    return list(Queue.objects.values()), Audit.objects.count(), LogEntry.objects.count()
+
+
+@pytest.mark.parametrize(
+    "name", ["mail", "a/b", '"x"', "50%", "a_b", "_2F", "..", "a?b#c", "队列", " x ", "a\nb"]
+)
+def test_a_queue_s_name_survives_its_address(name: str) -> None:
+    assert from_path(in_path(name)) == name
+    assert from_path(quote(name)) == name
+    assert "/../" not in act_url(name)
+    assert act_url(name).endswith("/act/")
+
+
+def test_a_queue_that_only_has_tasks_can_be_paused_and_resumed(log_in_as: LogIn) -> None:
+    noop.using(queue_name="mail.eu:1").enqueue()
+    client = log_in_as("viewer", "view_queue", "control_queues")
+    told = press(client, "mail.eu:1", "pause", reason="a new release")
+    assert "mail.eu:1 is paused" in told
+    queue = Queue.objects.get(name="mail.eu:1")
+    assert (queue.paused_by, queue.pause_reason) == ("user", "a new release")
+    assert queue.paused_at is not None
+    assert queue.paused_until is None
+    assert "goes on" in press(client, "mail.eu:1", "resume")
+    queue.refresh_from_db()
+    assert queue.paused_at is None
+    assert [line.verb for line in Audit.objects.order_by("id")] == ["pause", "resume"]
+    assert LogEntry.objects.count() == 2
+
+
+def test_a_pause_can_end_by_itself(log_in_as: LogIn) -> None:
+    client = log_in_as("viewer", "view_queue", "control_queues")
+    press(client, "mail", "pause", minutes="90")
+    queue = Queue.objects.get()
+    assert queue.paused_at is not None
+    assert queue.paused_until is not None
+    assert (queue.paused_until - queue.paused_at).total_seconds() == 90 * 60
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("mail", {"verb": "resume"}),
+        ("mail", {"verb": "drop"}),
+        ("mail", {}),
+        ("mail", {"verb": "pause", "minutes": "-1"}),
+        ("mail", {"verb": "pause", "minutes": "soon"}),
+        ("mail", {"verb": "pause", "minutes": "9" * 30}),
+        (EVIL, {"verb": "pause"}),
+        ("..", {"verb": "resume"}),
+        ("a\x00b", {"verb": "resume"}),
+    ],
+)
+def test_what_cannot_be_done_is_told_and_changes_nothing(
+    name: str, given: dict[str, str], log_in_as: LogIn
+) -> None:
+    client, before = log_in_as("superuser"), state()
+    answer = client.post(act_url(name), given, follow=True)
+    assert answer.status_code == 200
+    assert answer.context["messages"]
+    assert EVIL not in answer.content.decode()
+    assert state() == before
+
+
+@pytest.mark.parametrize("role", ["anonymous", "user", "staff", "viewer"])
+def test_who_may_not_control_queues_changes_nothing(role: str, log_in_as: LogIn) -> None:
+    control.pause("mail")
+    before, client = state(), log_in_as(role)
+    for verb in ("pause", "resume"):
+        status = client.post(act_url("mail"), {"verb": verb}).status_code
+        assert status == (302 if role in ("anonymous", "user") else 403)
+    assert state() == before
+
+
+def test_a_get_changes_nothing(log_in_as: LogIn) -> None:
+    client, before = log_in_as("superuser"), state()
+    assert client.get(act_url("mail"), {"verb": "pause"}).status_code == 405
+    assert state() == before
+
+
+def test_a_forged_post_is_refused(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    client.handler.enforce_csrf_checks = True
+    before = state()
+    assert client.post(act_url("mail"), {"verb": "pause"}).status_code == 403
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    ("named", "leads_to"),
+    [
+        ("/admin/taskqueue/dashboard/?a=1", "/admin/taskqueue/dashboard/?a=1"),
+        ("https://evil.example/", None),
+        ("//evil.example/", None),
+        ("/\\evil.example/", None),
+        ("javascript:alert(1)", None),
+        ("", None),
+    ],
+)
+def test_a_button_leads_back_to_pages_of_this_site_only(
+    named: str, leads_to: str | None, log_in_as: LogIn
+) -> None:
+    answer = log_in_as("superuser").post(act_url("mail"), {"verb": "pause", "next": named})
+    assert answer.status_code == 302
+    otherwise = f"{reverse('admin:taskqueue_queue_named')}?name=mail"
+    assert answer["Location"] == (leads_to or otherwise)

@@ -1,0 +1,88 @@
+"""Workers are asked to be quiet, to stop, to end at once, by those who may, by POST alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from taskqueue.models import Audit, Worker
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL, Rows
+from tests.admin.schedule_rows import messages_of
+from tests.admin.test_admin import url
+
+
+def press(client: Client, worker: Worker, verb: str, **more: str) -> str:
+    """Press a button of a worker; what is told."""
+    return messages_of(client, url("worker", "act", worker.pk), {"verb": verb, **more})
+
+
+def state() -> Any:
+    """All that an act could change."""
+    return list(Worker.objects.values()), Audit.objects.count(), LogEntry.objects.count()
+
+
+@pytest.mark.parametrize("verb", ["quiet", "stop", "kill"])
+def test_a_worker_is_asked_once(verb: str, rows: Rows, log_in_as: LogIn) -> None:
+    client = log_in_as("viewer", "view_worker", "stop")
+    told = press(client, rows.worker, verb, reason=EVIL, confirmed="yes")
+    assert "worker-1 is asked" in told
+    worker = Worker.objects.get(pk=rows.worker.pk)
+    assert (worker.request, worker.requested_by, worker.request_reason) == (verb, "user", EVIL)
+    assert Audit.objects.filter(verb=f"{verb}_worker", actor="user").count() == 1
+    assert LogEntry.objects.count() == 1
+    assert "already" in press(client, rows.worker, verb, confirmed="yes")
+    assert LogEntry.objects.count() == 1
+
+
+def test_less_than_was_asked_for_before_changes_nothing(rows: Rows, log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    press(client, rows.worker, "stop")
+    before = state()
+    assert "already" in press(client, rows.worker, "quiet")
+    assert state() == before
+
+
+def test_a_kill_asks_before(rows: Rows, log_in_as: LogIn) -> None:
+    client, before = log_in_as("superuser"), state()
+    given = {"verb": "kill", "reason": EVIL, "next": "/admin/"}
+    answer = client.post(url("worker", "act", rows.worker.pk), given)
+    assert answer.status_code == 200
+    page = answer.content.decode()
+    assert "Yes, kill it" in page
+    assert 'value="/admin/"' in page
+    assert EVIL not in page
+    assert state() == before
+
+
+def test_whoever_is_gone_cannot_be_asked(rows: Rows, log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    Worker.objects.update(status="stopped")
+    before = state()
+    assert "nobody to ask" in press(client, rows.worker, "stop")
+    assert "cannot be asked" in press(client, rows.worker, "dance")
+    for key in (0, 2**63, 10**40):
+        answer = client.post(f"/admin/taskqueue/worker/{key}/act/", {"verb": "stop"}, follow=True)
+        assert "no such worker" in " ".join(map(str, answer.context["messages"]))
+    assert state() == before
+
+
+@pytest.mark.parametrize("role", ["anonymous", "user", "staff", "viewer"])
+def test_who_may_not_stop_changes_nothing(role: str, rows: Rows, log_in_as: LogIn) -> None:
+    before, client = state(), log_in_as(role)
+    for verb in ("quiet", "stop", "kill"):
+        given = {"verb": verb, "confirmed": "yes"}
+        status = client.post(url("worker", "act", rows.worker.pk), given).status_code
+        assert status == (302 if role in ("anonymous", "user") else 403)
+    assert state() == before
+
+
+def test_a_get_changes_nothing(rows: Rows, log_in_as: LogIn) -> None:
+    client, before = log_in_as("superuser"), state()
+    for verb in ("quiet", "stop", "kill"):
+        address = url("worker", "act", rows.worker.pk)
+        assert client.get(address, {"verb": verb, "confirmed": "yes"}).status_code == 405
+    assert state() == before
