@@ -3,7 +3,9 @@
 from taskqueue.engine.control.bulk import (
     BulkOutcome,
     cancel_many,
+    delete_many,
     dry_run,
+    duplicate_many,
     request_stop_many,
     reschedule_many,
     retry_many,
@@ -11,6 +13,9 @@ from taskqueue.engine.control.bulk import (
     update_many,
 )
 from taskqueue.engine.control.changes import reschedule, run_now, update
+from taskqueue.engine.control.deleting import delete
+from taskqueue.engine.control.duplicating import duplicate
+from taskqueue.engine.control.enqueueing import enqueue_by_hand
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.lineage import retry_with
 from taskqueue.engine.control.queues import pause, resume
@@ -29,7 +34,12 @@ __all__ = [
     "WorkerFilter",
     "cancel",
     "cancel_many",
+    "delete",
+    "delete_many",
     "dry_run",
+    "duplicate",
+    "duplicate_many",
+    "enqueue_by_hand",
     "kill_worker",
     "pause",
     "quiet_worker",

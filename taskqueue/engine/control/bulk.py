@@ -19,6 +19,8 @@ from django.db.transaction import atomic
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.changes import reschedule_each, run_now_each, update_each
+from taskqueue.engine.control.deleting import delete_each
+from taskqueue.engine.control.duplicating import duplicate_each
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import ALLOWED, Statuses
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry_each
@@ -56,8 +58,8 @@ class BulkOutcome(NamedTuple):
 def dry_run(which: TaskFilter, verb: str) -> BulkOutcome:
     """What the bulk verb would come to at this moment; writes nothing.
 
-    `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`. Raises ValueError
-    for another.
+    `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`, `delete`,
+    `duplicate`. Raises ValueError for another.
     """
     if verb not in ALLOWED:
         raise ValueError(f"{verb!r} is no verb of many. Choose from {sorted(ALLOWED)}.")
@@ -110,6 +112,16 @@ def update_many(
     return _in_chunks(
         which, "update", partial(update_each, changes=changes, person=person(by, reason))
     )
+
+
+def delete_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
+    """Delete those that have finished, with their attempts and log lines."""
+    return _in_chunks(which, "delete", partial(delete_each, person=person(by, reason)))
+
+
+def duplicate_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
+    """Enqueue another like each of them."""
+    return _in_chunks(which, "duplicate", partial(duplicate_each, person=person(by, reason)))
 
 
 def _in_chunks(which: TaskFilter, verb: str, each: Each) -> BulkOutcome:

@@ -51,7 +51,7 @@ def retry_with(
             old.name, old.args if args is None else args, old.kwargs if kwargs is None else kwargs
         )
         payload = Payload(uuid7_hex(), *texts, None)
-        if wording_for(connection).insert(connection, _request_like(old), payload) is None:
+        if wording_for(connection).insert(connection, request_like(old), payload) is None:
             raise TaskQueueError(f"Task {payload.id} exists already.")
         new_id = UUID(hex=payload.id)
         Task.objects.using(connection.alias).filter(id=new_id).update(retry_of_id=task_id)
@@ -85,7 +85,7 @@ def _encoded(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
     return args_text, encode(dict(kwargs), limit=limit - len(args_text), what="kwargs")
 
 
-def _request_like(old: Task) -> Request:
+def request_like(old: Task) -> Request:
     """What an enqueue with the options of that task would ask for."""
     return Request(
         name=old.name,

@@ -35,6 +35,8 @@ ALLOWED: dict[str, Statuses] = {
     "run_now": WAITING,
     "reschedule": frozenset({*WAITING, TaskStatus.READY}),
     "update": frozenset({*TaskStatus} - FINISHED),
+    "delete": FINISHED,
+    "duplicate": frozenset(TaskStatus),
 }
 """The statuses in which each verb may be used on a task."""
 
@@ -68,7 +70,7 @@ def locked(
     Without their arguments. `skip_locked` leaves out those that others hold: who waits for one
     while holding others may meet somebody who waits for these.
     """
-    _take_write_lock(connection, ids)
+    take_write_lock(connection, ids)
     tasks = Task.objects.using(connection.alias).filter(id__in=ids, status__in=sorted(statuses))
     lean = tasks.order_by("id").defer("args", "kwargs", "return_value")
     return list(lean.select_for_update(skip_locked=skip_locked)) if ids else []
@@ -84,7 +86,7 @@ def locked_leases(
     """
     if not ids:
         return [], frozenset()
-    _take_write_lock(connection, ids)
+    take_write_lock(connection, ids)
     leases = Lease.objects.using(connection.alias).filter(
         task_id__in=ids, status=LeaseStatus.RUNNING
     )
@@ -97,7 +99,7 @@ def locked_leases(
     return [lease for lease in found if lease.task_id not in missed], missed
 
 
-def _take_write_lock(connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> None:
+def take_write_lock(connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> None:
     """On SQLite, before anything is read: a transaction that has read may not write any more."""
     if connection.vendor == "sqlite" and ids:
         Task.objects.using(connection.alias).filter(id=ids[0]).update(attempt=F("attempt"))

@@ -1,0 +1,96 @@
+"""Duplicate: another task like one that there is, whatever became of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, Person, audit, person
+from taskqueue.engine.control.lineage import request_like
+from taskqueue.engine.control.locking import (
+    ALLOWED,
+    Statuses,
+    TaskId,
+    id_of,
+    status_of,
+    take_write_lock,
+)
+from taskqueue.engine.control.terms import apply_terms, check_terms
+from taskqueue.engine.rows import Payload
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.models import Task
+from taskqueue.payload import encode
+from taskqueue.uuid7 import uuid7_hex
+
+LARGEST = 2**31
+"""What is stored was measured when it was enqueued; the setting may have changed since."""
+
+
+def duplicate(task: TaskId, *, by: object = "", reason: str = "", **changes: Any) -> UUID:
+    """Enqueue a task with the name, arguments and options of another; the id of the new one.
+
+    It is due at once, has no unique key, no deadline and no schedule, and is no retry: only the
+    audit of both ties them. `changes` are terms that `update` takes too, such as `queue_name` and
+    `priority`. Raises `TaskDoesNotExist` and `InvalidTask`.
+    """
+    task_id = id_of(task)
+    terms = check_terms(changes) if changes else {}
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        made = _duplicates(connection, [task_id], ALLOWED["duplicate"], person(by, reason))
+        if task_id not in made:
+            status_of(connection, task_id)
+            raise TaskQueueError(f"Task {task_id} changed while it was read. Try it again.")
+        new_id = made[task_id]
+        if terms:
+            apply_terms(connection, Task.objects.using(connection.alias).get(id=new_id), terms)
+    return new_id
+
+
+def duplicate_each(
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    *,
+    statuses: Statuses = ALLOWED["duplicate"],
+    person: Person,
+    skip_locked: bool = False,
+) -> list[UUID]:
+    """Duplicate those of the tasks that have these statuses; those that it was done to.
+
+    They are only read, so nobody is waited for, with `skip_locked` or without.
+    """
+    return list(_duplicates(connection, ids, statuses, person))
+
+
+def _duplicates(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], statuses: Statuses, person: Person
+) -> dict[UUID, UUID]:
+    """The new ids, by those of the tasks that they are like."""
+    take_write_lock(connection, ids)
+    rows = Task.objects.using(connection.alias).filter(id__in=ids, status__in=sorted(statuses))
+    made: dict[UUID, UUID] = {}
+    acts: list[Act] = []
+    for old in rows.defer("return_value").order_by("id"):
+        new_id = _enqueue_like(connection, old)
+        made[old.id] = new_id
+        acts.append(Act(str(old.id), old.status, f"as {new_id}"))
+        acts.append(Act(str(new_id), detail=f"of {old.id}"))
+    audit(connection, "duplicate", acts, person=person)
+    return made
+
+
+def _enqueue_like(connection: BaseDatabaseWrapper, old: Task) -> UUID:
+    texts = (
+        encode(old.args, limit=LARGEST, what="args"),
+        encode(old.kwargs, limit=LARGEST, what="kwargs"),
+    )
+    payload = Payload(uuid7_hex(), *texts, None)
+    if wording_for(connection).insert(connection, request_like(old), payload) is None:
+        raise TaskQueueError(f"Task {payload.id} exists already.")
+    return UUID(hex=payload.id)
