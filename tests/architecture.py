@@ -36,10 +36,10 @@ LAYERS = (
     ),
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
-    _layer("results", "control results schedules"),
+    _layer("results", "control results roles schedules"),
     _layer("framework", "djangotasks"),
     _layer("runtime", "monitoring worker"),
-    _layer("faces", "admin api backend management testing"),
+    _layer("faces", "admin api backend management templatetags testing"),
 )
 STANDARD_LIBRARY_ONLY = LAYERS[0]
 

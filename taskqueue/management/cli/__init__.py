@@ -4,6 +4,7 @@ from taskqueue.management.cli.changing import RESCHEDULE, RUN_NOW, UPDATE
 from taskqueue.management.cli.ending import CANCEL, RETRY
 from taskqueue.management.cli.listing import LIST
 from taskqueue.management.cli.queues import PAUSE, QUEUES, RESUME
+from taskqueue.management.cli.roles import ROLES
 from taskqueue.management.cli.schedules import SCHEDULES
 from taskqueue.management.cli.showing import SHOW
 from taskqueue.management.cli.stopping import STOP
@@ -11,7 +12,7 @@ from taskqueue.management.cli.workers import WORKERS
 
 SUBCOMMANDS = (
     LIST, SHOW, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, PAUSE, RESUME, QUEUES, WORKERS,
-    SCHEDULES,
+    SCHEDULES, ROLES,
 )  # fmt: skip
 
 __all__ = ["SUBCOMMANDS"]
