@@ -96,6 +96,6 @@ def test_an_enqueue_by_hand_is_audited_without_its_arguments() -> None:
     line = Audit.objects.get()
     assert (line.verb, line.subject, line.actor) == ("enqueue", str(result.id), "anna")
     assert (line.reason, line.detail) == ("try", f"{log_in.name} on default")
-    assert not enqueue_by_hand(unique, ["a"], {}).id == enqueue_by_hand(noop, [], {}).id
+    assert enqueue_by_hand(unique, ["a"], {}).id != enqueue_by_hand(noop, [], {}).id
     assert not enqueue_by_hand(unique, ["a"], {}).created
     assert Audit.objects.filter(verb="enqueue").count() == 3
