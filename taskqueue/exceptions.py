@@ -54,6 +54,10 @@ class WorkerDoesNotExist(TaskQueueError, LookupError):
     """No such worker: its name is unknown, or it has ended."""
 
 
+class OperationDoesNotExist(TaskQueueError, LookupError):
+    """No operation has that id."""
+
+
 class ScheduleDoesNotExist(TaskQueueError, LookupError):
     """No schedule has that name."""
 

@@ -227,3 +227,5 @@ class Outlook(NamedTuple):
     """Until the next nominal time of a schedule."""
     has_ended_runs: bool
     """Whether a task of a schedule has ended that has not been noted there."""
+    has_operations: bool
+    """Whether a bulk act is not finished."""

@@ -14,6 +14,7 @@ from taskqueue.conf import Settings
 from taskqueue.engine import broadcast, shared, takeover, wedged, workers
 from taskqueue.engine.connections import owns_session, transaction
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.operations import serving as operations
 from taskqueue.engine.rows import Outlook
 from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
 from taskqueue.engine.schedules.syncing import rest_undeclared
@@ -33,6 +34,8 @@ BEHIND_PAUSE = 0.01
 """Seconds until the next step where more schedules, or more of their times, are due."""
 OVERDUE_PAUSE = 0.1
 """Seconds until another look at what is due and could not be served, such as what is locked."""
+OPERATION_PAUSE = 0.5
+"""Seconds until another look at bulk acts of which others have all, or that rest."""
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
 """How much later, in seconds, each next worker serves what comes due; the first is not delayed."""
 
@@ -80,18 +83,21 @@ class Duties:
         if outlook.has_apart:
             self._look_after_shared(connection)
         next_schedule, has_served = self._serve_schedules(connection, outlook)
+        next_chunk, has_done = _serve_operations(connection, outlook)
         self._clean_up(connection, now)
         waits = [self._interval]
         stagger = min(LONGEST_STAGGER, outlook.rank * STAGGER)
         for wait in (outlook.next_due, outlook.next_end, outlook.next_expiry, next_schedule):
             if wait is not None:
                 waits.append((wait if wait > 0 else OVERDUE_PAUSE) + stagger)
+        if next_chunk is not None:
+            waits.append(next_chunk)
         if self._suspicion:
             waits.append(LOOK_INTERVAL)
         if self._prune_at <= now + PRUNE_PAUSE:
             waits.append(PRUNE_PAUSE)
         self.next_at = time.monotonic() + min(waits)
-        return outlook.has_ready or outlook.has_apart or has_served
+        return outlook.has_ready or outlook.has_apart or has_served or has_done
 
     def _serve_schedules(
         self, connection: BaseDatabaseWrapper, outlook: Outlook
@@ -152,6 +158,20 @@ class Duties:
                 logger.warning("Workers lost count=%s", lost)
                 rest_schedules(connection)
             workers.forget_gone(connection)
+
+
+def _serve_operations(
+    connection: BaseDatabaseWrapper, outlook: Outlook
+) -> tuple[float | None, bool]:
+    """Do a chunk of a bulk act, if there is any; seconds until the next, and whether it did.
+
+    It rests for as long as the chunk took, so that claiming and recording have their turn.
+    """
+    if not outlook.has_operations:
+        return None, False
+    started = time.monotonic()
+    has_done = operations.step(connection)
+    return (time.monotonic() - started if has_done else OPERATION_PAUSE), has_done
 
 
 def rest_schedules(connection: BaseDatabaseWrapper) -> None:

@@ -115,7 +115,8 @@ SELECT
             WHERE task.id = occurrence.task_id
                 AND task.status NOT IN ('cancelled', 'failed', 'succeeded')
         )
-    )
+    ),
+    EXISTS (SELECT FROM taskqueue_operation WHERE finished_at IS NULL)
 """
 
 # Locks: overdue tasks by id, then expired ones by id, skipping locked ones; running ones are their

@@ -74,7 +74,8 @@ SELECT
                 WHERE task.id = occurrence.task_id
                     AND task.status NOT IN ('cancelled', 'failed', 'succeeded')
             )
-    )
+    ),
+    EXISTS (SELECT 1 FROM taskqueue_operation WHERE finished_at IS NULL)
 """
 
 RANK = """
@@ -161,7 +162,8 @@ def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> O
             seen = cursor.fetchone()
         cursor.execute(RANK, (worker_id, stored(moment)))
         (rank,) = cursor.fetchone()
-    due, deadline, expires, expiry, has_apart, has_ready, schedule, has_ended_runs = seen
+    due, deadline, expires, expiry, has_apart, has_ready, schedule = seen[:7]
+    has_ended_runs, has_operations = map(bool, seen[7:])
     ends = [end for end in (_until(deadline, moment), _until(expires, moment)) if end is not None]
     return Outlook(
         promoted=promoted,
@@ -172,7 +174,8 @@ def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> O
         rank=rank,
         has_apart=bool(has_apart),
         next_schedule=_until(schedule, moment),
-        has_ended_runs=bool(has_ended_runs),
+        has_ended_runs=has_ended_runs,
+        has_operations=has_operations,
     )
 
 

@@ -1,0 +1,19 @@
+"""One verb done to many tasks in the background: asked for here, served by any worker."""
+
+from taskqueue.engine.operations.asking import cancel_operation, start_operation
+from taskqueue.engine.operations.counting import Estimate, estimate
+from taskqueue.engine.operations.reading import get_operation, operations
+from taskqueue.engine.operations.stored import held_count, which_of
+from taskqueue.engine.operations.verbs import VERBS
+
+__all__ = [
+    "VERBS",
+    "Estimate",
+    "cancel_operation",
+    "estimate",
+    "get_operation",
+    "held_count",
+    "operations",
+    "start_operation",
+    "which_of",
+]

@@ -1,0 +1,89 @@
+"""Asking for an operation, and calling it off: audited in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.notify import wake
+from taskqueue.engine.operations.counting import estimate, newest_id
+from taskqueue.engine.operations.reading import get_operation
+from taskqueue.engine.operations.stored import chosen_json
+from taskqueue.engine.operations.verbs import verb_named
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import TransitionRefused
+from taskqueue.models.operation import Operation, OperationStatus
+from taskqueue.payload import storable
+
+MOST_IDS = 10_000
+"""Tasks that may be chosen one by one."""
+LONGEST_QUERY = 2000
+
+
+def start_operation(
+    verb: str,
+    which: TaskFilter,
+    *,
+    query: str = "",
+    by: object = "",
+    reason: str = "",
+    arguments: Mapping[str, Any] | None = None,
+) -> Operation:
+    """Have a verb done to all tasks that fit, in the background, by whichever worker has time.
+
+    `verb` is one of `VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`, `update`
+    takes `{"changes": {a term: its value}}`, the others no arguments. `query` is shown where the
+    filter was typed as a search. Tasks that are enqueued from now on are left out. Raises
+    ValueError or `InvalidTask` before anything is written.
+    """
+    known = verb_named(verb)
+    stored = known.stored(arguments or {})
+    if which.ids is not None and len(which.ids) > MOST_IDS:
+        raise ValueError(f"At most {MOST_IDS} tasks are chosen one by one; use a filter for more.")
+    who = person(by, reason)
+    connection = project_connection()
+    expected = estimate(verb, which, sample=0)
+    with atomic(using=connection.alias):
+        operation = Operation(
+            verb=verb,
+            query=storable(query, limit=LONGEST_QUERY),
+            chosen=chosen_json(which),
+            arguments=stored,
+            expected=None if expected.is_capped else expected.fitting,
+            last_id=newest_id(connection),
+            requested_by=who.by,
+            reason=who.reason,
+        )
+        operation.save(using=connection.alias, force_insert=True)
+        act = Act(str(operation.id), detail=f"{verb}: {operation.query or _words(which)}")
+        audit(connection, "start operation", [act], person=who)
+        wake(connection, "")
+    return get_operation(operation.id)
+
+
+def cancel_operation(operation_id: UUID | str, *, by: object = "", reason: str = "") -> Operation:
+    """Call an operation off: what was done stays done.
+
+    Raises `OperationDoesNotExist`, and `TransitionRefused` for one that has ended.
+    """
+    connection = project_connection()
+    found = get_operation(operation_id)
+    with atomic(using=connection.alias):
+        rows = Operation.objects.using(connection.alias).filter(id=found.id, finished_at=None)
+        now = wording_for(connection).now(connection)
+        if not rows.update(status=OperationStatus.CANCELLED.value, finished_at=now):
+            status = get_operation(found.id).status
+            raise TransitionRefused(f"Operation {found.id} is {status}, and cannot be cancelled.")
+        act = Act(str(found.id), before=found.status)
+        audit(connection, "cancel operation", [act], person=person(by, reason))
+    return get_operation(found.id)
+
+
+def _words(which: TaskFilter) -> str:
+    return f"{len(which.ids)} chosen tasks" if which.ids is not None else "by a filter"

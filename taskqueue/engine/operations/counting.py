@@ -1,0 +1,86 @@
+"""How many tasks an operation would come to, as far as that is quickly told, and some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.operations.verbs import verb_named
+from taskqueue.engine.operations.walking import Look, narrowed, next_look, statuses_for
+from taskqueue.models import Task
+
+CAP = 10_000
+"""Tasks that are counted at most."""
+MOST_LOOKS = 8
+"""Looks that find fewer; then it is left open how many there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What an operation would come to at this moment."""
+
+    fitting: int
+    """Tasks that fit; of a filter, only those in a status in which it may be done."""
+    doable: int
+    """Those of them to which it may be done."""
+    is_capped: bool
+    """Whether there may be more."""
+    sample: list[Task] = field(default_factory=list)
+    """Some of those to which it may be done, the oldest first, without their arguments."""
+
+
+def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate:
+    """Count, in a bounded time whatever the table holds; writes nothing. Raises ValueError."""
+    verb = verb_named(verb_name)
+    connection = project_connection()
+    ids: list[UUID] = []
+    is_capped = True
+    for look in _looks(connection, which, verb_name):
+        ids += look.ids
+        if look.reached is None:
+            is_capped = False
+        if len(ids) >= CAP:
+            break
+    is_capped, ids = is_capped or len(ids) > CAP, ids[:CAP]
+    if which.ids is None:
+        return Estimate(
+            fitting=len(ids), doable=len(ids), is_capped=is_capped,
+            sample=_tasks(connection, ids[:sample]),
+        )  # fmt: skip
+    allowed = sorted(statuses_for(which, verb))
+    rows = Task.objects.using(connection.alias).filter(id__in=ids, status__in=allowed)
+    doable = sorted(rows.values_list("id", flat=True))
+    return Estimate(
+        fitting=len(ids), doable=len(doable), is_capped=is_capped,
+        sample=_tasks(connection, doable[:sample]),
+    )  # fmt: skip
+
+
+def _looks(connection: BaseDatabaseWrapper, which: TaskFilter, verb_name: str) -> Iterator[Look]:
+    verb = verb_named(verb_name)
+    last = newest_id(connection)
+    after: UUID | None = None
+    for _ in range(MOST_LOOKS):
+        look = next_look(
+            connection, narrowed(which, verb), verb, after=after, last=last, limit=CAP + 1
+        )
+        yield look
+        if look.reached is None:
+            return
+        after = look.reached
+
+
+def newest_id(connection: BaseDatabaseWrapper) -> UUID | None:
+    """The greatest id of any task."""
+    ids = Task.objects.using(connection.alias).order_by("-id").values_list("id", flat=True)
+    return ids.first()
+
+
+def _tasks(connection: BaseDatabaseWrapper, ids: list[UUID]) -> list[Task]:
+    rows = Task.objects.using(connection.alias).filter(id__in=ids).order_by("id")
+    return list(rows.only("id", "name", "queue_name", "status", "enqueued_at", "error_class"))

@@ -1,0 +1,201 @@
+"""Serving operations: a duty that any worker does, a chunk of one of them in one transaction.
+
+Who is killed in between has done all of a chunk, and noted it, or nothing; two workers never have
+the same one, for its row is locked meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F
+from django.db.models.fields.json import KeyTransform
+
+from taskqueue.engine.connections import installed, is_busy, orm_transaction
+from taskqueue.engine.control.audit import person
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.operations.stored import Walk, which_of
+from taskqueue.engine.operations.verbs import VERBS, Verb
+from taskqueue.engine.operations.walking import fitting, narrowed, next_look, statuses_for
+from taskqueue.engine.wording import wording_for
+from taskqueue.models.operation import Operation, OperationStatus
+from taskqueue.payload import storable
+
+logger = logging.getLogger("taskqueue.worker")
+
+CHUNK = 200
+"""Tasks of one step; the worker claims and records between two."""
+MOST_HELD = CHUNK
+"""Tasks that somebody holds that are remembered; then it comes back to them before it goes on."""
+HELD_TRIES, HELD_PAUSE = 5, 1.0
+"""How often it comes back to what somebody held, and after how many seconds."""
+ERROR_TRIES = 5
+"""Errors in a row with which an operation fails."""
+ERROR_PAUSE, LONGEST_ERROR_PAUSE = 1.0, 30.0
+"""Seconds after the first error until another try, doubled with each."""
+MOST_LOOKED_AT = 50
+LONGEST_ERROR = 2000
+PROGRESS = (
+    "chosen", "status", "matched", "done", "next_after", "error", "started_at", "progressed_at",
+    "finished_at",
+)  # fmt: skip
+
+
+def step(connection: BaseDatabaseWrapper) -> bool:
+    """Do a chunk of the operation whose turn it is; whether there was one to do.
+
+    Raises what the database raises when it is in trouble.
+    """
+    with installed(connection):
+        return any(_serve(connection, operation_id) for operation_id in _in_turn(connection))
+
+
+def _in_turn(connection: BaseDatabaseWrapper) -> list[UUID]:
+    """The open ones that need not rest, whoever has waited longest first.
+
+    A verb that a newer version brought is left to the workers of that version.
+    """
+    now = wording_for(connection).now(connection)
+    rows = Operation.objects.using(connection.alias).filter(
+        finished_at__isnull=True, verb__in=sorted(VERBS)
+    )
+    turns = rows.order_by(F("progressed_at").asc(nulls_first=True), "id").values_list(
+        "id",
+        "progressed_at",
+        KeyTransform("tries", KeyTransform("walk", "chosen")),
+        KeyTransform("failures", KeyTransform("walk", "chosen")),
+    )
+    return [
+        operation_id
+        for operation_id, progressed_at, tries, failures in turns[:MOST_LOOKED_AT]
+        if not _rests(now, progressed_at, int(tries or 0), int(failures or 0))
+    ]
+
+
+def _rests(now: datetime, progressed_at: datetime | None, tries: int, failures: int) -> bool:
+    if progressed_at is None:
+        return False
+    pause = HELD_PAUSE if tries else 0.0
+    if failures:
+        pause = min(LONGEST_ERROR_PAUSE, ERROR_PAUSE * 2 ** (failures - 1))
+    return (now - progressed_at).total_seconds() < pause
+
+
+def _serve(connection: BaseDatabaseWrapper, operation_id: UUID) -> bool:
+    """Do a chunk of one operation, unless somebody else does or it has ended."""
+    try:
+        with orm_transaction(connection):
+            operation = _locked(connection, operation_id)
+            if operation is not None:
+                _advance(connection, operation)
+            return operation is not None
+    except Exception as error:  # One operation must not keep a worker from the others.
+        if isinstance(error, DatabaseError | InterfaceError) and _is_trouble(connection, error):
+            raise
+        logger.exception("Operation not advanced operation=%s", operation_id)
+        with orm_transaction(connection):
+            operation = _locked(connection, operation_id)
+            if operation is not None:
+                _note_error(connection, operation, error)
+        return True
+
+
+def _is_trouble(connection: BaseDatabaseWrapper, error: Exception) -> bool:
+    """Whether it is the database that is away or busy, and not this operation at fault."""
+    return is_busy(error) or connection.in_atomic_block or not connection.is_usable()
+
+
+def _locked(connection: BaseDatabaseWrapper, operation_id: UUID) -> Operation | None:
+    rows = Operation.objects.using(connection.alias).filter(id=operation_id, finished_at=None)
+    return rows.select_for_update(skip_locked=True).first()
+
+
+def _advance(connection: BaseDatabaseWrapper, operation: Operation) -> None:
+    """Do the next chunk, and note it. Locks: the operation, then what the verb locks."""
+    verb, walk = VERBS[operation.verb], Walk.of(operation)
+    if walk.is_through or len(walk.held) >= MOST_HELD:
+        _come_back(connection, operation, verb, walk)
+    else:
+        _go_on(connection, operation, verb, walk)
+    walk.failures = 0
+    operation.error = ""
+    if walk.is_through and not walk.held:
+        operation.status = OperationStatus.FINISHED.value
+    _save(connection, operation, walk)
+
+
+def _go_on(connection: BaseDatabaseWrapper, operation: Operation, verb: Verb, walk: Walk) -> None:
+    look = next_look(
+        connection,
+        narrowed(which_of(operation), verb),
+        verb,
+        after=operation.next_after,
+        last=operation.last_id,
+        limit=CHUNK,
+    )
+    operation.matched += len(look.ids)
+    walk.held += _do(connection, operation, verb, look.ids)
+    operation.next_after = look.ids[-1] if look.reached is None and look.ids else look.reached
+    walk.is_through = look.reached is None
+
+
+def _come_back(
+    connection: BaseDatabaseWrapper, operation: Operation, verb: Verb, walk: Walk
+) -> None:
+    """To what somebody held. What is held too often is given up, and counts as refused."""
+    ids, rest = walk.held[:CHUNK], walk.held[CHUNK:]
+    left = _do(connection, operation, verb, ids)
+    walk.tries += 1
+    if not left or walk.tries >= HELD_TRIES:
+        left, walk.tries = [], 0
+    walk.held = left + rest
+
+
+def _do(
+    connection: BaseDatabaseWrapper, operation: Operation, verb: Verb, ids: list[UUID]
+) -> list[UUID]:
+    """Do it to a chunk; those that it could be done to, had nobody held them."""
+    statuses = statuses_for(which_of(operation), verb)
+    done = frozenset(
+        verb.each(
+            connection,
+            ids,
+            statuses=statuses,
+            person=person(operation.requested_by, operation.reason),
+            skip_locked=True,
+            **verb.given(operation.arguments),
+        )
+    )
+    operation.done += len(done)
+    missed = [task_id for task_id in ids if task_id not in done]
+    if not missed:
+        return []
+    left = fitting(connection, TaskFilter(ids=missed, statuses=sorted(statuses)), verb)
+    return sorted(left.values_list("id", flat=True))
+
+
+def _note_error(connection: BaseDatabaseWrapper, operation: Operation, error: Exception) -> None:
+    walk = Walk.of(operation)
+    walk.failures += 1
+    text = f"{type(error).__name__}: {error}"
+    operation.error = storable(text, limit=LONGEST_ERROR)
+    if walk.failures >= ERROR_TRIES:
+        operation.status = OperationStatus.FAILED.value
+    _save(connection, operation, walk)
+
+
+def _save(connection: BaseDatabaseWrapper, operation: Operation, walk: Walk) -> None:
+    """Progress, in the transaction of what was done."""
+    now = wording_for(connection).now(connection)
+    operation.started_at = operation.started_at or now
+    operation.progressed_at = now
+    if operation.status == OperationStatus.WAITING:
+        operation.status = OperationStatus.RUNNING.value
+    elif operation.status != OperationStatus.RUNNING:
+        operation.finished_at = now
+    walk.write(operation)
+    operation.save(using=connection.alias, update_fields=PROGRESS)

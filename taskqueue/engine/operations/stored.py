@@ -1,0 +1,83 @@
+"""What an operation's row remembers as JSON: which tasks are meant, and what is left to come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.models import Operation
+
+
+@dataclass(kw_only=True)
+class Walk:
+    """How far an operation is, beside `next_after`."""
+
+    is_through: bool = False
+    """Whether it has come to all of them once."""
+    held: list[UUID] = field(default_factory=list)
+    """Tasks that somebody held when it came to them; it comes back to these at the end."""
+    tries: int = 0
+    """How often it has come back to them."""
+    failures: int = 0
+    """Chunks in a row that an error ended."""
+
+    @classmethod
+    def of(cls, operation: Operation) -> Self:
+        """As the row has it."""
+        walk = operation.chosen.get("walk", {})
+        return cls(
+            is_through=walk.get("is_through", False),
+            held=[UUID(text) for text in walk.get("held", ())],
+            tries=walk.get("tries", 0),
+            failures=walk.get("failures", 0),
+        )
+
+    def write(self, operation: Operation) -> None:
+        """Put it into the row, which is not saved yet."""
+        held = [str(each) for each in self.held]
+        operation.chosen = {**operation.chosen, "walk": {**vars(self), "held": held}}
+
+
+def chosen_json(which: TaskFilter) -> dict[str, Any]:
+    """What `Operation.chosen` holds at its beginning."""
+    return {"which": _to_json(which)}
+
+
+def which_of(operation: Operation) -> TaskFilter:
+    """The tasks that an operation is about."""
+    return _from_json(operation.chosen["which"])
+
+
+def held_count(operation: Operation) -> int:
+    """How many tasks it will come back to, because somebody held them."""
+    return len(operation.chosen.get("walk", {}).get("held", ()))
+
+
+def _to_json(which: TaskFilter) -> dict[str, Any]:
+    values = ((each.name, getattr(which, each.name)) for each in fields(which))
+    return {name: _plain(value) for name, value in values if value not in (None, "", False)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str | bool):
+        return value
+    return [str(each) for each in _in_order(value)]
+
+
+def _in_order(values: Any) -> Sequence[Any]:
+    return sorted(set(values), key=str)
+
+
+def _from_json(stored: dict[str, Any]) -> TaskFilter:
+    moments = {
+        name: datetime.fromisoformat(stored[name])
+        for name in ("enqueued_after", "enqueued_before")
+        if name in stored
+    }
+    return TaskFilter(**{**stored, **moments})

@@ -1,0 +1,143 @@
+"""Which tasks come next: in the order of their ids, a bounded look at a time.
+
+However rare what fits, and however large the table, one statement reads no more than `WINDOW` rows:
+so many ids in a row, or all of a status that so few tasks have that an index lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q, QuerySet
+
+from taskqueue.engine.control.bulk import HAS_ALL_SUCCESSES
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.operations.verbs import Verb
+from taskqueue.models import Lease, Task
+from taskqueue.states import FINISHED, WAITING, LeaseStatus, TaskStatus
+
+WINDOW = 20_000
+"""Rows that one statement reads at most."""
+LEAST = UUID(int=0)
+
+
+class Look(NamedTuple):
+    """The next tasks that fit, and the id up to which all have been looked at; None: to the end."""
+
+    ids: list[UUID]
+    reached: UUID | None
+
+
+def narrowed(which: TaskFilter, verb: Verb) -> TaskFilter:
+    """Those in a status in which the verb may be done, where tasks were not chosen one by one."""
+    if which.ids is not None:
+        return which
+    return replace(which, everything=False, statuses=sorted(statuses_for(which, verb)))
+
+
+def statuses_for(which: TaskFilter, verb: Verb) -> frozenset[TaskStatus]:
+    """The statuses that the verb allows for and the filter asks for."""
+    if which.statuses is None:
+        return verb.statuses
+    return verb.statuses & frozenset(map(TaskStatus, which.statuses))
+
+
+def fitting(connection: BaseDatabaseWrapper, which: TaskFilter, verb: Verb) -> QuerySet[Task]:
+    """The rows of a narrowed filter that the verb may be done to, as far as a filter can tell."""
+    tasks = which.tasks(connection)
+    return tasks.exclude(HAS_ALL_SUCCESSES) if verb.name == "retry" else tasks
+
+
+def next_look(
+    connection: BaseDatabaseWrapper,
+    which: TaskFilter,
+    verb: Verb,
+    *,
+    after: UUID | None,
+    last: UUID | None,
+    limit: int,
+) -> Look:
+    """The first of those that fit behind `after`, up to `last`, which only a filter heeds."""
+    after = after or LEAST
+    if which.ids is not None:
+        return _next_chosen(connection, which, after, limit)
+    tasks = fitting(connection, which, verb)
+    if last is None or not which.statuses:
+        return Look([], None)
+    edge = _edge(connection, after, last)
+    if edge is None:
+        return _first(tasks.filter(id__gt=after, id__lte=last), limit, reached=None)
+    rare = _rare(connection, which)
+    if rare is not None:
+        return _of_rare(tasks.filter(id__gt=after, id__lte=last), rare, limit)
+    return _first(tasks.filter(id__gt=after, id__lte=edge), limit, reached=edge)
+
+
+def _next_chosen(
+    connection: BaseDatabaseWrapper, which: TaskFilter, after: UUID, limit: int
+) -> Look:
+    rest = sorted(each for each in _uuids(which.ids or ()) if each > after)
+    tasks = replace(which, ids=rest[:limit]).tasks(connection)
+    found = sorted(tasks.values_list("id", flat=True))
+    return Look(found, rest[limit - 1] if len(rest) > limit else None)
+
+
+def _uuids(ids: Iterable[Any]) -> frozenset[UUID]:
+    return frozenset(each if isinstance(each, UUID) else UUID(str(each)) for each in ids)
+
+
+def _edge(connection: BaseDatabaseWrapper, after: UUID, last: UUID) -> UUID | None:
+    """The id behind which a window ends; None where no window is needed."""
+    rows = Task.objects.using(connection.alias).filter(id__gt=after, id__lte=last)
+    ids = rows.order_by("id").values_list("id", flat=True)
+    return next(iter(ids[WINDOW - 1 : WINDOW]), None)
+
+
+def _first(tasks: QuerySet[Task], limit: int, *, reached: UUID | None) -> Look:
+    ids = list(tasks.order_by("id").values_list("id", flat=True)[:limit])
+    return Look(ids, ids[-1] if len(ids) == limit else reached)
+
+
+def _of_rare(tasks: QuerySet[Task], parts: list[Q], limit: int) -> Look:
+    """In any order, for that of the ids would have the planner walk along the primary key."""
+    found = {each for part in parts for each in tasks.filter(part).values_list("id", flat=True)}
+    ids = sorted(found)[:limit]
+    return Look(ids, ids[-1] if len(found) > limit else None)
+
+
+def _rare(connection: BaseDatabaseWrapper, which: TaskFilter) -> list[Q] | None:
+    """Conditions that an index answers and that few tasks meet: what fits meets one of them."""
+    parts = [
+        part for status in which.statuses or () for part in _indexed(connection, TaskStatus(status))
+    ]
+    if None in parts:
+        return None
+    found, left = [part for part in parts if part is not None], WINDOW
+    for part in found:
+        rows = Task.objects.using(connection.alias).filter(part)
+        left -= rows.values("id")[: left + 1].count()
+        if left < 0:
+            return None
+    return found
+
+
+def _indexed(connection: BaseDatabaseWrapper, status: TaskStatus) -> list[Q | None]:
+    """What tells a status so that a partial index serves it; None where none does.
+
+    SQLite takes a partial index only where the text of the statement says what it is for.
+    """
+    if status in FINISHED:
+        return [Q(status=status, finished_at__isnull=False)]
+    if connection.vendor == "sqlite":
+        return [None]
+    if status in WAITING or status == TaskStatus.BLOCKED:
+        return [Q(status=status)]
+    apart = Q(status=status, claimed_apart=True)
+    if status == TaskStatus.READY:
+        return [Q(status=status, claimed_apart=False), apart]
+    running = Lease.objects.using(connection.alias).filter(status=LeaseStatus.RUNNING)
+    return [Q(status=status, id__in=running.values("task_id")), apart]
