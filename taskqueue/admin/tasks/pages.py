@@ -16,6 +16,7 @@ from taskqueue.admin.display import (
     moments,
     preformatted,
 )
+from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.history import history
 from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.models import Schedule, Task
@@ -25,7 +26,7 @@ from taskqueue.states import TaskStatus
 VIEW_ARGUMENTS = "taskqueue.view_arguments"
 
 
-class TaskAdmin(TaskList):
+class TaskAdmin(TaskList, TaskActs):
     """Arguments are shown without what their definition calls sensitive."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"

@@ -1,0 +1,155 @@
+"""The buttons of a task: each one verb, refused ones told as messages."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.reasons import LONGEST_REASON, reason_of
+from taskqueue.admin.returning import back
+from taskqueue.admin.tasks.verbs import CANCEL, DELETE, DUPLICATE, STOP_IT, VERBS, Verb
+from taskqueue.engine.connections import database_alias
+from taskqueue.exceptions import TaskDoesNotExist, TaskQueueError
+from taskqueue.models import Task
+from taskqueue.payload import storable
+from taskqueue.states import FINISHED, TaskStatus
+
+LONGEST_NOTE = LONGEST_REASON + 100
+
+
+class TaskActs(ReadOnlyAdmin):
+    """One address for all verbs, for those who have the permission of the verb's kind."""
+
+    delete_template = "admin/taskqueue/task/act_delete.html"
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.act_view)
+        own = path("<uuid:object_id>/act/", view, name="taskqueue_task_act")
+        return [own, *super().get_urls()]
+
+    def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
+        """A button of a page or a list."""
+        may_any = any(request.user.has_perm(verb.permission) for verb in VERBS.values())
+        if not (may_any and self.has_view_permission(request)):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        verb = VERBS.get(request.POST.get("verb", ""))
+        if verb is DELETE:
+            return self.delete_view(request, str(object_id))
+        task = self.task_of(object_id)
+        if task is None:
+            return self.missing(request)
+        here = reverse("admin:taskqueue_task_change", args=[task.pk])
+        if verb is None:
+            self.message_user(request, _("There is nothing of that name to do."), messages.ERROR)
+            return back(request, here)
+        verb = _permitted(verb, task, request)
+        made = self.act(request, task, verb)
+        if verb is DUPLICATE and made is not None:
+            here = reverse("admin:taskqueue_task_change", args=[made])
+        return back(request, here)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page that asks, and the deletion. Only that one task is read for it."""
+        if not (self.has_view_permission(request) and request.user.has_perm(DELETE.permission)):
+            raise PermissionDenied
+        task = self.task_of(object_id)
+        if task is None:
+            return self.missing(request)
+        here = reverse("admin:taskqueue_task_change", args=[task.pk])
+        if task.status not in FINISHED:
+            self.refuse(request, task, _("Only a finished task is deleted: cancel it first."))
+            return redirect(here)
+        if request.method != "POST" or "post" not in request.POST:
+            return self._ask_before_deleting(request, task)
+        self.act(request, task, DELETE)
+        is_gone = self.task_of(task.pk) is None
+        return (
+            back(request, reverse("admin:taskqueue_task_changelist")) if is_gone else redirect(here)
+        )
+
+    def act(self, request: HttpRequest, task: Task, verb: Verb) -> Any:
+        """What the verb gives; None where it was refused, which a message tells."""
+        reason = reason_of(request)
+        try:
+            given = verb.act(task.pk, by=request.user, reason=reason)
+        except TaskDoesNotExist:
+            self.message_user(request, _("There is no such task any more."), messages.ERROR)
+            return None
+        except TaskQueueError as error:
+            self.refuse(request, task, str(error))
+            return None
+        if given == "":  # It has started meanwhile, and is not theirs to stop.
+            self.refuse(request, task, _("It did not wait any more."))
+            return None
+        self.note(request, task, str(verb.done), reason)
+        self.message_user(request, str(verb.done), messages.SUCCESS)
+        return given
+
+    def note(self, request: HttpRequest, task: Task, what: str, reason: str = "") -> None:
+        """Keep it in the admin's own history too."""
+        said = f"{what} ({reason})" if reason else what
+        row = Task(pk=task.pk, name=task.name)
+        self.log_change(request, row, storable(said, limit=LONGEST_NOTE))
+
+    def refuse(self, request: HttpRequest, task: Task, why: str) -> None:
+        """Tell that nothing was done, why, and what the task's state is now."""
+        now = self.task_of(task.pk)
+        if now is None:
+            told = _("There is no such task any more.")
+        else:
+            told = _("Nothing was done. The task is %(status)s now. %(why)s") % {
+                "status": now.status, "why": why,
+            }  # fmt: skip
+        self.message_user(request, told, messages.ERROR)
+
+    def missing(self, request: HttpRequest) -> HttpResponse:
+        """Back to the list, with a message."""
+        self.message_user(request, _("There is no such task any more."), messages.ERROR)
+        return redirect("admin:taskqueue_task_changelist")
+
+    def task_of(self, object_id: object) -> Task | None:
+        """The row without what may be large; None where there is none."""
+        try:
+            task_id = UUID(str(object_id))
+        except ValueError:
+            return None
+        rows = Task.objects.using(database_alias()).filter(pk=task_id)
+        return rows.defer("args", "kwargs", "return_value", "error_message").first()
+
+    def _ask_before_deleting(self, request: HttpRequest, task: Task) -> TemplateResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Delete task"),
+            "subtitle": None,
+            "opts": self.opts,
+            "media": self.media,
+            "task": task,
+            "reason": reason_of(request),
+            "next": request.POST.get("next", ""),
+        }
+        return TemplateResponse(request, self.delete_template, context)
+
+
+def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:
+    """The verb as it is meant for this task. Raises `PermissionDenied`.
+
+    To cancel what runs is to stop it.
+    """
+    if verb is CANCEL and task.status == TaskStatus.RUNNING:
+        verb = STOP_IT
+    if not request.user.has_perm(verb.permission):
+        raise PermissionDenied
+    return verb

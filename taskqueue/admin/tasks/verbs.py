@@ -1,0 +1,127 @@
+"""What can be done to one task by hand: in which states, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from taskqueue import control
+from taskqueue.admin.permissions import OPERATE, PURGE, STOP
+from taskqueue.engine.control.locking import ALLOWED
+from taskqueue.engine.shared import has_all_successes
+from taskqueue.models import Task
+from taskqueue.states import PENDING, TaskStatus
+
+Done = Any
+"""What a verb gives back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """A button: its words, who may press it, and what it calls."""
+
+    name: str
+    label: Any
+    done: Any
+    permission: str
+    act: Callable[..., Done]
+    statuses: frozenset[TaskStatus]
+    hint: Any = ""
+    is_grave: bool = False
+
+    def fits(self, task: Task) -> bool:
+        """Whether it would not be refused now."""
+        if self.name == "retry" and has_all_successes(task):
+            return False
+        return task.status in self.statuses
+
+
+def _cancel_waiting(task_id: UUID, **who: Any) -> str:
+    """Cancel it unless it has started by now: to stop it takes another permission."""
+    which = control.TaskFilter(ids=[task_id], statuses=sorted(PENDING))
+    if control.cancel_many(which, **who).done:
+        return TaskStatus.CANCELLED.value
+    return ""
+
+
+RETRY = Verb(
+    name="retry", label=_("Retry now"), permission=OPERATE, act=control.retry,
+    statuses=ALLOWED["retry"], done=_("The task is ready to run again."),
+    hint=_("Runs again with the same arguments; its failures are forgotten."),
+)  # fmt: skip
+RUN_NOW = Verb(
+    name="run_now", label=_("Run now"), permission=OPERATE, act=control.run_now,
+    statuses=ALLOWED["run_now"], done=_("The task is due now."),
+    hint=_("Does not wait for its time."),
+)  # fmt: skip
+CANCEL = Verb(
+    name="cancel", label=_("Cancel"), permission=OPERATE, act=_cancel_waiting,
+    statuses=PENDING, done=_("The task is cancelled."), is_grave=True,
+    hint=_("Ends it before it runs."),
+)  # fmt: skip
+STOP_IT = Verb(
+    name="stop", label=_("Stop"), permission=STOP, act=control.request_stop,
+    statuses=ALLOWED["stop"], done=_("The task was asked to stop."), is_grave=True,
+    hint=_(
+        "Asks the body first; one that does not listen is interrupted after a grace, and its "
+        "process is killed after another. Both graces are settings."
+    ),
+)  # fmt: skip
+DUPLICATE = Verb(
+    name="duplicate", label=_("Duplicate"), permission=OPERATE, act=control.duplicate,
+    statuses=ALLOWED["duplicate"], done=_("This task is like the one that it was made from."),
+    hint=_("Enqueues another one with the same arguments and options."),
+)  # fmt: skip
+DELETE = Verb(
+    name="delete", label=_("Delete"), permission=PURGE, act=control.delete,
+    statuses=ALLOWED["delete"], done=_("The task is deleted."), is_grave=True,
+)  # fmt: skip
+VERBS = {verb.name: verb for verb in (RETRY, RUN_NOW, STOP_IT, CANCEL, DUPLICATE, DELETE)}
+"""By their names in addresses and forms; buttons stand in this order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """A form of its own: its words, who may use it, and when."""
+
+    name: str
+    label: Any
+    permission: str
+    statuses: frozenset[TaskStatus]
+
+    def fits(self, task: Task) -> bool:
+        """Whether it would not be refused now."""
+        return task.status in self.statuses
+
+
+EDITS = {
+    edit.name: edit
+    for edit in (
+        Edit(
+            name="retry", label=_("Retry with other arguments"), permission=OPERATE,
+            statuses=ALLOWED["retry"],
+        ),
+        Edit(
+            name="reschedule", label=_("Reschedule"), permission=OPERATE,
+            statuses=ALLOWED["reschedule"],
+        ),
+        Edit(
+            name="update", label=_("Change priority or queue"), permission=OPERATE,
+            statuses=ALLOWED["update"],
+        ),
+    )
+}  # fmt: skip
+
+
+def buttons(task: Task, user: Any) -> list[Verb]:
+    """What this user may do to the task as it stands; deleting has a page of its own."""
+    return [verb for verb in VERBS.values() if verb.fits(task) and user.has_perm(verb.permission)]
+
+
+def edits(task: Task, user: Any) -> list[Edit]:
+    """The forms that this user may open for the task as it stands."""
+    return [edit for edit in EDITS.values() if edit.fits(task) and user.has_perm(edit.permission)]
