@@ -1,0 +1,132 @@
+"""Lines: how long tasks waited and ran."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.charts.parts import (
+    HEIGHT,
+    WIDTH,
+    Figure,
+    hit,
+    left_of,
+    legend,
+    nothing,
+    number,
+    per_step,
+    table,
+    time_labels,
+    time_text,
+)
+from taskqueue.admin.durations import short_duration
+from taskqueue.monitoring.series import Series
+
+FASTEST = -3
+"""Power of ten, in seconds, that the scale begins with at the lowest."""
+
+
+class Line(NamedTuple):
+    """A duration of each step, in seconds; None where nothing ran."""
+
+    name: str
+    word: str
+    values: list[float | None]
+    overall: float | None
+
+
+def times_chart(series: Series, *, key: str = "times") -> SafeString:
+    """How long tasks waited and ran: half of them no longer than one line, 95 % than another.
+
+    The scale is logarithmic: what runs for milliseconds may have waited for hours.
+    """
+    lines = _lines(series)
+    known = [value for line in lines for value in line.values if value is not None]
+    if not known:
+        return nothing(_("Nothing ran in this time."))
+    low = max(FASTEST, math.floor(_power(min(known))))
+    high = max(low + 1, math.ceil(_power(max(known))))
+    title = _("How long tasks waited and ran, %(step)s") % {"step": per_step(series.step_seconds)}
+    told = [place for place in range(len(series.starts)) if any(_values(lines, place))]
+    rows = [(time_text(series, series.starts[place]), *_values(lines, place)) for place in told]
+    return Figure(
+        key=key,
+        title=title,
+        summary=", ".join(
+            f"{line.word}: {short_duration(line.overall)}"
+            for line in lines
+            if line.overall is not None
+        ),
+        legend=legend(
+            _("logarithmic scale"), [(_path(line.name, "M1 6 H19"), line.word) for line in lines]
+        ),
+        drawing=format_html(
+            "{}{}",
+            format_html_join(
+                "", "{}", ((_path(line.name, _course(line.values, low, high)),) for line in lines)
+            ),
+            _hits(series, lines, told),
+        ),
+        y_labels=[short_duration(10.0**power) for power in range(high, low - 1, -1)],
+        x_labels=time_labels(series),
+        table=table(title, [_("from"), *(line.word for line in lines)], rows),
+    ).__html__()
+
+
+def _lines(series: Series) -> list[Line]:
+    return [
+        Line("wait-p95", _("waited, 95 %"), series.wait_p95, series.overall_wait_p95),
+        Line("wait-p50", _("waited, half"), series.wait_p50, series.overall_wait_p50),
+        Line("run-p95", _("ran, 95 %"), series.run_p95, series.overall_run_p95),
+        Line("run-p50", _("ran, half"), series.run_p50, series.overall_run_p50),
+    ]
+
+
+def _power(seconds: float) -> float:
+    """Of ten: the place on the scale, before it is cut at the fastest."""
+    return math.log10(max(seconds, 10.0**FASTEST))
+
+
+def _values(lines: list[Line], place: int) -> list[str]:
+    return [short_duration(line.values[place]) for line in lines]
+
+
+def _course(values: list[float | None], low: int, high: int) -> str:
+    """From step to step; broken where nothing is known, a dot where only one step is."""
+    parts, is_begun = [], False
+    for place, value in enumerate(values):
+        if value is None:
+            is_begun = False
+            continue
+        x = number(left_of(place, len(values)) + WIDTH / len(values) / 2)
+        y = number(HEIGHT * (high - _power(value)) / (high - low))
+        parts.append(f"L{x} {y}" if is_begun else f"M{x} {y}h0")
+        is_begun = True
+    return "".join(parts)
+
+
+def _path(name: str, course: str) -> SafeString:
+    return format_html('<path class="taskqueue-line taskqueue-line--{}" d="{}"/>', name, course)
+
+
+def _hits(series: Series, lines: list[Line], told: list[int]) -> SafeString:
+    return format_html_join(
+        "", "{}",
+        (
+            (hit(place, len(series.starts), _told(series, lines, place)),)
+            for place in told
+        ),
+    )  # fmt: skip
+
+
+def _told(series: Series, lines: list[Line], place: int) -> str:
+    figures = (
+        f"{line.word}: {text}"
+        for line, text in zip(lines, _values(lines, place), strict=True)
+        if text
+    )
+    return "\n".join([time_text(series, series.starts[place]), *figures])
