@@ -1,0 +1,106 @@
+"""A value inside a column of JSON, and whether it is one that somebody typed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from django.db.models import BooleanField, Func
+
+from taskqueue.payload import storable
+
+DEEPEST = 32
+LONGEST_PART = 255
+MOST_SPELLINGS = 8
+"""An index and a key look alike in a path; SQLite has to be told which is meant."""
+_REFUSED = re.compile(r'["\\\x00-\x1f\x7f]')
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,15})?", re.ASCII)
+_PLACE = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
+CONSTANTS = ("true", "false", "null")
+
+
+def split_path(text: str) -> tuple[str, ...]:
+    """The keys and indexes that a dotted path leads along. Raises ValueError."""
+    parts = tuple(text.split("."))
+    if not all(parts):
+        raise ValueError(f"{text!r} is no path: write names with a dot between, as in user.id.")
+    if len(parts) > DEEPEST or any(len(part) > LONGEST_PART for part in parts):
+        raise ValueError(f"A path has at most {DEEPEST} parts of {LONGEST_PART} characters.")
+    if _REFUSED.search(text) or storable(text, limit=len(text)) != text:
+        raise ValueError(f"{text!r} holds a character that no path has.")
+    return parts
+
+
+def place_of(part: str) -> int | None:
+    """The index in a list that a part of a path may be; None where it can only be a key."""
+    return int(part) if _PLACE.fullmatch(part) else None
+
+
+class AtPath(Func):
+    """Whether what stands at the path is one of the values: 42 is the number and the text."""
+
+    output_field = BooleanField()
+    template = "({column} #> %s::text[]) = ANY(%s::jsonb[])"
+
+    def __init__(self, column: str, path: Sequence[str], values: Iterable[str]) -> None:
+        super().__init__(column)
+        self.path = tuple(path)
+        self.values = tuple(values)
+
+    @property
+    def identity(self) -> Any:
+        return (*super().identity, self.path, self.values)
+
+    def as_sql(self, compiler: Any, connection: Any, **context: Any) -> Any:  # type: ignore[override]
+        """As PostgreSQL has it: what is equal as JSON, so that 1.0 is 1."""
+        column, params = compiler.compile(self.source_expressions[0])
+        documents = [document for value in self.values for document in _documents(value)]
+        return self.template.format(column=column), [*params, list(self.path), documents]
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """SQLite gives true as 1, so the kind of the value is asked for too."""
+        column, params = compiler.compile(self.source_expressions[0])
+        clauses, bound = [], []
+        for path in _spellings(self.path):
+            for clause, values in _on_sqlite(self.values):
+                clauses.append(clause.format(column=column))
+                bound += [*params, path] * clause.count("{column}")
+                bound += values
+        return f"({' OR '.join(clauses)})", bound
+
+
+def _documents(value: str) -> Iterator[str]:
+    """The JSON that a typed value may stand for."""
+    yield json.dumps(value)
+    if value in CONSTANTS or _NUMBER.fullmatch(value):
+        yield value
+
+
+def _on_sqlite(values: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+    """Conditions; in each, every `{column}` has its path bound behind it."""
+    for value in values:
+        yield "(JSON_TYPE({column}, %s) = 'text' AND JSON_EXTRACT({column}, %s) = %s)", [value]
+        if value in CONSTANTS:
+            yield "JSON_TYPE({column}, %s) = %s", [value]
+        elif _NUMBER.fullmatch(value):
+            number = float(value) if "." in value else int(value)
+            yield (
+                "(JSON_TYPE({column}, %s) IN ('integer', 'real')"
+                " AND JSON_EXTRACT({column}, %s) = %s)",
+                [number],
+            )
+
+
+def _spellings(path: Sequence[str]) -> list[str]:
+    """The path as SQLite writes it, with each number as an index and as a key."""
+    ways = [
+        [f".{json.dumps(part)}"]
+        if place_of(part) is None
+        else [f"[{part}]", f".{json.dumps(part)}"]
+        for part in path
+    ]
+    several = product(*ways)
+    return ["$" + "".join(parts) for parts, _ in zip(several, range(MOST_SPELLINGS), strict=False)]
