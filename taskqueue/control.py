@@ -33,6 +33,12 @@ from taskqueue.engine.control import (
     update,
     update_many,
 )
+from taskqueue.engine.operations import (
+    cancel_operation,
+    get_operation,
+    operations,
+    start_operation,
+)
 from taskqueue.models.worker import WorkerRequest
 
 __all__ = [
@@ -42,13 +48,16 @@ __all__ = [
     "WorkerRequest",
     "cancel",
     "cancel_many",
+    "cancel_operation",
     "delete",
     "delete_many",
     "dry_run",
     "duplicate",
     "duplicate_many",
     "enqueue_by_hand",
+    "get_operation",
     "kill_worker",
+    "operations",
     "pause",
     "quiet_worker",
     "request_stop",
@@ -62,6 +71,7 @@ __all__ = [
     "retry_with",
     "run_now",
     "run_now_many",
+    "start_operation",
     "stop_worker",
     "update",
     "update_many",

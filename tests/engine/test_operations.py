@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
-from taskqueue import InvalidTask
 from taskqueue.engine.control import TaskFilter
 from taskqueue.engine.operations import (
     cancel_operation,
@@ -24,7 +23,7 @@ from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Lease, Operation, Task
 from taskqueue.outcomes import Kind
 from tests.engine.operation_steps import audited, fail, figures, fill, seen, serve_all, statuses
-from tests.engine.steps import another_connection, claim, end
+from tests.engine.steps import claim, end
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -266,9 +265,3 @@ def test_a_count_that_would_cost_much_is_left_open() -> None:
     assert operation.expected is None
     assert serve_all() > 10
     assert figures(operation) == ("finished", 0, 0)
-
-
-def test_on_a_worker_s_own_connection_it_does_the_same() -> None:
-    """It binds parameters on the server, which must know their types."""
-    with another_connection() as worker:
-        assert not serving.step(worker)

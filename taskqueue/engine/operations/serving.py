@@ -10,7 +10,6 @@ import logging
 from datetime import datetime
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 from django.db.models.fields.json import KeyTransform
@@ -87,6 +86,7 @@ def _rests(now: datetime, progressed_at: datetime | None, tries: int, failures: 
 
 def _serve(connection: BaseDatabaseWrapper, operation_id: UUID) -> bool:
     """Do a chunk of one operation, unless somebody else does or it has ended."""
+    session = connection.connection
     try:
         with orm_transaction(connection):
             operation = _locked(connection, operation_id)
@@ -94,19 +94,14 @@ def _serve(connection: BaseDatabaseWrapper, operation_id: UUID) -> bool:
                 _advance(connection, operation)
             return operation is not None
     except Exception as error:  # One operation must not keep a worker from the others.
-        if isinstance(error, DatabaseError | InterfaceError) and _is_trouble(connection, error):
-            raise
+        if connection.connection is not session or is_busy(error) or not connection.is_usable():
+            raise  # Nobody's fault here: Django may have opened another session by now.
         logger.exception("Operation not advanced operation=%s", operation_id)
         with orm_transaction(connection):
             operation = _locked(connection, operation_id)
             if operation is not None:
                 _note_error(connection, operation, error)
         return True
-
-
-def _is_trouble(connection: BaseDatabaseWrapper, error: Exception) -> bool:
-    """Whether it is the database that is away or busy, and not this operation at fault."""
-    return is_busy(error) or connection.in_atomic_block or not connection.is_usable()
 
 
 def _locked(connection: BaseDatabaseWrapper, operation_id: UUID) -> Operation | None:

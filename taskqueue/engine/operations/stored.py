@@ -75,9 +75,8 @@ def _in_order(values: Any) -> Sequence[Any]:
 
 
 def _from_json(stored: dict[str, Any]) -> TaskFilter:
-    moments = {
-        name: datetime.fromisoformat(stored[name])
-        for name in ("enqueued_after", "enqueued_before")
-        if name in stored
-    }
-    return TaskFilter(**{**stored, **moments})
+    values = dict(stored)
+    for name in ("enqueued_after", "enqueued_before"):
+        if name in stored:
+            values[name] = datetime.fromisoformat(stored[name])
+    return TaskFilter(**values)
