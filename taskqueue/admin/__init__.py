@@ -8,16 +8,31 @@ from __future__ import annotations
 from django.contrib import admin
 
 from taskqueue.admin.audit import AuditAdmin
+from taskqueue.admin.failures import FailureAdmin
 from taskqueue.admin.leases import LeaseAdmin
 from taskqueue.admin.logs import TaskLogAdmin
 from taskqueue.admin.occurrences import OccurrenceAdmin
+from taskqueue.admin.performance import PerformanceAdmin
 from taskqueue.admin.queues.pages import QueueAdmin
 from taskqueue.admin.schedules.lists import ScheduleAdmin
 from taskqueue.admin.tasks.pages import TaskAdmin
 from taskqueue.admin.workers.pages import WorkerAdmin
-from taskqueue.models import Audit, Lease, Occurrence, Queue, Schedule, Task, TaskLog, Worker
+from taskqueue.models import (
+    Audit,
+    Failure,
+    Lease,
+    Occurrence,
+    Performance,
+    Queue,
+    Schedule,
+    Task,
+    TaskLog,
+    Worker,
+)
 
 admin.site.register(Task, TaskAdmin)
+admin.site.register(Failure, FailureAdmin)
+admin.site.register(Performance, PerformanceAdmin)
 admin.site.register(Lease, LeaseAdmin)
 admin.site.register(Worker, WorkerAdmin)
 admin.site.register(Queue, QueueAdmin)

@@ -68,8 +68,12 @@ def preformatted(text: str) -> SafeString:
 
 def link_to_row(model: type[Model], key: object, text: object) -> SafeString:
     """A link to the page of one row."""
-    url = reverse(f"admin:taskqueue_{model._meta.model_name}_change", args=[key])
-    return format_html('<a href="{}">{}</a>', url, text)
+    return format_html('<a href="{}">{}</a>', row_url(model, key), text)
+
+
+def row_url(model: type[Model], key: object) -> str:
+    """The address of the page of one row."""
+    return reverse(f"admin:taskqueue_{model._meta.model_name}_change", args=[key])
 
 
 def link_to_list(model: type[Model], text: object, **filters: object) -> SafeString:

@@ -1,0 +1,121 @@
+"""Failures: what failed and what is retried, in groups that can be acted on as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import NoReverseMatch, reverse
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.display import link_to_row, list_url, moment
+from taskqueue.admin.permissions import OPERATE, PURGE
+from taskqueue.admin.reports import ReportAdmin, report
+from taskqueue.models import Task
+from taskqueue.monitoring.failures import FailureGroup, failures
+from taskqueue.monitoring.retrying import RetryingGroup, retrying
+from taskqueue.states import TaskStatus
+
+MOST_GROUPS = 100
+LONGEST_EXAMPLE = 200
+
+
+@dataclass(frozen=True)
+class Act:
+    """A link to the page that asks before it is done to a whole group."""
+
+    title: str
+    url: str
+    is_grave: bool = False
+
+
+class FailureAdmin(ReportAdmin):
+    """Two tables; each group links to its tasks and to what can be done to all of them."""
+
+    template = "admin/taskqueue/failure/change_list.html"
+
+    class Media:
+        css = {"all": ["taskqueue/pages.css"]}
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        ended, coming = failures(limit=MOST_GROUPS), retrying(limit=MOST_GROUPS)
+        return report(
+            self,
+            request,
+            self.template,
+            _("Failures"),
+            ended=ended,
+            failed_groups=[_failed(request, group) for group in ended.groups],
+            coming=coming,
+            retried_groups=[_retried(request, group) for group in coming.groups],
+        )
+
+
+def _failed(request: HttpRequest, group: FailureGroup) -> dict[str, Any]:
+    words = {"status": TaskStatus.FAILED.value, "error": group.error_class, "name": group.name}
+    text = search_text(**words)
+    return {
+        "error": group.error_class or _("no error class"),
+        "name": group.name,
+        "count": group.count,
+        "url": list_url(Task, q=text),
+        "first_seen": moment(group.first_seen),
+        "last_seen": moment(group.last_seen),
+        "example": _example(group.example_id, group.example_message),
+        "acts": _acts(request, text, retry=OPERATE, delete=PURGE) if group.error_class else [],
+    }
+
+
+def _retried(request: HttpRequest, group: RetryingGroup) -> dict[str, Any]:
+    text = search_text(status=TaskStatus.RETRYING.value, name=group.name)
+    return {
+        "name": group.name,
+        "count": group.count,
+        "url": list_url(Task, q=text),
+        "next_at": moment(group.next_at),
+        "error": group.example_error,
+        "example": _example(group.example_id, group.example_message),
+        "acts": _acts(request, text, run_now=OPERATE, cancel=OPERATE),
+    }
+
+
+def _example(task_id: Any, message: str) -> SafeString:
+    """The beginning of the newest message, as a link to its task."""
+    line = Truncator(" ".join(message.split())).chars(LONGEST_EXAMPLE)
+    return link_to_row(Task, task_id, line or _("without a message"))
+
+
+def _acts(request: HttpRequest, text: str, **permissions: str) -> list[Act]:
+    """Those of the verbs that they may do to all that the search finds."""
+    titles = {
+        "retry": _("Retry all"),
+        "run_now": _("Try all now"),
+        "cancel": _("Cancel all"),
+        "delete": _("Delete all"),
+    }
+    try:
+        start = reverse("admin:taskqueue_operation_start")
+    except NoReverseMatch:  # A project may have left operations out of its admin.
+        return []
+    return [
+        Act(
+            titles[verb],
+            f"{start}?{urlencode({'verb': verb, 'q': text})}",
+            is_grave=verb in ("cancel", "delete"),
+        )
+        for verb, permission in permissions.items()
+        if request.user.has_perm(permission)
+    ]
+
+
+def search_text(**words: str) -> str:
+    """What the search box of the tasks takes, such as `status:failed name:"shop.tasks.send"`."""
+    return " ".join(f"{name}:{_quoted(word)}" for name, word in words.items() if word)
+
+
+def _quoted(word: str) -> str:
+    return word if word.isalpha() else f'"{word}"'

@@ -1,0 +1,149 @@
+"""Performance: how long tasks of each name wait and run, and how many fail."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue.admin.charts import outcomes_chart, times_chart
+from taskqueue.admin.display import EMPTY, list_url, row_url
+from taskqueue.admin.durations import short_duration
+from taskqueue.admin.failures import search_text
+from taskqueue.admin.reports import ReportAdmin, report
+from taskqueue.admin.schedules.page import kept_tasks
+from taskqueue.models import Task
+from taskqueue.monitoring.performance import NamePerformance, performance
+from taskqueue.monitoring.series import SPANS, series
+
+SPAN_TITLES = {
+    "hour": gettext_lazy("Last hour"),
+    "day": gettext_lazy("Last day"),
+    "week": gettext_lazy("Last week"),
+}
+COLUMNS: dict[str, Any] = {
+    "name": gettext_lazy("Task"),
+    "count": gettext_lazy("Attempts"),
+    "failure_rate": gettext_lazy("Failed"),
+    "run_p50": gettext_lazy("Ran, half"),
+    "run_p95": gettext_lazy("Ran, 95 %"),
+    "wait_p95": gettext_lazy("Waited, 95 %"),
+    "slowest_seconds": gettext_lazy("Slowest"),
+}
+"""What the list is sorted by, and the head of its column."""
+FIRST_SORT = "-count"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a column, and where a click on it leads."""
+
+    title: Any
+    url: str
+    is_number: bool
+    direction: str
+    """As `aria-sort` has it; empty where the list is sorted by another."""
+
+
+class PerformanceAdmin(ReportAdmin):
+    """Read from the rollups alone: as old as a minute, and as long as these are kept."""
+
+    list_template = "admin/taskqueue/performance/change_list.html"
+    name_template = "admin/taskqueue/performance/name.html"
+
+    class Media:
+        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        span = request.GET.get("span", "")
+        span = span if span in SPANS else "hour"
+        name = request.GET.get("name", "")
+        return self._name(request, span, name) if name else self._list(request, span)
+
+    def _list(self, request: HttpRequest, span: str) -> HttpResponse:
+        sort = request.GET.get("sort", "")
+        if sort.removeprefix("-") not in COLUMNS:
+            sort = FIRST_SORT
+        found = in_order(performance(span), sort)
+        kept = kept_tasks(each.slowest_task_id for each in found)
+        return report(
+            self, request, self.list_template, _("Performance"),
+            spans=_tabs(span, sort=sort),
+            heads=[_head(column, span, sort) for column in COLUMNS],
+            lines=[_line(each, span, kept) for each in found],
+        )  # fmt: skip
+
+    def _name(self, request: HttpRequest, span: str, name: str) -> HttpResponse:
+        found = [each for each in performance(span) if each.name == name]
+        kept = kept_tasks(each.slowest_task_id for each in found)
+        steps = series(span, name=name)
+        return report(
+            self, request, self.name_template, name,
+            spans=_tabs(span, name=name),
+            line=_line(found[0], span, kept) if found else None,
+            outcomes=outcomes_chart(steps),
+            times=times_chart(steps),
+            list_url=f"?{urlencode({'span': span})}",
+            tasks_url=list_url(Task, q=search_text(name=name)),
+            failed_url=list_url(Task, q=search_text(status="failed", name=name)),
+        )  # fmt: skip
+
+
+def in_order(found: list[NamePerformance], sort: str) -> list[NamePerformance]:
+    """Sorted by a column, `-` before it for downwards; what is not known comes last."""
+    column, is_down = sort.removeprefix("-"), sort.startswith("-")
+
+    def known(each: NamePerformance) -> bool:
+        return getattr(each, column) is not None
+
+    by_name = sorted(found, key=lambda each: each.name)
+    sortable = sorted(
+        filter(known, by_name), key=lambda each: getattr(each, column), reverse=is_down
+    )
+    return [*sortable, *(each for each in by_name if not known(each))]
+
+
+def _head(column: str, span: str, sort: str) -> Head:
+    is_sorted = sort.removeprefix("-") == column
+    is_number = column != "name"
+    downwards = is_number if not is_sorted else not sort.startswith("-")
+    url = f"?{urlencode({'span': span, 'sort': '-' * downwards + column})}"
+    direction = ("descending" if sort.startswith("-") else "ascending") if is_sorted else ""
+    return Head(COLUMNS[column], url, is_number, direction)
+
+
+def _tabs(span: str, **kept: str) -> list[dict[str, Any]]:
+    return [
+        {"title": title, "url": f"?{urlencode({'span': each, **kept})}", "is_current": each == span}
+        for each, title in SPAN_TITLES.items()
+    ]
+
+
+def _line(each: NamePerformance, span: str, kept: set[Any]) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "url": f"?{urlencode({'span': span, 'name': each.name})}",
+        "count": number_format(each.count, force_grouping=True),
+        "failed": number_format(each.failed, force_grouping=True),
+        "failure_rate": share(each.failure_rate),
+        "is_failing": each.failed > 0,
+        "run_p50": short_duration(each.run_p50) or EMPTY,
+        "run_p95": short_duration(each.run_p95) or EMPTY,
+        "wait_p50": short_duration(each.wait_p50) or EMPTY,
+        "wait_p95": short_duration(each.wait_p95) or EMPTY,
+        "slowest": short_duration(each.slowest_seconds) if each.slowest_task_id else EMPTY,
+        "slowest_url": row_url(Task, each.slowest_task_id) if each.slowest_task_id in kept else "",
+    }
+
+
+def share(rate: float) -> str:
+    """A part of one as per cent; what is not nothing is never shown as nothing."""
+    percent = rate * 100
+    shown = 0.1 if 0 < percent < 0.1 else math.floor(percent * 10 + 0.5) / 10
+    return _("%(number)s %%") % {"number": f"{shown:g}"}

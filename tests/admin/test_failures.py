@@ -1,0 +1,169 @@
+"""Failures stand in groups, each with what can be done to all of it by those who may."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+
+from taskqueue.models import Lease, Task
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL, SECRET
+
+pytestmark = pytest.mark.django_db
+PAGE = "/admin/taskqueue/failure/"
+MOST_QUERIES = 15
+
+
+def fail(name: str, error: str = "shop.errors.Down", message: str = "no", count: int = 1) -> Task:
+    """So many tasks of a name that failed with an error; the last of them."""
+    for _ in range(count):
+        task = Task.objects.create(
+            name=name, status="failed", error_class=error, error_message=message,
+            finished_at=timezone.now(), crash_delay=timedelta(seconds=1), args=[SECRET],
+        )  # fmt: skip
+    return task
+
+
+def retry_later(name: str, error: str = "shop.errors.Slow", message: str = "late") -> Task:
+    """One that failed and waits for its next attempt."""
+    now = timezone.now()
+    task = Task.objects.create(
+        name=name, status="retrying", attempt=1, run_after=now, crash_delay=timedelta(seconds=1)
+    )
+    Lease.objects.create(
+        task=task, worker_id="w", attempt=1, status="failed", claimed_at=now, finished_at=now,
+        expires_at=now, error_class=error, error_message=message,
+    )  # fmt: skip
+    return task
+
+
+def groups(client: Client, which: str = "failed_groups") -> list[dict[str, Any]]:
+    """The groups of the page."""
+    answer = client.get(PAGE)
+    assert answer.status_code == 200
+    found: list[dict[str, Any]] = answer.context[which]
+    return found
+
+
+def searches(group: dict[str, Any]) -> dict[str, str]:
+    """What the acts of a group are about, by their verbs."""
+    asked = [parse_qs(urlsplit(act.url).query) for act in group["acts"]]
+    return {each["verb"][0]: each["q"][0] for each in asked}
+
+
+def test_failed_tasks_stand_by_error_and_name_the_most_first(log_in_as: LogIn) -> None:
+    fail("shop.tasks.send")
+    newest = fail("shop.tasks.bill", message="out of\n paper", count=3)
+    fail("shop.tasks.bill", error="shop.errors.Late", count=2)
+    client = log_in_as("viewer", "view_task")
+    assert [(group["error"], group["name"], group["count"]) for group in groups(client)] == [
+        ("shop.errors.Down", "shop.tasks.bill", 3),
+        ("shop.errors.Late", "shop.tasks.bill", 2),
+        ("shop.errors.Down", "shop.tasks.send", 1),
+    ]
+    example = groups(client)[0]["example"]
+    assert str(newest.id) in example
+    assert "out of paper" in example
+
+
+def test_a_group_links_to_its_tasks_by_a_search(log_in_as: LogIn) -> None:
+    fail("shop.tasks.send")
+    [group] = groups(log_in_as("superuser"))
+    text = parse_qs(urlsplit(group["url"]).query)["q"][0]
+    assert text == 'status:failed error:"shop.errors.Down" name:"shop.tasks.send"'
+
+
+def test_what_is_retried_stands_by_name_with_its_last_error(log_in_as: LogIn) -> None:
+    retry_later("shop.tasks.send")
+    newest = retry_later("shop.tasks.send", message="later still")
+    retry_later("shop.tasks.bill")
+    client = log_in_as("viewer", "view_task")
+    found = groups(client, "retried_groups")
+    assert [(group["name"], group["count"]) for group in found] == [
+        ("shop.tasks.send", 2),
+        ("shop.tasks.bill", 1),
+    ]
+    assert found[0]["error"] == "shop.errors.Slow"
+    assert "later still" in found[0]["example"]
+    assert str(newest.id) in found[0]["example"]
+
+
+def test_acts_on_a_group_are_for_those_who_may(log_in_as: LogIn) -> None:
+    try:
+        start = reverse("admin:taskqueue_operation_start")
+    except NoReverseMatch:
+        pytest.skip("there are no operations in the admin")
+    fail("shop.tasks.send")
+    retry_later("shop.tasks.send")
+    client = log_in_as("viewer", "view_task", "operate")
+    text = 'status:failed error:"shop.errors.Down" name:"shop.tasks.send"'
+    [group] = groups(client)
+    assert searches(group) == {"retry": text}
+    assert group["acts"][0].url.startswith(start)
+    [group] = groups(client, "retried_groups")
+    text = 'status:retrying name:"shop.tasks.send"'
+    assert searches(group) == {"run_now": text, "cancel": text}
+
+
+def test_who_may_delete_is_offered_it_and_who_may_only_look_nothing(log_in_as: LogIn) -> None:
+    fail("shop.tasks.send")
+    retry_later("shop.tasks.send")
+    client = log_in_as("viewer", "view_task")
+    assert [group["acts"] for group in groups(client)] == [[]]
+    assert [group["acts"] for group in groups(client, "retried_groups")] == [[]]
+    assert "operation" not in client.get(PAGE).content.decode().partition('id="content"')[2]
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [("anonymous", 302), ("user", 302), ("staff", 403), ("viewer", 200), ("superuser", 200)],
+)
+def test_the_page_is_for_those_who_may_view_tasks(role: str, status: int, log_in_as: LogIn) -> None:
+    client = log_in_as(role)
+    assert client.get(PAGE).status_code == status
+    assert client.post(PAGE, {"action": "delete_selected"}).status_code == (
+        405 if status == 200 else status
+    )
+
+
+def test_a_permission_to_view_something_else_shows_no_failures(log_in_as: LogIn) -> None:
+    assert log_in_as("viewer", "view_lease", "view_rollup").get(PAGE).status_code == 403
+
+
+def test_its_rows_have_no_pages_of_their_own_which_would_show_all_columns(
+    log_in_as: LogIn,
+) -> None:
+    task = fail("shop.tasks.send")
+    client = log_in_as("superuser")
+    for rest in (f"{task.id}/change/", f"{task.id}/delete/", f"{task.id}/history/", "add/"):
+        assert client.get(PAGE + rest).status_code == 404, rest
+
+
+def test_no_text_of_a_task_is_markup_and_no_argument_is_shown(log_in_as: LogIn) -> None:
+    fail(EVIL, error=EVIL, message=EVIL)
+    retry_later(EVIL, error=EVIL, message=EVIL)
+    page = log_in_as("superuser").get(PAGE).content.decode()
+    assert EVIL not in page
+    assert "&lt;script&gt;alert(" in page
+    assert SECRET not in page
+
+
+def test_the_page_without_failures_says_so(log_in_as: LogIn) -> None:
+    page = log_in_as("superuser").get(PAGE).content.decode()
+    assert "No task has failed" in page
+    assert "Nothing waits for another attempt" in page
+
+
+def test_the_page_costs_few_queries(log_in_as: LogIn, django_assert_max_num_queries: Any) -> None:
+    for number in range(30):
+        fail(f"shop.tasks.t{number}")
+        retry_later(f"shop.tasks.t{number}")
+    client = log_in_as("viewer", "view_task", "operate", "purge")
+    with django_assert_max_num_queries(MOST_QUERIES):
+        assert len(groups(client)) == 30
