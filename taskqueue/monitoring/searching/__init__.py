@@ -1,0 +1,8 @@
+"""Searching tasks: what is typed into the one box, and the pages of what fits it."""
+
+from __future__ import annotations
+
+from taskqueue.monitoring.searching.search import Search, parse, written
+from taskqueue.monitoring.searching.terms import SearchError
+
+__all__ = ["Search", "SearchError", "parse", "written"]

@@ -1,0 +1,206 @@
+"""What each qualifier says about tasks, as the fields of a `TaskFilter`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+
+from taskqueue.engine.control.at_path import split_path
+from taskqueue.monitoring.searching.terms import SearchError, Term, Value
+from taskqueue.monitoring.searching.times import moment
+from taskqueue.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from taskqueue.states import TaskStatus
+
+_ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_PRIORITY = re.compile(r"(?P<sign>[<>]=?)?(?P<from>-?\d{1,4})?(?P<dots>\.\.)?(?P<to>-?\d{1,4})?")
+
+Fields = dict[str, Any]
+Reader = Callable[[Sequence[Value], datetime], Fields]
+
+
+class Qualifier(NamedTuple):
+    """How its values are read; whether a path stands behind it; how many values it takes."""
+
+    read: Reader
+    takes_path: bool = False
+    takes_one: bool = False
+
+
+def is_id(text: str) -> bool:
+    """Whether the text is written as an id of a task."""
+    return _ID.fullmatch(text) is not None
+
+
+def fields_of(term: Term, now: datetime) -> Fields:
+    """What the term adds to a filter. Raises SearchError."""
+    name = f"{term.key}:"
+    qualifier = QUALIFIERS.get(term.key)
+    if qualifier is None:
+        raise _unknown(term.key)
+    if qualifier.takes_path and not term.path:
+        raise SearchError(
+            _("“%(name)s” asks for a path, as in “%(example)s”.")
+            % {"name": name, "example": f"{term.key}.user.id:42"}
+        )
+    if term.path and not qualifier.takes_path:
+        raise SearchError(
+            _("“%(name)s” takes no path: write “%(name)s%(value)s”.")
+            % {"name": name, "value": term.values[0]}
+        )
+    if qualifier.takes_one and len(term.values) > 1:
+        raise SearchError(_("“%(name)s” takes one value.") % {"name": name})
+    fields = qualifier.read(term.values, now)
+    return {key: {_path(term): value} for key, value in fields.items()} if term.path else fields
+
+
+def _path(term: Term) -> str:
+    try:
+        split_path(term.path)
+    except ValueError:
+        raise SearchError(
+            _("“%(path)s” is no path: write names with a dot between, as in “user.id”.")
+            % {"path": term.path}
+        ) from None
+    return term.path
+
+
+def _unknown(key: str) -> SearchError:
+    near = get_close_matches(key, QUALIFIERS, n=1)
+    if near:
+        hint = _("Did you mean “%(near)s:”?") % {"near": near[0]}
+    else:
+        hint = _("There are: %(known)s.") % {"known": ", ".join(f"{name}:" for name in QUALIFIERS)}
+    return SearchError(
+        _(
+            "There is no “%(key)s:” to search by. %(hint)s To look for the text itself, put it in"
+            " quotation marks."
+        )
+        % {"key": key, "hint": hint}
+    )
+
+
+def _texts(field: str) -> Reader:
+    return lambda values, now: {field: tuple(value.text for value in values)}
+
+
+def _ids(values: Sequence[Value], now: datetime) -> Fields:
+    for value in values:
+        if not is_id(value.text):
+            raise SearchError(
+                _(
+                    "“%(text)s” is no id: an id has 32 hexadecimal digits, and a part of it finds"
+                    " nothing."
+                )
+                % {"text": value.text}
+            )
+    return {"ids": tuple(UUID(value.text) for value in values)}
+
+
+def _names(values: Sequence[Value], now: datetime) -> Fields:
+    """With a star at the end, how they begin."""
+    prefixes = tuple(v.text[:-1] for v in values if v.text.endswith("*") and not v.is_quoted)
+    names = tuple(v.text for v in values if not v.text.endswith("*") or v.is_quoted)
+    if "" in prefixes or any("*" in prefix for prefix in prefixes):
+        raise SearchError(_("A star stands at the end of a name's beginning, as in “shop.*”."))
+    return {key: value for key, value in (("name", names), ("name_prefix", prefixes)) if value}
+
+
+def _statuses(values: Sequence[Value], now: datetime) -> Fields:
+    known = [status.value for status in TaskStatus]
+    statuses = tuple(value.text.lower() for value in values)
+    for status in statuses:
+        if status not in known:
+            near = get_close_matches(status, known, n=1)
+            raise SearchError(
+                _("There is no status “%(status)s”.") % {"status": status}
+                + " "
+                + (
+                    _("Did you mean “%(near)s”?") % {"near": near[0]}
+                    if near
+                    else _("There are: %(known)s.") % {"known": ", ".join(known)}
+                )
+            )
+    return {"statuses": statuses}
+
+
+def _errors(values: Sequence[Value], now: datetime) -> Fields:
+    """A class; in quotation marks, a part of the message."""
+    classes = tuple(value.text for value in values if not value.is_quoted)
+    parts = tuple(value.text for value in values if value.is_quoted)
+    if "" in parts:
+        raise SearchError(_("Nothing stands between the quotation marks behind “error:”."))
+    if classes and parts:
+        raise SearchError(
+            _("Give “error:” classes, or parts of messages in quotation marks, not both at once.")
+        )
+    return {"error_class": classes} if classes else {"error_text": parts}
+
+
+def _priorities(values: Sequence[Value], now: datetime) -> Fields:
+    """`5`, `>5`, `<=0`, `1..10`."""
+    found = _PRIORITY.fullmatch(values[0].text)
+    bounds = _bounds(found) if found else None
+    if bounds is None:
+        raise SearchError(
+            _("“%(text)s” is no priority: write 5, >5, <=0 or 1..10.") % {"text": values[0].text}
+        )
+    lowest, highest = bounds
+    if lowest > HIGHEST_PRIORITY or highest < LOWEST_PRIORITY:
+        raise SearchError(
+            _("Priorities go from %(lowest)s to %(highest)s.")
+            % {"lowest": LOWEST_PRIORITY, "highest": HIGHEST_PRIORITY}
+        )
+    return {
+        "lowest_priority": max(lowest, LOWEST_PRIORITY),
+        "highest_priority": min(highest, HIGHEST_PRIORITY),
+    }
+
+
+def _bounds(found: re.Match[str]) -> tuple[int, int] | None:
+    sign, first, dots, last = found.group("sign", "from", "dots", "to")
+    if sign and first is not None and not dots and last is None:
+        number = int(first)
+        if sign.startswith(">"):
+            return number + (sign == ">"), HIGHEST_PRIORITY
+        return LOWEST_PRIORITY, number - (sign == "<")
+    if sign or (first is None and last is None) or (not dots and last is not None):
+        return None
+    lowest = LOWEST_PRIORITY if first is None else int(first)
+    return lowest, (HIGHEST_PRIORITY if last is None else int(last)) if dots else lowest
+
+
+def _moment(field: str) -> Reader:
+    def read(values: Sequence[Value], now: datetime) -> Fields:
+        try:
+            return {field: moment(values[0].text, now=now)}
+        except ValueError:
+            raise SearchError(
+                _("“%(text)s” is no time: write 2h, 7d, 14:30, 2026-11-01 or 2026-11-01T14:30.")
+                % {"text": values[0].text}
+            ) from None
+
+    return read
+
+
+QUALIFIERS: dict[str, Qualifier] = {
+    "id": Qualifier(_ids),
+    "name": Qualifier(_names),
+    "queue": Qualifier(_texts("queue_name")),
+    "status": Qualifier(_statuses),
+    "worker": Qualifier(_texts("worker")),
+    "error": Qualifier(_errors),
+    "key": Qualifier(_texts("unique_key")),
+    "schedule": Qualifier(_texts("schedule")),
+    "priority": Qualifier(_priorities, takes_one=True),
+    "args": Qualifier(_texts("arguments"), takes_path=True),
+    "metadata": Qualifier(_texts("metadata"), takes_path=True),
+    "after": Qualifier(_moment("enqueued_after"), takes_one=True),
+    "before": Qualifier(_moment("enqueued_before"), takes_one=True),
+}
+"""By the word before the colon. A path leads into an argument or into the metadata."""
