@@ -98,5 +98,6 @@ def _lease(
         deadline_in=candidate.deadline_in,
         queue_name=candidate.queue_name,
         ping_seconds=candidate.ping_seconds,
+        waited=candidate.waited,
         is_apart=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
@@ -12,6 +13,7 @@ from taskqueue.engine.connections import longest_silence, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.shared import has_succeeded, record_shared
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.outcomes import Kind, Outcome
 
@@ -21,13 +23,19 @@ REFUSED = "taskqueue.exceptions.InvalidArguments"
 
 
 def record(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    *,
+    limits: Limits,
+    tally: Tally | None = None,
 ) -> dict[int, str]:
-    """Record outcomes whose lease still runs; the tasks' new statuses, by lease.
+    """Record outcomes whose lease still runs, and count them; the tasks' new statuses, by lease.
 
     An attempt whose stop was seen cannot succeed: it ends as stopped. Leases that are missing in
-    what is returned had ended before, and nothing was written for them.
+    what is returned had ended before, and nothing was written for them. The caller guards the
+    transaction for the tally.
     """
+    began = time.monotonic()
     wording = wording_for(connection)
     successes = [outcome for outcome in outcomes if outcome.kind == Kind.SUCCEEDED]
     endings = [outcome for outcome in outcomes if outcome.kind != Kind.SUCCEEDED]
@@ -45,24 +53,36 @@ def record(
     missed = [outcome for outcome in outcomes if outcome.lease_id not in recorded]
     if missed:
         recorded.update(record_shared(connection, missed, limits=limits))
+    if tally is not None and recorded:
+        tally.count(connection, outcomes, recorded, now=began)
     return recorded
 
 
-def record_success(connection: BaseDatabaseWrapper, outcome: Outcome, *, limits: Limits) -> bool:
+def record_success(
+    connection: BaseDatabaseWrapper,
+    outcome: Outcome,
+    *,
+    limits: Limits,
+    tally: Tally | None = None,
+) -> bool:
     """Record a success in the body's own transaction; whether the attempt has succeeded.
 
     It has not if its lease had ended, or its stop was seen: the transaction must not commit then.
     """
     # From here on the lease is locked. A body may have been idle in its transaction before.
     wording_for(connection).limit_idleness(connection, silence=longest_silence())
-    status = record(connection, [outcome], limits=limits).get(outcome.lease_id)
+    status = record(connection, [outcome], limits=limits, tally=tally).get(outcome.lease_id)
     if status is None or status == "succeeded":
         return status is not None
     return has_succeeded(connection, outcome.lease_id)
 
 
 def record_each(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    *,
+    limits: Limits,
+    tally: Tally,
 ) -> dict[int, str]:
     """As `record`, in transactions of its own, singling out what the database refuses.
 
@@ -70,20 +90,25 @@ def record_each(
     Raises OperationalError and InterfaceError, which are the database's own trouble.
     """
     try:
-        with transaction(connection):
-            return record(connection, outcomes, limits=limits)
+        with tally.guard(), transaction(connection):
+            return record(connection, outcomes, limits=limits, tally=tally)
     except (OperationalError, InterfaceError):
         raise
     except DatabaseError as error:
         if len(outcomes) == 1:
-            return _record_refused(connection, outcomes[0], error, limits=limits)
+            return _record_refused(connection, outcomes[0], error, limits=limits, tally=tally)
     middle = len(outcomes) // 2
-    recorded = record_each(connection, outcomes[:middle], limits=limits)
-    return recorded | record_each(connection, outcomes[middle:], limits=limits)
+    recorded = record_each(connection, outcomes[:middle], limits=limits, tally=tally)
+    return recorded | record_each(connection, outcomes[middle:], limits=limits, tally=tally)
 
 
 def _record_refused(
-    connection: BaseDatabaseWrapper, outcome: Outcome, error: DatabaseError, *, limits: Limits
+    connection: BaseDatabaseWrapper,
+    outcome: Outcome,
+    error: DatabaseError,
+    *,
+    limits: Limits,
+    tally: Tally,
 ) -> dict[int, str]:
     logger.error("Outcome refused by the database lease=%s", outcome.lease_id, exc_info=error)
     refused = Outcome(
@@ -96,8 +121,8 @@ def _record_refused(
         started=outcome.started,
         ended=outcome.ended,
     )
-    with transaction(connection):
-        return record(connection, [refused], limits=limits)
+    with tally.guard(), transaction(connection):
+        return record(connection, [refused], limits=limits, tally=tally)
 
 
 def is_refusal(error: BaseException) -> bool:

@@ -122,6 +122,8 @@ class Claimed(NamedTuple):
     """Seconds until its deadline, at the claim."""
     queue_name: str
     ping_seconds: float | None
+    waited: float | None
+    """Seconds for which it had been ready, at the claim."""
     is_apart: bool = False
     """Whether it was claimed for its workers' sake, and takes a free slot of its own."""
 
@@ -142,6 +144,7 @@ class Candidate(NamedTuple):
     deadline_in: float | None
     queue_name: str
     ping_seconds: float | None
+    waited: float | None
     priority: int
     run_after: float
     """To be compared with those of the same database."""
@@ -195,6 +198,29 @@ class LogLine(NamedTuple):
     level: int
     logger: str
     message: str
+
+
+class RollupRow(NamedTuple):
+    """The figures of one queue and name, as one process has counted them so far."""
+
+    id: str
+    queue_name: str
+    name: str
+    succeeded: int
+    failed: int
+    lost: int
+    stopped: int
+    returned: int
+    tasks_succeeded: int
+    tasks_failed: int
+    tasks_cancelled: int
+    run_seconds: float
+    run_times: str
+    """A histogram, as JSON text."""
+    wait_seconds: float
+    wait_times: str
+    slowest_seconds: float
+    slowest_task_id: str | None
 
 
 class Quiet(NamedTuple):

@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.outcomes import Kind, Outcome
 
@@ -23,6 +24,7 @@ def take_over(
     *,
     limits: Limits,
     grace: timedelta,
+    tally: Tally,
     suspects: Collection[int] | None = None,
 ) -> dict[int, str]:
     """End leases that have run out by the database's clock; the tasks' new statuses, by lease.
@@ -32,7 +34,7 @@ def take_over(
     database's own start.
     """
     wording = wording_for(connection)
-    with transaction(connection):
+    with tally.guard(), transaction(connection):
         expired = wording.expired_leases(connection, limit=BATCH, grace=grace)
         if suspects is not None:
             expired = [lease_id for lease_id in expired if lease_id in suspects]
@@ -42,7 +44,7 @@ def take_over(
             Outcome(lease_id, Kind.LOST, error_class=LOST, error_message=MESSAGE)
             for lease_id in expired
         ]
-        return record(connection, outcomes, limits=limits)
+        return record(connection, outcomes, limits=limits, tally=tally)
 
 
 def expired(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:

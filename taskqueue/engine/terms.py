@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.outcomes import Kind, Outcome
 
@@ -26,7 +27,12 @@ class Terms(NamedTuple):
 
 
 def heed_terms(
-    connection: BaseDatabaseWrapper, *, worker: str, lease_ids: Sequence[int], limits: Limits
+    connection: BaseDatabaseWrapper,
+    *,
+    worker: str,
+    lease_ids: Sequence[int],
+    limits: Limits,
+    tally: Tally,
 ) -> Terms:
     """Read the terms of a worker's leases, and end those that exclude it, uncounted."""
     rows = wording_for(connection).live_terms(connection, lease_ids)
@@ -35,5 +41,5 @@ def heed_terms(
         for lease_id, names, _ in rows
         if names is not None and worker not in json.loads(names)
     ]
-    ended = record(connection, excluded, limits=limits) if excluded else {}
+    ended = record(connection, excluded, limits=limits, tally=tally) if excluded else {}
     return Terms(frozenset(ended), {lease_id: seconds for lease_id, _, seconds in rows})

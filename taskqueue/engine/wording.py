@@ -21,6 +21,7 @@ from taskqueue.engine.rows import (
     Quiet,
     Renewal,
     Request,
+    RollupRow,
 )
 from taskqueue.outcomes import Outcome
 
@@ -132,6 +133,9 @@ class Wording(Protocol):
     def write_notes(self, connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
         """Write starts and progress of attempts whose lease still runs."""
 
+    def write_rollups(self, connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
+        """Insert the rows, or set the figures of those that are there."""
+
     def renew(self, connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
         """Extend leases, and bring what was asked of them."""
 
@@ -158,8 +162,11 @@ class Wording(Protocol):
         limit: int,
         failed: timedelta | None,
         cancelled: timedelta | None,
-    ) -> int:
-        """Fail tasks past their deadline and cancel those that expired, where none runs."""
+    ) -> list[tuple[str, str, str]]:
+        """Fail tasks past their deadline and cancel those that expired, where none runs.
+
+        Their queues, names and new statuses.
+        """
 
     def waiting_broadcasts(
         self, connection: BaseDatabaseWrapper, *, after: UUID | None, limit: int

@@ -22,7 +22,8 @@ from taskqueue.models.worker import WorkerStatus
 # seen by the statement that tells it.
 _TOUCH = """
 UPDATE taskqueue_worker
-SET seen_at = {clock}, status = %s, running_leases = %s, trouble = %s, stopped_at = NULL,
+SET seen_at = {clock}, status = %s, running_leases = %s, trouble = %s,
+    memory_bytes = %s, stopped_at = NULL,
     request_seen_at = CASE
         WHEN request <> '' THEN COALESCE(request_seen_at, {later}(requested_at, {clock}))
     END
@@ -141,6 +142,7 @@ def register(
             "seen_at": now,
             "stopped_at": None,
             "running_leases": 0,
+            "memory_bytes": None,
             "is_idle": False,
             "trouble": "",
             "schedules": None,
@@ -175,6 +177,7 @@ def touch(
     status: WorkerStatus,
     running_leases: int,
     trouble: str,
+    memory_bytes: int | None = None,
 ) -> Asked | None:
     """Give a sign of life, and acknowledge what is asked of the worker.
 
@@ -184,7 +187,14 @@ def touch(
     rows = fetch(
         connection,
         TOUCH[connection.vendor],
-        (status.value, running_leases, trouble, worker_id, stored_incarnation),
+        (
+            status.value,
+            running_leases,
+            trouble,
+            memory_bytes,
+            worker_id,
+            stored_incarnation,
+        ),
     )
     return Asked._make(rows[0]) if rows else None
 

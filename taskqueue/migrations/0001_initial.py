@@ -30,7 +30,8 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
         "autovacuum_vacuum_threshold = 1000, autovacuum_analyze_scale_factor = 0.02, "
         "autovacuum_vacuum_cost_delay = 0)"
     )
-    schema_editor.execute("ALTER TABLE taskqueue_worker SET (fillfactor = 50)")
+    for table in ("worker", "rollup"):
+        schema_editor.execute(f"ALTER TABLE taskqueue_{table} SET (fillfactor = 50)")
 
 
 class Migration(migrations.Migration):

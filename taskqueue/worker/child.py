@@ -24,6 +24,7 @@ from typing import Any
 from taskqueue.worker import frames
 from taskqueue.worker.frames import Unpacker, pack
 from taskqueue.worker.logs import show_logs
+from taskqueue.worker.memory import resident_megabytes
 
 PARENT_DIED = 1  # PR_SET_PDEATHSIG
 
@@ -94,11 +95,14 @@ class Child:
 
     def _work(self, slot: Any) -> None:
         from taskqueue.context import Context
+        from taskqueue.engine.tally import Subject, Tally
         from taskqueue.worker.execution import Attempt
         from taskqueue.worker.interrupts import Interruption
         from taskqueue.worker.jobs import Order
 
         channel = self.channel
+        subjects: dict[int, Subject] = {}
+        tally = Tally(subjects.get)
         self._freshness.append(slot.freshness)
         while (raw := self._orders.get()) is not None:
             order = Order._make(raw)
@@ -126,7 +130,9 @@ class Child:
                 self._running[lease_id] = context, interruption
             self._set_limit(order)
             slot.freshness.before_task()
-            frame = Attempt(order, context).run(slot.call)
+            subjects[lease_id] = order.subject()
+            frame = Attempt(order, context, tally).run(slot.call)
+            subjects.clear()
             with self._lock:
                 self._running.pop(lease_id, None)
                 self._limits.pop(lease_id, None)
@@ -230,18 +236,6 @@ class Child:
 def setup_is_process() -> bool:
     """Whether this child was started for the process pool."""
     return bool(_setup.get("pool") == "process")
-
-
-def resident_megabytes() -> float:
-    """How much memory this process holds."""
-    try:
-        with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-    except OSError:
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
 
 
 def die_with_parent(parent: int) -> None:

@@ -15,9 +15,12 @@ from taskqueue.engine import broadcast, shared, takeover, wedged, workers
 from taskqueue.engine.connections import owns_session, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.operations import serving as operations
+from taskqueue.engine.rollups import BATCH as MERGE_BATCH
+from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.rows import Outlook
 from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
 from taskqueue.engine.schedules.syncing import rest_undeclared
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.worker.suspicion import LOOK_INTERVAL, Suspicion
 
@@ -29,7 +32,7 @@ PRUNE_BATCH = 500
 PRUNE_INTERVAL, PRUNE_PAUSE = 10.0, 0.1
 PRUNE_AUDIT_INTERVAL = 3600.0
 AUDIT_KEPT = timedelta(days=366)
-ROLL_CALL_INTERVAL, WEDGED_INTERVAL = 15.0, 60.0
+ROLL_CALL_INTERVAL, WEDGED_INTERVAL, MERGE_INTERVAL = 15.0, 60.0, 60.0
 BEHIND_PAUSE = 0.01
 """Seconds until the next step where more schedules, or more of their times, are due."""
 OVERDUE_PAUSE = 0.1
@@ -44,7 +47,12 @@ class Duties:
     """Promote, end what is overdue, take over, prune, and know when that is needed next."""
 
     def __init__(
-        self, settings: Settings, *, worker_id: int, schedules_until: datetime | None = None
+        self,
+        settings: Settings,
+        *,
+        worker_id: int,
+        tally: Tally,
+        schedules_until: datetime | None = None,
     ) -> None:
         """`schedules_until`: times of schedules that come later are left to other workers."""
         self._schedules_until = schedules_until
@@ -52,11 +60,13 @@ class Duties:
         self._grace = settings.LEASE_DURATION
         self._interval = settings.TAKEOVER_INTERVAL.total_seconds()
         self._worker_id = worker_id
+        self._tally = tally
         self._suspicion = Suspicion(lease_seconds=settings.LEASE_DURATION.total_seconds())
         self._scheduler = Scheduler()
         self._prune_at = 0.0
         self._prune_audit_at = 0.0
         self._roll_call_at = 0.0
+        self._merge_at = 0.0
         self._wedged_at = 0.0
         self._broadcasts_after: UUID | None = None
         self.next_at = 0.0
@@ -69,13 +79,14 @@ class Duties:
             self.next_at = now
             return True
         if outlook.next_end is not None and outlook.next_end <= 0:
-            with transaction(connection):
-                wording.end_overdue(
+            with self._tally.guard(), transaction(connection):
+                ended = wording.end_overdue(
                     connection,
                     limit=END_BATCH,
                     failed=self._limits.keep_failed,
                     cancelled=self._limits.keep_cancelled,
                 )
+                self._tally.count_ended(connection, ended, now=now)
         if outlook.next_expiry is not None and outlook.next_expiry <= 0:
             self._take_over(connection)
         else:
@@ -127,7 +138,11 @@ class Duties:
             if not suspects:
                 return
         lost = takeover.take_over(
-            connection, limits=self._limits, grace=self._grace, suspects=suspects
+            connection,
+            limits=self._limits,
+            grace=self._grace,
+            tally=self._tally,
+            suspects=suspects,
         )
         for lease_id, status in lost.items():
             self._suspicion.forget(lease_id)
@@ -146,6 +161,9 @@ class Duties:
             pruned = max(pruned, prune_occurrences(connection))
             is_full = pruned == PRUNE_BATCH
             self._prune_audit_at = now + (PRUNE_INTERVAL if is_full else PRUNE_AUDIT_INTERVAL)
+        if now >= self._merge_at:
+            is_full = merge_rollups(connection) >= MERGE_BATCH
+            self._merge_at = now + (PRUNE_INTERVAL if is_full else MERGE_INTERVAL)
         if now >= self._wedged_at:
             self._wedged_at = now + WEDGED_INTERVAL
             with _transaction(connection):

@@ -18,6 +18,7 @@ from taskqueue.definitions import Definition, registry
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record_success
+from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.payload import encode, storable
@@ -35,9 +36,10 @@ Runner = Callable[[Definition[Any, Any], Context, list[Any], dict[str, Any]], An
 class Attempt:
     """One attempt in its child."""
 
-    def __init__(self, order: Order, context: Context) -> None:
+    def __init__(self, order: Order, context: Context, tally: Tally) -> None:
         self.order = order
         self.context = context
+        self._tally = tally
         self.snapshot: dict[str, Any] = {}
         self.definition: Definition[Any, Any] | None = None
         self.started_at = 0.0
@@ -103,14 +105,16 @@ class Attempt:
         connection = project_connection()
         has_begun = has_returned = is_recorded = False
         try:
-            with atomic(using=connection.alias, durable=True):
+            with self._tally.guard(), atomic(using=connection.alias, durable=True):
                 has_begun = True
                 text = self._encode(call(definition, self.context, args, kwargs))
                 has_returned = True
                 outcome = self._outcome(Kind.SUCCEEDED)._replace(return_value=text)
                 limits = Limits.of(get_settings())
                 # The last statement before COMMIT: later, the fence would not cover the body.
-                if not record_success(connection, self._ages(outcome), limits=limits):
+                if not record_success(
+                    connection, self._ages(outcome), limits=limits, tally=self._tally
+                ):
                     raise LeaseEnded("The lease ended before the body did.")
                 is_recorded = True
         except (OperationalError, InterfaceError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import threading
 import time
@@ -17,12 +18,14 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import is_busy, open_worker_connection, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import Held, Renewal
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.terms import heed_terms
 from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Asked
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import FENCE, Job
+from taskqueue.worker.memory import memory_of
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -77,6 +80,7 @@ class Heartbeat:
         self._worker = worker
         self._name = name
         self._limits = limits
+        self._tally = Tally()
         self._worker_id = worker_id
         self._incarnation = incarnation
         self._interval = interval
@@ -146,7 +150,7 @@ class Heartbeat:
         connection = self._connection
         renewal = Renewal(frozenset(), frozenset(), frozenset(), ())
         if held:
-            with transaction(connection):
+            with self._tally.guard(), transaction(connection):
                 renewal = wording_for(connection).renew(
                     connection, [self._held(job, began) for job in held]
                 )
@@ -154,6 +158,7 @@ class Heartbeat:
                     ids = [stop.lease_id for stop in renewal.stops]
                     wording_for(connection).see_stops(connection, ids)
                 renewal = self._heed_terms(connection, held, renewal)
+        children = self._worker.children()
         asked = workers.touch(
             connection,
             worker_id=self._worker_id,
@@ -161,6 +166,7 @@ class Heartbeat:
             status=self._worker.status(),
             running_leases=len(held),
             trouble=self._worker.trouble(),
+            memory_bytes=memory_of([os.getpid(), *(each.process.pid for each in children)]),
         )
         if asked is None:
             self._worker.on_replaced()
@@ -179,6 +185,7 @@ class Heartbeat:
             worker=self._name,
             lease_ids=sorted(renewal.renewed),
             limits=self._limits,
+            tally=self._tally,
         )
         for job in held:
             if job.lease_id in renewal.renewed:

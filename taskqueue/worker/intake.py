@@ -20,6 +20,7 @@ from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Registered
 from taskqueue.outcomes import Outcome
@@ -41,6 +42,7 @@ class Intake:
         registered: Registered,
         slots: int,
         heard: Callable[[str], None],
+        tally: Tally,
     ) -> None:
         self._limits = Limits.of(settings)
         self._lease_duration: timedelta = settings.LEASE_DURATION
@@ -53,6 +55,7 @@ class Intake:
         )
         self._registered = registered
         self._heard = heard
+        self._tally = tally
         self._connection: BaseDatabaseWrapper | None = None
         self._is_idle = False
         self.listener: Listener | None = None
@@ -106,17 +109,17 @@ class Intake:
         """
         connection = self.connection
         try:
-            with transaction(connection):
+            with self._tally.guard(), transaction(connection):
                 write_logs(connection, lines)
                 write_notes(connection, notes)
-                recorded = record(connection, outcomes, limits=self._limits)
+                recorded = record(connection, outcomes, limits=self._limits, tally=self._tally)
                 return recorded, self._claims.claim(connection, want, unknown)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
             logger.warning("Batch refused, looking for the reason error=%s", str(error).strip())
         self._write_reports(lines, notes)
-        recorded = record_each(connection, outcomes, limits=self._limits)
+        recorded = record_each(connection, outcomes, limits=self._limits, tally=self._tally)
         with transaction(connection):
             return recorded, self._claims.claim(connection, want, unknown)
 

@@ -6,6 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 from taskqueue.engine.rows import Claimed
+from taskqueue.engine.tally import Subject
 
 FENCE = 0.6
 """The share of a lease after which a child that nobody renewed dies, and no body starts."""
@@ -25,6 +26,13 @@ class Order(NamedTuple):
     failures: int
     deadline_at: float | None
     """By the monotonic clock, which all processes of a host share."""
+    queue_name: str
+    ready_at: float | None
+    """Since when it was ready, by the same clock."""
+
+    def subject(self) -> Subject:
+        """What its lease is about."""
+        return Subject(self.task_id, self.queue_name, self.name, self.ready_at)
 
 
 class Job:
@@ -49,6 +57,7 @@ class Job:
         "order",
         "ping_seconds",
         "queue_name",
+        "ready_at",
         "safe_until",
         "started_at",
         "stop_reason",
@@ -89,7 +98,9 @@ class Job:
             self.timeout = snapshot.get("timeout")
             self.is_scheduled = "schedule" in snapshot
         # The fields of an Order stand first in what was claimed, in the same order.
-        self.order = (*claimed[:9], self.deadline_at)
+        waited = claimed.waited
+        self.ready_at = None if waited is None else claimed_at - waited
+        self.order = (*claimed[:9], self.deadline_at, self.queue_name, self.ready_at)
 
     def renewed(self, began: float) -> None:
         """The database was asked at `began` to claim or renew it, and did.
@@ -111,6 +122,10 @@ class Job:
     def needs_own_child(self) -> bool:
         """Whether it crashed before: nothing may wait behind it, it might crash again."""
         return self.crashes > 0
+
+    def subject(self) -> Subject:
+        """What its lease is about."""
+        return Subject(self.task_id, self.queue_name, self.name, self.ready_at)
 
     def start(self, now: float) -> None:
         """Its body has started, as far as the parent can tell."""

@@ -15,6 +15,7 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import Renewal
+from taskqueue.engine.tally import Subject, Tally
 from taskqueue.engine.workers import Asked, Registered, Registration
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
@@ -75,6 +76,11 @@ class Supervisor:
         """The leases that this worker believes it holds."""
         return self._ledger.held
 
+    def _subject_of(self, lease_id: int) -> Subject | None:
+        """What is known here of a lease; from the errands' thread."""
+        job = self._ledger.held.get(lease_id)
+        return None if job is None else job.subject()
+
     def children(self) -> list[ChildProcess]:
         """The children that live."""
         return list(self._pool.children)
@@ -129,7 +135,8 @@ class Supervisor:
         options, settings = self._options, self._settings
         # A drain has an end: what comes due while it works is no part of it.
         until = registered.started_at if options.drain else None
-        duties = Duties(settings, worker_id=registered.id, schedules_until=until)
+        tally = Tally(self._subject_of)
+        duties = Duties(settings, worker_id=registered.id, tally=tally, schedules_until=until)
         self._intake = Intake(
             settings,
             lanes=self._lanes,
@@ -137,6 +144,7 @@ class Supervisor:
             registered=registered,
             slots=options.concurrency,
             heard=self._hear,
+            tally=tally,
         )
         self._errands = Errands(self._intake, duties, self._alarm.ring)
         self._ledger = Ledger(

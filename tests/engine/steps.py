@@ -95,9 +95,10 @@ def promote(limit: int = 100) -> Outlook:
 def end_overdue(limit: int = 100) -> int:
     """End what is past its deadline or expired, with the settings' retention."""
     kept = get_settings().RETENTION
-    return wording_for(default_connection).end_overdue(
+    ended = wording_for(default_connection).end_overdue(
         default_connection, limit=limit, failed=kept["failed"], cancelled=kept["cancelled"]
     )
+    return len(ended)
 
 
 def prune(limit: int = 100) -> int:

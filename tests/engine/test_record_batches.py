@@ -7,6 +7,7 @@ from django.db import connection
 
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.rows import LogLine, Note
+from taskqueue.engine.tally import Tally
 from taskqueue.models import TaskLog
 from taskqueue.outcomes import Kind, Outcome
 from tests.engine.steps import (
@@ -66,7 +67,7 @@ def test_an_outcome_that_the_database_refuses_fails_alone(
     batch = [outcome(each, Kind.SUCCEEDED, return_value="1") for each in claimed]
     batch[bad] = batch[bad]._replace(return_value="{no json")
     with another_connection() as own:
-        recorded = record_each(own, batch, limits=limits())
+        recorded = record_each(own, batch, limits=limits(), tally=Tally())
     statuses = [recorded[each.lease_id] for each in claimed]
     assert statuses == ["failed" if n == bad else "succeeded" for n in range(7)]
     refused = task_of(claimed[bad])
@@ -86,7 +87,7 @@ def test_two_refused_outcomes_fail_and_the_others_are_recorded() -> None:
         for each, text in zip(claimed, texts, strict=True)
     ]
     with another_connection() as own:
-        recorded = record_each(own, batch, limits=limits())
+        recorded = record_each(own, batch, limits=limits(), tally=Tally())
     assert [recorded[each.lease_id] for each in claimed] == [
         "succeeded", "failed", "succeeded", "failed", "succeeded",
     ]  # fmt: skip

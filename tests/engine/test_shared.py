@@ -17,6 +17,7 @@ from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.control import cancel, retry
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.terms import heed_terms
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit, Lease, Task, Worker
@@ -170,12 +171,20 @@ def test_a_ping_ends_the_lease_of_a_worker_that_is_now_excluded() -> None:
     result = add.using(worker_names=["a", "b"], ping_interval=5).enqueue(1)
     [claimed] = take("a")
     terms = heed_terms(
-        connections["default"], worker="a", lease_ids=[claimed.lease_id], limits=limits()
+        connections["default"],
+        worker="a",
+        lease_ids=[claimed.lease_id],
+        limits=limits(),
+        tally=Tally(),
     )
     assert (terms.ended, terms.ping_seconds) == (frozenset(), {claimed.lease_id: 5.0})
     result.update(worker_names=["b"], ping_interval=2)
     terms = heed_terms(
-        connections["default"], worker="a", lease_ids=[claimed.lease_id], limits=limits()
+        connections["default"],
+        worker="a",
+        lease_ids=[claimed.lease_id],
+        limits=limits(),
+        tally=Tally(),
     )
     assert terms.ended == {claimed.lease_id}
     assert terms.ping_seconds == {claimed.lease_id: 2.0}

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 
 from taskqueue.engine.rows import Claimed, Held
 from taskqueue.engine.takeover import LOST, expired, take_over
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.outcomes import Kind
 from tests.engine.steps import (
@@ -31,7 +32,7 @@ NO_GRACE = timedelta(0)
 
 
 def take_over_now() -> dict[int, str]:
-    return take_over(connection, limits=limits(), grace=NO_GRACE)
+    return take_over(connection, limits=limits(), grace=NO_GRACE, tally=Tally())
 
 
 def renew(claimed: Claimed, seconds: float = 30) -> bool:
@@ -104,7 +105,9 @@ def test_only_suspects_are_taken_over_where_they_are_given() -> None:
     first, second = claim()
     run_out(first)
     run_out(second)
-    lost = take_over(connection, limits=limits(), grace=NO_GRACE, suspects={second.lease_id})
+    lost = take_over(
+        connection, limits=limits(), grace=NO_GRACE, tally=Tally(), suspects={second.lease_id}
+    )
     assert lost == {second.lease_id: "retrying"}
     assert lease_of(first).status == "running"
 
@@ -156,8 +159,8 @@ def test_a_lease_that_is_being_renewed_is_skipped_and_then_safe() -> None:
     with another_connection() as taker:
         with transaction.atomic():
             assert renew(claimed)
-            assert take_over(taker, limits=limits(), grace=NO_GRACE) == {}
-        assert take_over(taker, limits=limits(), grace=NO_GRACE) == {}
+            assert take_over(taker, limits=limits(), grace=NO_GRACE, tally=Tally()) == {}
+        assert take_over(taker, limits=limits(), grace=NO_GRACE, tally=Tally()) == {}
     assert lease_of(claimed).status == "running"
 
 
@@ -177,7 +180,7 @@ def test_nothing_is_taken_over_within_a_lease_of_the_servers_own_start() -> None
     noop.enqueue()
     run_out(claim_one())
     century = timedelta(days=36500)
-    assert take_over(connection, limits=limits(), grace=century) == {}
+    assert take_over(connection, limits=limits(), grace=century, tally=Tally()) == {}
     assert expired(connection, grace=century) == []
 
 

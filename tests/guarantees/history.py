@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Sum
 
-from taskqueue.models import Lease, Task
+from taskqueue.models import Lease, Rollup, Task
 from taskqueue.results import TaskResult
 from taskqueue.states import FINISHED, TaskStatus, may_follow
 from tests.sample.models import Effect
@@ -209,3 +210,14 @@ NO_TRIGGERS = {
     ),
     "sqlite": ("DROP TRIGGER status_change_trigger", "DROP TABLE status_change"),
 }
+
+
+def assert_rollups_count_every_attempt() -> None:
+    """What the workers counted is what the leases and tasks say, whoever was killed."""
+    attempts = Counter(Lease.objects.values_list("status", flat=True))
+    names = ("succeeded", "failed", "lost", "stopped", "returned")
+    counted = Rollup.objects.aggregate(**{name: Sum(name) for name in names})
+    assert counted == {name: attempts[name] for name in names}
+    ended = Counter(Task.objects.filter(finished_at__isnull=False).values_list("status", flat=True))
+    ends = Rollup.objects.aggregate(**{name: Sum(f"tasks_{name}") for name in ended})
+    assert ends == ended

@@ -19,6 +19,7 @@ from tests.guarantees.history import (
     assert_atomic_effects,
     assert_none_lost,
     assert_ownership_does_not_overlap,
+    assert_rollups_count_every_attempt,
     assert_starts_are_bounded,
 )
 from tests.guarantees.mixture import Mixture
@@ -64,6 +65,7 @@ def test_three_restarts_of_postgresql_lose_nothing_and_count_no_crash(
     assert_atomic_effects(mixture[1::2])
     assert_ownership_does_not_overlap(journal)
     assert_starts_are_bounded([long, *mixture])
+    assert_rollups_count_every_attempt()
     long.refresh()
     assert long.attempts == 1
     assert [worker.returncode for worker in workers] == [None] * 3

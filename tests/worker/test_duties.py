@@ -9,16 +9,17 @@ from django.db import connection
 
 from taskqueue.conf import parse
 from taskqueue.engine.rows import Held
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.outcomes import Kind
 from taskqueue.worker.duties import (
     AUDIT_KEPT,
     PRUNE_AUDIT_INTERVAL,
-    SECOND_LOOK,
     WEDGED_INTERVAL,
     Duties,
 )
+from taskqueue.worker.suspicion import SECOND_LOOK
 from tests.engine.steps import (
     HOUR,
     claim,
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.django_db
 def duties() -> Duties:
     settings, mistakes = parse({"LEASE_DURATION": 1, "PING_INTERVAL": 0.3})
     assert not mistakes
-    return Duties(settings, worker_id=0)
+    return Duties(settings, worker_id=0, tally=Tally())
 
 
 def serve(own: Duties) -> float:

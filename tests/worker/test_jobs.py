@@ -17,7 +17,7 @@ from taskqueue.worker.pool import Pool
 CLAIMED = Claimed(
     lease_id=7, task_id="id", name="n", attempt=2, args="[1]", kwargs="{}", options="",
     metadata="", failures=3, crashes=0, lease_seconds=None, deadline_in=5.0, queue_name="q",
-    ping_seconds=None,
+    ping_seconds=None, waited=1.5,
 )  # fmt: skip
 
 
@@ -76,11 +76,12 @@ def test_a_child_lives_no_longer_than_is_safe_for_the_job_that_it_is_handed() ->
 def test_an_order_holds_what_was_claimed_under_the_same_names() -> None:
     order = Order._make(Job(CLAIMED, 100.0).order)
     shared = [field for field in Order._fields if field in Claimed._fields]
-    assert len(shared) == 9
+    assert len(shared) == 10
     assert [getattr(order, field) for field in shared] == [
         getattr(CLAIMED, field) for field in shared
     ]
     assert order.deadline_at == 105.0
+    assert order.ready_at == 98.5
 
 
 def test_outcomes_are_handed_out_with_ages_and_put_back_with_moments() -> None:

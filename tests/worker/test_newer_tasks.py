@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from taskqueue.context import Context
+from taskqueue.engine.tally import Tally
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.retries import Fixed
 from taskqueue.worker.execution import Attempt
@@ -17,7 +18,7 @@ from tests.sample.tasks import add, fail
 
 def run(name: str, options: Any, args: str = "[]") -> Outcome:
     """Run one attempt here, as a child does."""
-    order = Order(7, "id", name, 1, args, "{}", json.dumps(options), "{}", 0, None)
+    order = Order(7, "id", name, 1, args, "{}", json.dumps(options), "{}", 0, None, "q", None)
     context = Context(
         task_id=order.task_id,
         lease_id=order.lease_id,
@@ -27,7 +28,7 @@ def run(name: str, options: Any, args: str = "[]") -> Outcome:
         report_progress=lambda *said: None,
         report_line=lambda *said: None,
     )
-    frame: Any = Attempt(order, context).run(
+    frame: Any = Attempt(order, context, Tally()).run(
         lambda definition, context, args, kwargs: definition.call(*args, **kwargs)
     )
     return Outcome(*frame[1])

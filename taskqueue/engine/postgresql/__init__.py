@@ -1,6 +1,15 @@
 """PostgreSQL's wording of the engine's statements: single statements, row locks, `NOTIFY`."""
 
-from taskqueue.engine.postgresql import apart, duties, enqueue, lease, record, shared, wedged
+from taskqueue.engine.postgresql import (
+    apart,
+    duties,
+    enqueue,
+    lease,
+    record,
+    rollups,
+    shared,
+    wedged,
+)
 from taskqueue.engine.postgresql import claim as claiming
 
 
@@ -23,6 +32,7 @@ class PostgreSQL:
     live_terms = staticmethod(apart.live_terms)
     record_successes = staticmethod(record.record_successes)
     record_endings = staticmethod(record.record_endings)
+    write_rollups = staticmethod(rollups.write_rollups)
     insert_logs = staticmethod(record.insert_logs)
     write_notes = staticmethod(record.write_notes)
     renew = staticmethod(lease.renew)

@@ -23,6 +23,7 @@ SELECT
     EXTRACT(epoch FROM task.deadline_at - clock_timestamp())::float8,
     task.queue_name,
     EXTRACT(epoch FROM task.ping_interval)::float8,
+    EXTRACT(epoch FROM clock_timestamp() - task.ready_at)::float8,
     task.priority, EXTRACT(epoch FROM task.run_after)::float8,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast

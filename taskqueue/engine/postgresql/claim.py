@@ -51,7 +51,7 @@ WITH clock AS MATERIALIZED (
         nextval('taskqueue_lease_id_seq') AS lease_id,
         task.id, task.name, task.attempt, task.args, task.kwargs, task.options, task.metadata,
         task.failures, task.crashes, task.lease_duration, task.ping_interval, task.deadline_at,
-        task.queue_name,
+        task.queue_name, task.ready_at,
         picked.place, task.priority, task.run_after
 ), leased AS (
     INSERT INTO taskqueue_lease (
@@ -71,7 +71,8 @@ SELECT
     EXTRACT(epoch FROM lease_duration)::float8,
     EXTRACT(epoch FROM deadline_at - now)::float8,
     queue_name,
-    EXTRACT(epoch FROM ping_interval)::float8
+    EXTRACT(epoch FROM ping_interval)::float8,
+    EXTRACT(epoch FROM now - ready_at)::float8
 FROM claimed CROSS JOIN clock
 ORDER BY place, priority DESC, run_after, id
 """

@@ -1,6 +1,6 @@
 """SQLite's wording of the engine's statements: a few short ones under `BEGIN IMMEDIATE`."""
 
-from taskqueue.engine.sqlite import apart, duties, enqueue, lease, record, shared, wedged
+from taskqueue.engine.sqlite import apart, duties, enqueue, lease, record, rollups, shared, wedged
 from taskqueue.engine.sqlite import claim as claiming
 
 
@@ -23,6 +23,7 @@ class SQLite:
     live_terms = staticmethod(apart.live_terms)
     record_successes = staticmethod(record.record_successes)
     record_endings = staticmethod(record.record_endings)
+    write_rollups = staticmethod(rollups.write_rollups)
     insert_logs = staticmethod(record.insert_logs)
     write_notes = staticmethod(record.write_notes)
     renew = staticmethod(lease.renew)

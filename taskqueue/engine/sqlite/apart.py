@@ -24,6 +24,7 @@ SELECT
     (julianday(task.deadline_at) - julianday(%s)) * 86400.0,
     task.queue_name,
     task.ping_interval / 1000000.0,
+    (julianday(%s) - julianday(task.ready_at)) * 86400.0,
     task.priority, julianday(task.run_after) * 86400.0,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
@@ -160,7 +161,7 @@ def candidates(
         rows = fetch(
             connection,
             CANDIDATES,
-            (now, worker, queue_name, names, worker, now, now, worker, now, now, limit),
+            (now, now, worker, queue_name, names, worker, now, now, worker, now, now, limit),
         )
         found += starmap(Candidate, ((dashed(row[0]), *row[1:]) for row in rows))
     return found

@@ -37,7 +37,8 @@ SET status = 'running',
 WHERE id = %s AND status = 'ready'
 RETURNING
     id, name, attempt, args, kwargs, options, metadata, failures, crashes, lease_duration,
-    (julianday(deadline_at) - julianday(%s)) * 86400.0, queue_name, ping_interval
+    (julianday(deadline_at) - julianday(%s)) * 86400.0, queue_name, ping_interval,
+    (julianday(%s) - julianday(ready_at)) * 86400.0
 """
 
 LEASE = """
@@ -103,7 +104,7 @@ def claim(
         for queue_name, size in quotas:
             cursor.execute(PICK, (queue_name, now, json.dumps(list(unknown)), now, now, size))
             for (task_id,) in cursor.fetchall():
-                cursor.execute(CLAIM, (task_id, now))
+                cursor.execute(CLAIM, (task_id, now, now))
                 row = cursor.fetchone()
                 lease_seconds = None if row[9] is None else row[9] / 1e6
                 duration = lease_duration
@@ -126,6 +127,7 @@ def claim(
                         deadline_in=row[10],
                         queue_name=row[11],
                         ping_seconds=None if row[12] is None else row[12] / 1e6,
+                        waited=row[13],
                     )
                 )
     return claimed

@@ -119,6 +119,7 @@ SET status = %s,
     prune_after = %s,
     holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
 WHERE id = %s
+RETURNING queue_name, name, status
 """
 OVERDUE = (
     "failed",
@@ -190,10 +191,10 @@ def end_overdue(
     limit: int,
     failed: timedelta | None,
     cancelled: timedelta | None,
-) -> int:
+) -> list[tuple[str, str, str]]:
     moment = clock()
     now = stored(moment)
-    ended = 0
+    ended: list[tuple[str, str, str]] = []
     with connection.cursor() as cursor:
         for pick, end, retention in (
             (PICK_OVERDUE, OVERDUE, failed),
@@ -203,7 +204,7 @@ def end_overdue(
             for task_id, own_retention, *unique in cursor.fetchall():
                 kept_until = prune_after(moment, own_retention, retention, *unique)
                 cursor.execute(END, (*end, now, kept_until, task_id))
-                ended += 1
+                ended += cursor.fetchall()
     return ended
 
 

@@ -22,7 +22,7 @@ def takeover_without_expiry(planting: Planting) -> None:
         planting.rewrite(path, "expires_at < %s", "%s <> ''")
 
     def step(self: Any, connection: Any, now: float) -> Any:
-        takeover.take_over(connection, limits=self._limits, grace=self._grace)
+        takeover.take_over(connection, limits=self._limits, grace=self._grace, tally=self._tally)
         return before(self, connection, now)
 
     before = planting.replace("taskqueue.worker.duties:Duties.step", step)
@@ -38,7 +38,9 @@ def takeover_without_lock(planting: Planting) -> None:
     # The guardian and the next claim would hide it: what nobody renews has no body for long.
     children_outlive_leases(planting)
 
-    def take_over(connection: Any, *, limits: Any, grace: Any, suspects: Any = None) -> Any:
+    def take_over(
+        connection: Any, *, limits: Any, grace: Any, tally: Any, suspects: Any = None
+    ) -> Any:
         wording = wording_for(connection)
         with transaction(connection):
             expired = wording.expired_leases(connection, limit=500, grace=grace)

@@ -1,0 +1,121 @@
+"""Merging rollups: of processes into minutes, of minutes into quarters of an hour, into hours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from django.db import IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import orm_transaction
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Rollup
+
+BATCH = 2000
+"""Rows that one transaction merges."""
+KEPT = timedelta(days=90)
+
+
+class Level(NamedTuple):
+    """Rows of one resolution become rows of the next when they are old enough."""
+
+    source: int
+    """In seconds; 0: what processes have written."""
+    target: int
+    age: timedelta
+
+
+LEVELS = (
+    # No process writes a row for longer than `tally.PART_SECONDS`.
+    Level(0, 60, timedelta(seconds=90)),
+    Level(60, 900, timedelta(hours=2)),
+    Level(900, 3600, timedelta(hours=26)),
+)
+SUMS = (
+    "succeeded", "failed", "lost", "stopped", "returned",
+    "tasks_succeeded", "tasks_failed", "tasks_cancelled", "run_seconds", "wait_seconds",
+)  # fmt: skip
+HISTOGRAMS = ("run_times", "wait_times")
+Key = tuple[datetime, str, str]
+
+
+def merge_rollups(connection: BaseDatabaseWrapper) -> int:
+    """Merge what is old enough, and delete what is too old; how many rows were dealt with.
+
+    Rows that another worker merges at this moment are left to it.
+    """
+    count = 0
+    for level in LEVELS:
+        try:
+            with orm_transaction(connection):
+                count += _merge(connection, level, wording_for(connection).now(connection))
+        except IntegrityError:  # Another worker has just inserted the same span: it is its turn.
+            continue
+    with orm_transaction(connection):
+        now = wording_for(connection).now(connection)
+        old = Rollup.objects.using(connection.alias).filter(starts_at__lt=now - KEPT)
+        chosen = list(old.order_by("starts_at").values_list("id", flat=True)[:BATCH])
+        if chosen:
+            old.filter(id__in=chosen).delete()
+    return count + len(chosen)
+
+
+def _merge(connection: BaseDatabaseWrapper, level: Level, now: datetime) -> int:
+    rollups = Rollup.objects.using(connection.alias)
+    old = rollups.filter(resolution=level.source, starts_at__lt=_floor(now - level.age, level))
+    if connection.features.has_select_for_update_skip_locked:
+        old = old.select_for_update(skip_locked=True)
+    rows = list(old.order_by("starts_at", "id")[:BATCH])
+    if not rows:
+        return 0
+    spans = {_key(row, level) for row in rows}
+    there = rollups.filter(
+        resolution=level.target, starts_at__in={starts_at for starts_at, _, _ in spans}
+    )
+    targets = {
+        (row.starts_at, row.queue_name, row.name): row
+        for row in there.select_for_update().order_by("id")
+    }
+    missing = {key: _empty(key, level) for key in spans if key not in targets}
+    for row in rows:
+        key = _key(row, level)
+        _add(missing.get(key) or targets[key], row)
+    changed = [targets[key] for key in spans if key in targets]
+    rollups.bulk_update(changed, [*SUMS, *HISTOGRAMS, "slowest_seconds", "slowest_task_id"])
+    rollups.bulk_create(missing.values())
+    rollups.filter(id__in=[row.id for row in rows]).delete()
+    return len(rows)
+
+
+def _floor(moment: datetime, level: Level) -> datetime:
+    seconds = int(moment.timestamp()) // level.target * level.target
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _key(row: Rollup, level: Level) -> Key:
+    return _floor(row.starts_at, level), row.queue_name, row.name
+
+
+def _empty(key: Key, level: Level) -> Rollup:
+    starts_at, queue_name, name = key
+    return Rollup(resolution=level.target, starts_at=starts_at, queue_name=queue_name, name=name)
+
+
+def _add(total: Rollup, row: Rollup) -> None:
+    for column in SUMS:
+        setattr(total, column, getattr(total, column) + getattr(row, column))
+    for column in HISTOGRAMS:
+        setattr(total, column, _summed([getattr(total, column), getattr(row, column)]))
+    if row.slowest_seconds > total.slowest_seconds:
+        total.slowest_seconds = row.slowest_seconds
+        total.slowest_task_id = row.slowest_task_id
+
+
+def _summed(histograms: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for histogram in histograms:
+        for bucket, count in histogram.items():
+            total[bucket] = total.get(bucket, 0) + count
+    return total

@@ -1,0 +1,203 @@
+"""Counting what attempts come to, in the transaction that records them.
+
+Each process, and each thread that records, writes rollups of its own, so that none waits for
+another. A row holds absolute figures: what has been counted here and committed, and what this
+transaction adds. After an error nobody knows what was committed, so a new row is begun.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+from uuid import uuid4
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue import histogram
+from taskqueue.engine.rows import RollupRow
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Lease
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.states import LeaseStatus
+
+PART_SECONDS = 10.0
+"""For how long one row is written, which stands for the moment at which it was begun."""
+
+_LEASE_STATUS = {
+    Kind.SUCCEEDED: LeaseStatus.SUCCEEDED,
+    Kind.FAILED: LeaseStatus.FAILED,
+    Kind.RETRY_LATER: LeaseStatus.FAILED,
+    Kind.LOST: LeaseStatus.LOST,
+    Kind.FENCED: LeaseStatus.LOST,
+    Kind.CANCELLED: LeaseStatus.STOPPED,
+    Kind.STOPPED: LeaseStatus.STOPPED,
+    Kind.SNOOZED: LeaseStatus.RETURNED,
+    Kind.RETURNED: LeaseStatus.RETURNED,
+    Kind.PARKED: LeaseStatus.RETURNED,
+    Kind.UNSTARTED: LeaseStatus.RETURNED,
+}
+
+
+class Subject(NamedTuple):
+    """What a lease is about."""
+
+    task_id: str
+    queue_name: str
+    name: str
+    ready_at: float | None
+    """Since when the task was ready, by the monotonic clock; None: not known."""
+
+
+class _Row:
+    """The figures of one queue and name."""
+
+    def __init__(self, queue_name: str, name: str) -> None:
+        self.id = str(uuid4())
+        self.queue_name, self.name = queue_name, name
+        self.attempts: Counter[str] = Counter()
+        self.tasks: Counter[str] = Counter()
+        self.run_seconds = self.wait_seconds = self.slowest_seconds = 0.0
+        self.run_times: Counter[int] = Counter()
+        self.wait_times: Counter[int] = Counter()
+        self.slowest_task_id: str | None = None
+
+    def ran(self, seconds: float, task_id: str) -> None:
+        self.run_seconds += seconds
+        self.run_times[histogram.bucket_of(seconds)] += 1
+        if seconds > self.slowest_seconds:
+            self.slowest_seconds, self.slowest_task_id = seconds, task_id
+
+    def waited(self, seconds: float) -> None:
+        self.wait_seconds += seconds
+        self.wait_times[histogram.bucket_of(seconds)] += 1
+
+    def packed(self) -> RollupRow:
+        attempts, tasks = self.attempts, self.tasks
+        return RollupRow(
+            id=self.id,
+            queue_name=self.queue_name,
+            name=self.name,
+            succeeded=attempts["succeeded"],
+            failed=attempts["failed"],
+            lost=attempts["lost"],
+            stopped=attempts["stopped"],
+            returned=attempts["returned"],
+            tasks_succeeded=tasks["succeeded"],
+            tasks_failed=tasks["failed"],
+            tasks_cancelled=tasks["cancelled"],
+            run_seconds=self.run_seconds,
+            run_times=json.dumps(self.run_times),
+            wait_seconds=self.wait_seconds,
+            wait_times=json.dumps(self.wait_times),
+            slowest_seconds=self.slowest_seconds,
+            slowest_task_id=self.slowest_task_id,
+        )
+
+
+class Tally:
+    """Not to be shared among threads that record at once."""
+
+    def __init__(self, subject_of: Callable[[int], Subject | None] = lambda lease_id: None) -> None:
+        """`subject_of` tells what is known here of a lease; of others the database is asked."""
+        self._subject_of = subject_of
+        self._rows: dict[tuple[str, str], _Row] = {}
+        self._began_at = 0.0
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Around a transaction in which it counts: what does not commit has not been counted."""
+        try:
+            yield
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """What was counted last may not have been committed."""
+        self._rows = {}
+
+    def count(
+        self,
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        recorded: Mapping[int, str],
+        *,
+        now: float,
+    ) -> None:
+        """Write what was recorded; the ages in `outcomes` are before `now`."""
+        self._begin(now)
+        touched: set[_Row] = set()
+        unknown: list[Outcome] = []
+        for outcome in outcomes:
+            if outcome.lease_id not in recorded:
+                continue
+            subject = self._subject_of(outcome.lease_id)
+            if subject is None:
+                unknown.append(outcome)
+            else:
+                touched.add(self._add(outcome, recorded[outcome.lease_id], subject, now))
+        if unknown:
+            subjects = _look_up(connection, [outcome.lease_id for outcome in unknown])
+            for outcome in unknown:
+                # One that left no trace is not found.
+                subject = subjects.get(outcome.lease_id)
+                if subject is not None:
+                    touched.add(self._add(outcome, recorded[outcome.lease_id], subject, now))
+        _write(connection, touched)
+
+    def count_ended(
+        self, connection: BaseDatabaseWrapper, ended: Iterable[tuple[str, str, str]], *, now: float
+    ) -> None:
+        """Write tasks that ended without an attempt: their queues, names and statuses."""
+        self._begin(now)
+        touched: set[_Row] = set()
+        for queue_name, name, status in ended:
+            row = self._row(queue_name, name)
+            row.tasks[status] += 1
+            touched.add(row)
+        _write(connection, touched)
+
+    def _begin(self, now: float) -> None:
+        if now - self._began_at > PART_SECONDS:
+            self._rows = {}
+            self._began_at = now
+
+    def _row(self, queue_name: str, name: str) -> _Row:
+        row = self._rows.get((queue_name, name))
+        if row is None:
+            row = self._rows[queue_name, name] = _Row(queue_name, name)
+        return row
+
+    def _add(self, outcome: Outcome, status: str, subject: Subject, now: float) -> _Row:
+        row = self._row(subject.queue_name, subject.name)
+        kind = Kind(outcome.kind)
+        if kind is Kind.UNSTARTED and status != "cancelled":
+            return row
+        is_stopped = status == "cancelled" and kind not in (Kind.LOST, Kind.FENCED)
+        row.attempts["stopped" if is_stopped else _LEASE_STATUS[kind]] += 1
+        if status in ("succeeded", "failed", "cancelled"):
+            row.tasks[status] += 1
+        if outcome.started is not None:
+            if kind in (Kind.SUCCEEDED, Kind.FAILED, Kind.RETRY_LATER):
+                row.ran(outcome.started - outcome.ended, subject.task_id)
+            if subject.ready_at is not None:
+                row.waited(max(0.0, now - outcome.started - subject.ready_at))
+        return row
+
+
+def _write(connection: BaseDatabaseWrapper, rows: Iterable[_Row]) -> None:
+    packed = [row.packed() for row in rows]
+    if packed:
+        wording_for(connection).write_rollups(connection, packed)
+
+
+def _look_up(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, Subject]:
+    leases = Lease.objects.using(connection.alias).filter(id__in=lease_ids)
+    rows = leases.values_list("id", "task_id", "task__queue_name", "task__name")
+    return {
+        lease_id: Subject(str(task_id), queue_name, name, None)
+        for lease_id, task_id, queue_name, name in rows
+    }
