@@ -1,0 +1,30 @@
+"""The dashboard's page, and the fragment of it that is fetched again."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.dashboard.parts import parts
+from taskqueue.admin.refreshing import answer, fragment, is_refresh
+from taskqueue.admin.reports import ReportAdmin, report
+from taskqueue.monitoring.series import SPANS
+
+
+class DashboardAdmin(ReportAdmin):
+    """Who may view tasks sees it; each card asks besides for what it shows."""
+
+    page_template = "admin/taskqueue/dashboard/page.html"
+    fragment_template = "admin/taskqueue/dashboard/fragment.html"
+
+    class Media:
+        css = {"all": ["taskqueue/dashboard.css"]}
+        js = ["taskqueue/refresh.js", "taskqueue/dashboard.js"]
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        span = request.GET.get("span", "")
+        span = span if span in SPANS else next(iter(SPANS))
+        found = fragment(request, self.fragment_template, parts(request, span))
+        if is_refresh(request):
+            return answer(request, found)
+        return report(self, request, self.page_template, _("Dashboard"), fragment=found)

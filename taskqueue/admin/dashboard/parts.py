@@ -1,0 +1,124 @@
+"""What the dashboard shows, read once, each part for those who may view it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from taskqueue.admin.badges import WORDS, badge
+from taskqueue.admin.charts import outcomes_chart, times_chart
+from taskqueue.admin.dashboard.rows import failure_rows, queue_rows, running_rows, worker_rows
+from taskqueue.admin.dashboard.schedules import next_schedules
+from taskqueue.admin.dashboard.sentences import sentences
+from taskqueue.admin.display import list_url
+from taskqueue.admin.permissions import CONTROL_QUEUES, STOP
+from taskqueue.models import Lease, Queue, Schedule, Task, Worker
+from taskqueue.monitoring.counts import Count, status_counts
+from taskqueue.monitoring.failures import failures
+from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
+from taskqueue.monitoring.lanes import queue_figures
+from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.running import running_now
+from taskqueue.monitoring.series import series
+
+MOST_RUNNING, MOST_FAILURES = 20, 5
+
+
+@dataclass(frozen=True)
+class State:
+    """Whether the whole is at work, idle or dead."""
+
+    look: str
+    word: str
+    text: str
+
+
+def parts(request: HttpRequest, span: str) -> dict[str, Any]:
+    """The context of the fragment."""
+    workers = worker_figures()
+    queues = queue_figures(workers=workers)
+    running = running_now(limit=MOST_RUNNING)
+    figures = series(span)
+    found = notices(queues=queues, workers=workers, running=running)
+    shown: dict[str, Any] = {
+        "state": state_of(workers),
+        "notices": sentences(request, found),
+        "counts": count_links(status_counts()),
+        "spans": span_links(span),
+        "outcomes": outcomes_chart(figures),
+        "times": times_chart(figures),
+        "failures": failure_rows(failures(limit=MOST_FAILURES).groups),
+        "failures_url": url_of("failure"),
+        "may_stop": request.user.has_perm(STOP),
+        "may_control": request.user.has_perm(CONTROL_QUEUES),
+    }
+    if may_view(request, "queue"):
+        shown |= {"queues": queue_rows(request, queues), "queues_url": list_url(Queue)}
+    if may_view(request, "worker"):
+        shown |= {"workers": worker_rows(request, workers), "workers_url": list_url(Worker)}
+    if may_view(request, "lease"):
+        shown["running"] = running_rows(request, running, workers)
+        shown["running_url"] = list_url(Lease, status__exact="running")
+    if may_view(request, "schedule"):
+        shown |= {"schedules": next_schedules(), "schedules_url": list_url(Schedule)}
+    return shown
+
+
+def may_view(request: HttpRequest, model_name: str) -> bool:
+    """Whether they may view the rows of that model."""
+    return bool(request.user.has_perm(f"taskqueue.view_{model_name}"))
+
+
+def url_of(model_name: str) -> str:
+    """The address of a page of ours; empty where the project has taken it out of its admin."""
+    try:
+        return reverse(f"admin:taskqueue_{model_name}_changelist")
+    except NoReverseMatch:
+        return ""
+
+
+def state_of(workers: Sequence[WorkerFigures]) -> State:
+    """Idle is not dead: workers that wait are told from workers that are not there."""
+    alive = living(workers)
+    if not alive:
+        return State("error", _("No worker lives"), _("Nothing runs until one is started."))
+    taking = [worker for worker in alive if worker.takes_tasks]
+    busy, slots = sum(worker.busy for worker in alive), sum(worker.slots for worker in alive)
+    many = ngettext("%(count)d worker lives", "%(count)d workers live", len(alive))
+    lives = many % {"count": len(alive)}
+    if not taking:
+        told = _("%(lives)s, all quiet or draining.") % {"lives": lives}
+        return State("warning", _("Nobody takes tasks"), told)
+    told = _("%(lives)s, %(busy)d of %(slots)d slots busy.")
+    text = told % {"lives": lives, "busy": busy, "slots": slots}
+    return State("running", _("At work"), text) if busy else State("active", _("Idle"), text)
+
+
+def count_links(counts: dict[str, Count]) -> list[dict[str, Any]]:
+    """How many tasks of each status, with the address of their list."""
+    return [
+        {
+            "status": status,
+            "badge": badge(status),
+            "word": WORDS.get(status, status),
+            "count": count,
+            "is_none": not count.value,
+            "url": list_url(Task, status=status),
+        }
+        for status, count in counts.items()
+    ]
+
+
+def span_links(current: str) -> list[dict[str, Any]]:
+    """The spans that the charts look back on."""
+    titles = {"hour": _("Hour"), "day": _("Day"), "week": _("Week")}
+    return [
+        {"url": f"?span={name}", "title": title, "is_current": name == current}
+        for name, title in titles.items()
+    ]

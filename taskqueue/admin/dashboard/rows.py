@@ -1,0 +1,140 @@
+"""Rows of the dashboard's tables, with the buttons that who looks may press."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.badges import badge
+from taskqueue.admin.charts import sparkline
+from taskqueue.admin.dashboard.buttons import queue_buttons, stop_button, worker_buttons
+from taskqueue.admin.dashboard.moments import short_moment
+from taskqueue.admin.display import link_to_row, list_url
+from taskqueue.admin.durations import DAY, rounded_age
+from taskqueue.admin.permissions import CONTROL_QUEUES, STOP
+from taskqueue.admin.queues.addresses import queue_url
+from taskqueue.models import Task, Worker
+from taskqueue.monitoring.failures import FailureGroup
+from taskqueue.monitoring.fleet import LOST, WorkerFigures
+from taskqueue.monitoring.lanes import QueueFigures
+from taskqueue.monitoring.running import RunningTask
+
+LONGEST_MESSAGE = 160
+
+
+def queue_rows(request: HttpRequest, queues: Sequence[QueueFigures]) -> list[dict[str, Any]]:
+    """Queues, with pause and resume for those who may control them."""
+    may_control = request.user.has_perm(CONTROL_QUEUES)
+    return [
+        {
+            "name": queue.name,
+            "url": queue_url(queue.name),
+            "badge": _queue_badge(queue),
+            "waiting": queue.waiting,
+            "waiting_url": list_url(Task, status="ready", q=f'queue:"{queue.name}"'),
+            "oldest": "" if queue.oldest_seconds is None else rounded_age(queue.oldest_seconds),
+            "running": queue.running,
+            "slots": queue.slots,
+            "lately": sparkline(queue.finished_lately),
+            "is_paused": queue.is_paused,
+            "paused_at": short_moment(queue.paused_at),
+            "paused_until": short_moment(queue.paused_until),
+            "paused_by": queue.paused_by,
+            "pause_reason": queue.pause_reason,
+            "buttons": queue_buttons(queue) if may_control else [],
+        }
+        for queue in queues
+    ]
+
+
+def _queue_badge(queue: QueueFigures) -> Any:
+    if queue.is_paused:
+        return badge("paused")
+    return badge("active", _("open")) if queue.is_served else badge("unserved")
+
+
+def worker_rows(request: HttpRequest, workers: Sequence[WorkerFigures]) -> list[dict[str, Any]]:
+    """The living, and those that were lost within a day."""
+    may_stop = request.user.has_perm(STOP)
+    return [
+        {
+            "name": worker.name,
+            "url": reverse("admin:taskqueue_worker_change", args=[worker.id]),
+            "host": worker.host,
+            "pid": str(worker.pid),
+            "version": worker.version,
+            "queues": ", ".join(worker.queues) or _("all"),
+            "busy": worker.busy,
+            "slots": worker.slots,
+            "seen": rounded_age(worker.seen_seconds),
+            "memory": "" if worker.memory_bytes is None else filesizeformat(worker.memory_bytes),
+            "badge": badge(worker.state),
+            "trouble": Truncator(worker.trouble).chars(LONGEST_MESSAGE),
+            "request": _asked(worker),
+            "buttons": worker_buttons(worker) if may_stop else [],
+        }
+        for worker in workers
+        if worker.is_alive or (worker.state == LOST and worker.seen_seconds < DAY)
+    ]
+
+
+def _asked(worker: WorkerFigures) -> str:
+    words = {
+        "quiet": _("asked to be quiet"),
+        "stop": _("asked to stop"),
+        "kill": _("asked to end at once"),
+    }
+    return words.get(worker.request, "") if worker.is_alive else ""
+
+
+def running_rows(
+    request: HttpRequest, running: Sequence[RunningTask], workers: Sequence[WorkerFigures]
+) -> list[dict[str, Any]]:
+    """What runs, with a button that asks it to stop for those who may."""
+    ids = {worker.name: worker.id for worker in workers}
+    may_stop = request.user.has_perm(STOP)
+    may_view_workers = request.user.has_perm("taskqueue.view_worker")
+    return [
+        {
+            "task": link_to_row(Task, each.task_id, each.name),
+            "queue": each.queue_name,
+            "attempt": each.attempt,
+            "worker": (
+                link_to_row(Worker, ids[each.worker], each.worker)
+                if may_view_workers and each.worker in ids
+                else each.worker
+            ),
+            "since": short_moment(each.started_at),
+            "age": rounded_age(each.seconds),
+            "percent": "" if each.progress is None else f"{each.progress:.0f}",
+            "message": Truncator(each.progress_message).chars(LONGEST_MESSAGE),
+            "is_stopping": each.is_stopping,
+            "is_wedged": each.is_wedged,
+            "buttons": [stop_button(each)] if may_stop and not each.is_stopping else [],
+        }
+        for each in running
+    ]
+
+
+def failure_rows(groups: Sequence[FailureGroup]) -> list[dict[str, Any]]:
+    """Groups of failed tasks, each with its newest."""
+    return [
+        {
+            "error": group.error_class or _("no error class"),
+            "name": group.name,
+            "count": group.count,
+            "last_seen": short_moment(group.last_seen),
+            "example": link_to_row(Task, group.example_id, _line(group.example_message)),
+        }
+        for group in groups
+    ]
+
+
+def _line(message: str) -> str:
+    return Truncator(" ".join(message.split())).chars(LONGEST_MESSAGE) or _("without a message")
