@@ -39,6 +39,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -63,6 +64,7 @@ ROOT_URLCONF = "project.urls"
 STATIC_URL = "static/"
 
 LANGUAGE_CODE = "en-us"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]  # As the browser asks for it.
 TIME_ZONE = "UTC"
 USE_TZ = True
 

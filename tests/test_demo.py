@@ -121,7 +121,7 @@ def test_the_demo_reads_every_file_and_ends_by_itself(start_demo: StartDemo) -> 
     assert ["all", f"{len(files):,}", f"{lines:,}"] in [row[:3] for row in rows]
     assert "project.tasks.stumble: succeeded at attempt 2" in demo.output()
     assert "schedule take-stock (every 10 seconds): " in demo.output()
-    assert f"{demo.address}/admin/" in demo.output()
+    assert f"{demo.address}/admin/taskqueue/dashboard/" in demo.output()
     assert PASSWORD in demo.output()
     assert not demo.answers()
 
@@ -148,6 +148,7 @@ def test_the_demo_stays_up_until_it_is_interrupted(start_demo: StartDemo, tmp_pa
     assert "small.py" in browser.get("/")
     assert "Site administration" in browser.log_in("admin", PASSWORD)
     assert "project.tasks.stumble" in browser.get("/admin/taskqueue/task/")
+    assert "take-stock" in browser.get("/admin/taskqueue/dashboard/")
     assert "small.py" in browser.get("/admin/project/sourcefile/")
     assert "take-stock: Every 10 seconds" in browser.get("/")
     assert "take-stock" in browser.get("/admin/taskqueue/schedule/")
