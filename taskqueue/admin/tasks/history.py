@@ -1,41 +1,87 @@
-"""A task's attempts and log lines, as its page shows them."""
+"""What belongs to a task, as its page shows it: attempts, log lines, audit, kin."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Model
 from django.http import HttpRequest
-from django.utils.text import Truncator
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
+from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment, preformatted
+from taskqueue.admin.durations import short_duration
+from taskqueue.admin.tasks.timeline import error_of
 from taskqueue.engine.connections import database_alias
-from taskqueue.models import Lease, TaskLog
+from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
 from taskqueue.states import LeaseStatus
 
-MOST_ATTEMPTS, MOST_LINES = 50, 200
+MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
 """How many rows a task's page shows; the lists show the rest."""
-LONGEST_MESSAGE = 300
 
 
-def history(request: HttpRequest, object_id: str) -> dict[str, Any]:
-    """The newest attempts and log lines, for those who may view them."""
-    try:
-        task_id = UUID(object_id)
-    except ValueError:
-        return {}
+@dataclass
+class History:
+    """The newest rows of each kind, oldest first; None for those who may not view them."""
+
+    leases: list[Lease] | None = None
+    lines: list[TaskLog] | None = None
+    audits: list[Audit] | None = None
+    retries: list[Task] = field(default_factory=list)
+
+
+def history_of(request: HttpRequest, task_id: UUID) -> History:
+    """Read them."""
+    alias, may = database_alias(), request.user.has_perm
+    found = History()
+    if may("taskqueue.view_lease"):
+        leases = Lease.objects.using(alias).filter(task_id=task_id).defer("return_value")
+        found.leases = _newest(leases.order_by("-attempt")[:MOST_ATTEMPTS])
+    if may("taskqueue.view_tasklog"):
+        lines = TaskLog.objects.using(alias).filter(task_id=task_id)
+        found.lines = _newest(lines.order_by("-id")[:MOST_LINES])
+    if may("taskqueue.view_audit"):
+        acts = Audit.objects.using(alias).filter(subject=str(task_id))
+        found.audits = _newest(acts.order_by("-id")[:MOST_ACTS])
+    kin = Task.objects.using(alias).filter(retry_of_id=task_id).only("id", "status", "enqueued_at")
+    found.retries = _newest(kin.order_by("-id")[:MOST_RETRIES])
+    return found
+
+
+def _newest(rows: Any) -> list[Any]:
+    return list(rows)[::-1]
+
+
+def shown_history(request: HttpRequest, task: Task, history: History, now: Any) -> dict[str, Any]:
+    """The rows as the template takes them, newest attempts first."""
     parts: dict[str, Any] = {}
-    if request.user.has_perm("taskqueue.view_lease"):
-        leases = Lease.objects.using(database_alias()).filter(task_id=task_id)
-        parts["leases"] = [_attempt(each) for each in leases.order_by("-attempt")[:MOST_ATTEMPTS]]
-        parts["leases_url"] = list_url(Lease, task__id__exact=task_id)
-    if request.user.has_perm("taskqueue.view_tasklog"):
-        lines = TaskLog.objects.using(database_alias()).filter(task_id=task_id)
-        newest = lines.order_by("-id")[:MOST_LINES]
-        parts["lines"] = [_line(each) for each in reversed(newest)]
-        parts["lines_url"] = list_url(TaskLog, task__id__exact=task_id)
+    if history.leases is not None:
+        sees_workers = request.user.has_perm("taskqueue.view_worker")
+        workers = _worker_keys(history.leases) if sees_workers else {}
+        parts["leases"] = [_attempt(each, workers, now) for each in reversed(history.leases)]
+        parts["leases_url"] = list_url(Lease, task__id__exact=task.pk)
+    if history.lines is not None:
+        parts["lines"] = [_line(each) for each in history.lines]
+        parts["lines_url"] = list_url(TaskLog, task__id__exact=task.pk)
+    if history.audits is not None:
+        parts["audits"] = [_act(each) for each in reversed(history.audits)]
+        parts["audits_url"] = list_url(Audit, q=task.pk)
     return parts
+
+
+def _worker_keys(leases: Sequence[Lease]) -> dict[str, int]:
+    """The rows of the workers that have not been forgotten yet, by name."""
+    names = {lease.worker_id for lease in leases}
+    if not names:
+        return {}
+    rows = Worker.objects.using(database_alias()).filter(name__in=names)
+    return dict(rows.values_list("name", "pk"))
 
 
 def progress_of(lease: Lease) -> str:
@@ -45,29 +91,45 @@ def progress_of(lease: Lease) -> str:
     return f"{lease.progress:.0f} % {lease.progress_message}".rstrip()
 
 
+def progress_bar(lease: Lease) -> SafeString:
+    """The same, to be seen at a glance."""
+    if lease.progress is None:
+        return EMPTY
+    percent = min(100.0, max(0.0, lease.progress))
+    return format_html(
+        '<progress class="taskqueue-progress" max="100" value="{}" aria-label="{}"></progress> {}',
+        f"{percent:.1f}", _("Progress"), progress_of(lease),
+    )  # fmt: skip
+
+
 def level_name(level: int) -> str:
     """The name that `logging` gives a level."""
     return str(logging.getLevelName(level))
 
 
-def _attempt(lease: Lease) -> dict[str, Any]:
-    message = Truncator(lease.error_message).chars(LONGEST_MESSAGE)
+def _attempt(lease: Lease, workers: dict[str, int], now: Any) -> dict[str, Any]:
+    begun, ended = lease.started_at or lease.claimed_at, lease.finished_at or now
     return {
         "number": lease.attempt,
         "attempt": link_to_row(Lease, lease.pk, lease.attempt),
         "status": _status(lease),
-        "worker": lease.worker_id,
+        "worker": _link(Worker, workers.get(lease.worker_id), lease.worker_id),
         "times": [moment(at) for at in (lease.claimed_at, lease.started_at, lease.finished_at)],
-        "progress": progress_of(lease),
-        "error": ": ".join(filter(None, (lease.error_class, message))),
+        "duration": short_duration(max(0.0, (ended - begun).total_seconds())),
+        "progress": progress_bar(lease),
+        "error": error_of(lease.error_class, lease.error_message),
         "traceback": preformatted(lease.traceback) if lease.traceback else None,
     }
 
 
-def _status(lease: Lease) -> str:
+def _link(model: type[Model], key: object, text: str) -> object:
+    return text if key is None else link_to_row(model, key, text)
+
+
+def _status(lease: Lease) -> SafeString:
     """Its status; of one that runs, also whether it seems wedged."""
     is_wedged = lease.status == LeaseStatus.RUNNING and lease.wedged_at is not None
-    return f"{lease.status}, seems wedged" if is_wedged else lease.status
+    return badge(lease.status, _("running, seems wedged") if is_wedged else None)
 
 
 def _line(line: TaskLog) -> dict[str, Any]:
@@ -75,6 +137,18 @@ def _line(line: TaskLog) -> dict[str, Any]:
         "logged_at": moment(line.logged_at),
         "attempt": line.attempt,
         "level": level_name(line.level),
+        "is_bad": line.level >= logging.WARNING,
         "logger": line.logger,
         "message": preformatted(line.message),
+    }
+
+
+def _act(line: Audit) -> dict[str, Any]:
+    return {
+        "at": moment(line.at),
+        "verb": line.verb,
+        "actor": line.actor,
+        "reason": line.reason,
+        "before": badge(line.before) if line.before else EMPTY,
+        "detail": line.detail,
     }

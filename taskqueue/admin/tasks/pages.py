@@ -1,50 +1,39 @@
-"""Tasks: a page with the attempts and the log lines of one, behind the list."""
+"""The page of one task: what it is, what became of it, what may be done now."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.utils.safestring import SafeString
+from django.urls import reverse
 
-from taskqueue.admin.display import (
-    EMPTY,
-    as_json,
-    link_to_list,
-    link_to_row,
-    moments,
-    preformatted,
-)
-from taskqueue.admin.tasks.acts import TaskActs
-from taskqueue.admin.tasks.history import history
+from taskqueue.admin.badges import badge
+from taskqueue.admin.display import preformatted
+from taskqueue.admin.refreshing import answer, fragment, is_refresh
+from taskqueue.admin.reports import report
+from taskqueue.admin.tasks.arguments import folded_json, shown_arguments
+from taskqueue.admin.tasks.editing import TaskEditing
+from taskqueue.admin.tasks.facts import details, facts
+from taskqueue.admin.tasks.history import History, history_of, progress_bar, shown_history
 from taskqueue.admin.tasks.lists import TaskList
-from taskqueue.models import Schedule, Task
-from taskqueue.redaction import ShownArguments, redacted
-from taskqueue.states import TaskStatus
+from taskqueue.admin.tasks.timeline import bar, parts, steps
+from taskqueue.admin.tasks.verbs import buttons, edits
+from taskqueue.admin.tasks.waits import why_sentences
+from taskqueue.engine.connections import database_alias
+from taskqueue.models import Lease, Task
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
-VIEW_ARGUMENTS = "taskqueue.view_arguments"
 
-
-class TaskAdmin(TaskList, TaskActs):
+class TaskAdmin(TaskList, TaskEditing):
     """Arguments are shown without what their definition calls sensitive."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        hidden = redacted(obj.name, obj.args, obj.kwargs) is None
-        arguments = "arguments"
-        if hidden:
-            may_view = request.user.has_perm(VIEW_ARGUMENTS)
-            arguments = "unredacted_arguments" if may_view else "hidden_arguments"
-        return (
-            (None, {"fields": (*ABOUT, *_scheduled(obj), arguments, "result")}),
-            ("Error", {"fields": ("error_class", "error")}),
-            ("Times", {"fields": TIMES}),
-            ("Attempts", {"fields": COUNTS}),
-            *([("Workers", {"fields": WORKERS})] if obj.claimed_apart else []),
-            ("Options", {"fields": OPTIONS, "classes": ("collapse",)}),
-        )
+    live_template = "admin/taskqueue/task/live.html"
 
     def change_view(
         self,
@@ -53,78 +42,77 @@ class TaskAdmin(TaskList, TaskActs):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        return super().change_view(
-            request, object_id, form_url, {**history(request, object_id), **(extra_context or {})}
-        )
+        """The page; of what changes while one looks, also that part alone."""
+        if not self.has_view_permission(request) or request.method not in ("GET", "HEAD"):
+            raise PermissionDenied
+        task = _whole(object_id)
+        if task is None:
+            return self.missing(request)
+        context = self._page(request, task)
+        live = fragment(request, self.live_template, context)
+        if is_refresh(request):
+            return answer(request, live)
+        own = {**context, "live": live, **(extra_context or {})}
+        return report(self, request, self.change_form_template, task.name, **own)
 
-    @admin.display(description="queue")
-    def queue(self, task: Task) -> SafeString:
-        return link_to_list(Task, task.queue_name, queue_name=task.queue_name)
-
-    @admin.display(description="retry of")
-    def origin(self, task: Task) -> SafeString:
-        origin = task.retry_of_id
-        return EMPTY if origin is None else link_to_row(Task, origin, origin)
-
-    @admin.display(description="schedule")
-    def of_schedule(self, task: Task) -> SafeString:
-        name = task.options.get("schedule") or task.schedule_id
-        return link_to_row(Schedule, task.schedule_id, name)
-
-    @admin.display(description="worker names")
-    def named(self, task: Task) -> SafeString:
-        return EMPTY if task.worker_names is None else as_json(task.worker_names)
-
-    @admin.display(description="arguments")
-    def arguments(self, task: Task) -> SafeString:
-        shown = redacted(task.name, task.args, task.kwargs)
-        return EMPTY if shown is None else _as_call(shown)
-
-    @admin.display(description="arguments")
-    def unredacted_arguments(self, task: Task) -> SafeString:
-        return _as_call(ShownArguments(task.args, task.kwargs))
-
-    @admin.display(description="arguments")
-    def hidden_arguments(self, task: Task) -> str:
-        return (
-            "Hidden: no definition of this name is known here, so nothing says which arguments "
-            f"are sensitive. The permission {VIEW_ARGUMENTS} shows them."
-        )
-
-    @admin.display(description="return value")
-    def result(self, task: Task) -> SafeString:
-        return as_json(task.return_value) if task.status == TaskStatus.SUCCEEDED else EMPTY
-
-    @admin.display(description="message")
-    def error(self, task: Task) -> SafeString:
-        return preformatted(task.error_message)
-
-    @admin.display(description="retries and limits")
-    def snapshot(self, task: Task) -> SafeString:
-        return as_json(task.options)
-
-    @admin.display(description="metadata")
-    def shown_metadata(self, task: Task) -> SafeString:
-        return as_json(task.metadata)
+    def _page(self, request: HttpRequest, task: Any) -> dict[str, Any]:
+        """All that the page says, from as few queries as there are kinds of rows."""
+        history = history_of(request, task.pk)
+        now = _steady(task)
+        leases, audits = history.leases or [], history.audits or []
+        user = request.user
+        return {
+            "task": task,
+            "original": task,
+            "badge": badge(task.status),
+            "buttons": buttons(task, user),
+            "edits": [(edit, edit.url(task)) for edit in edits(task, user)],
+            "delete_url": reverse("admin:taskqueue_task_delete", args=[task.pk]),
+            "act_url": reverse("admin:taskqueue_task_act", args=[task.pk]),
+            "history_url": reverse("admin:taskqueue_task_history", args=[quote(task.pk)]),
+            "reasons": why_sentences(task),
+            "stops": _stops(history),
+            "progress": _progress(history),
+            "steps": steps(task, leases, audits, now),
+            "bar": bar(parts(task, leases, audits, now)),
+            "facts": facts(task, user, history.retries, audits),
+            "details": details(task),
+            "arguments": shown_arguments(task, user),
+            "result": folded_json(task.return_value)
+            if task.status == TaskStatus.SUCCEEDED
+            else None,
+            "error": preformatted(task.error_message) if task.error_message else None,
+            "is_live": task.status not in FINISHED,
+            **shown_history(request, task, history, now),
+        }
 
 
-ABOUT = ("id", "name", "status", "queue", "priority", "origin")
-WORKERS = ("workers", "named", "broadcast", "open_slots", "running_leases", "successes")
-TIMES = moments(
-    "enqueued_at", "run_after", "ready_at", "started_at", "finished_at", "deadline_at",
-    "expires_at", "prune_after",
-)  # fmt: skip
-COUNTS = ("attempt", "failures", "max_attempts", "crashes", "max_crashes", "crash_delay")
-OPTIONS = (
-    "unique_key", "unique_for", "holds_unique_key", *moments("unique_until"), "lease_duration",
-    "retention", "snapshot", "shown_metadata",
-)  # fmt: skip
+def _whole(object_id: str) -> Any:
+    """The row with all its columns and the time of the database; None where there is none."""
+    try:
+        task_id = UUID(object_id)
+    except ValueError:
+        return None
+    rows = Task.objects.using(database_alias()).annotate(now=DatabaseClock())
+    return rows.filter(pk=task_id).first()
 
 
-def _scheduled(task: Task) -> tuple[Any, ...]:
-    """What only a task of a schedule has."""
-    return () if task.schedule_id is None else ("of_schedule", *moments("nominal_at"))
+def _steady(task: Any) -> datetime:
+    """The time of the database, in steps: between them a page that shows ages stays the same."""
+    now: datetime = task.now
+    step = 1 if task.status == TaskStatus.RUNNING else 10
+    return now - timedelta(seconds=now.second % step, microseconds=now.microsecond)
 
 
-def _as_call(shown: ShownArguments) -> SafeString:
-    return as_json({"args": shown.args, "kwargs": shown.kwargs})
+def _running(history: History) -> list[Lease]:
+    return [each for each in history.leases or [] if each.status == LeaseStatus.RUNNING]
+
+
+def _stops(history: History) -> list[Lease]:
+    """Attempts that were asked to stop, and run on."""
+    return [each for each in _running(history) if each.stop_requested_at is not None]
+
+
+def _progress(history: History) -> list[Any]:
+    """How far the attempts say they are that run."""
+    return [progress_bar(each) for each in _running(history) if each.progress is not None]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import control
@@ -96,6 +97,10 @@ class Edit:
     def fits(self, task: Task) -> bool:
         """Whether it would not be refused now."""
         return task.status in self.statuses
+
+    def url(self, task: Task) -> str:
+        """Where the form is."""
+        return reverse("admin:taskqueue_task_edit", args=[task.pk, self.name])
 
 
 EDITS = {

@@ -1,0 +1,55 @@
+"""The arguments of a task, as this user may see them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from taskqueue.admin.display import as_json
+from taskqueue.admin.permissions import VIEW_ARGUMENTS
+from taskqueue.models import Task
+from taskqueue.redaction import ShownArguments, redacted
+
+LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40
+"""What is longer is folded."""
+
+
+def visible_arguments(task: Task, user: Any) -> ShownArguments | None:
+    """The arguments without the values of sensitive ones.
+
+    None where no definition says which these are, unless the user may view any.
+    """
+    shown = redacted(task.name, task.args, task.kwargs)
+    if shown is None and user.has_perm(VIEW_ARGUMENTS):
+        return ShownArguments(task.args, task.kwargs)
+    return shown
+
+
+def shown_arguments(task: Task, user: Any) -> SafeString:
+    """The arguments as JSON, or why they are hidden."""
+    shown = visible_arguments(task, user)
+    if shown is None:
+        told = _(
+            "Hidden: no definition of this name is known here, so nothing says which arguments "
+            "are sensitive. The permission %(permission)s shows them."
+        ) % {"permission": VIEW_ARGUMENTS}
+        return format_html("<p>{}</p>", told)
+    return folded_json({"args": shown.args, "kwargs": shown.kwargs})
+
+
+def folded_json(value: Any) -> SafeString:
+    """A value as indented JSON; a long one is opened by a click."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    lines = text.count("\n") + 1
+    shown = as_json(value)
+    if len(text) <= LONGEST_OPEN and lines <= MOST_OPEN_LINES:
+        return shown
+    size = ngettext("%(count)s character", "%(count)s characters", len(text)) % {
+        "count": f"{len(text):,}",
+    }  # fmt: skip
+    return format_html("<details><summary>{}</summary>{}</details>", size, shown)

@@ -1,0 +1,85 @@
+"""The forms of a task: other arguments, another time, other terms."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.reports import report
+from taskqueue.admin.tasks.acts import TaskActs
+from taskqueue.admin.tasks.arguments import visible_arguments
+from taskqueue.admin.tasks.forms import FORMS, TaskForm
+from taskqueue.admin.tasks.verbs import EDITS, Edit
+from taskqueue.engine.connections import database_alias
+from taskqueue.exceptions import TaskDoesNotExist, TaskQueueError, TransitionRefused
+from taskqueue.models import Task
+from taskqueue.redaction import REDACTED
+
+
+class TaskEditing(TaskActs):
+    """A form, one verb, a message."""
+
+    edit_template = "admin/taskqueue/task/edit_form.html"
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.edit_view)
+        own = path("<uuid:object_id>/edit/<slug:what>/", view, name="taskqueue_task_edit")
+        return [own, *super().get_urls()]
+
+    def edit_view(self, request: HttpRequest, object_id: UUID, what: str) -> HttpResponse:
+        """The form, and what it does."""
+        edit = EDITS.get(what)
+        if edit is None:
+            raise Http404
+        if not (self.has_view_permission(request) and request.user.has_perm(edit.permission)):
+            raise PermissionDenied
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        task = Task.objects.using(database_alias()).filter(pk=object_id).first()
+        if task is None:
+            return self.missing(request)
+        if not edit.fits(task):
+            self.refuse(request, task, _("What you wanted cannot be done in that state."))
+            return redirect("admin:taskqueue_task_change", task.pk)
+        form = FORMS[what](request.POST if request.method == "POST" else None,
+                           task=task, user=request.user)  # fmt: skip
+        if request.method == "POST" and form.is_valid():
+            answer = self._save(request, task, form)
+            if answer is not None:
+                return answer
+        return self._form_page(request, task, edit, form)
+
+    def _save(self, request: HttpRequest, task: Task, form: TaskForm) -> HttpResponse | None:
+        """Where to go then; None where the form tells what is wrong with it."""
+        reason = form.cleaned_data["reason"]
+        try:
+            shown = form.act(by=request.user, reason=reason)
+        except TaskDoesNotExist:
+            return self.missing(request)
+        except TransitionRefused as error:
+            self.refuse(request, task, str(error))
+            return redirect("admin:taskqueue_task_change", task.pk)
+        except TaskQueueError as error:
+            form.add_error(None, str(error))
+            return None
+        self.note(request, task, str(form.done), reason)
+        self.message_user(request, str(form.done), messages.SUCCESS)
+        return redirect("admin:taskqueue_task_change", shown)
+
+    def _form_page(
+        self, request: HttpRequest, task: Task, edit: Edit, form: TaskForm
+    ) -> HttpResponse:
+        shown = visible_arguments(task, request.user) if edit.name == "retry" else None
+        is_hidden = edit.name == "retry" and shown is None
+        is_partly = shown is not None and REDACTED in [*shown.args, *shown.kwargs.values()]
+        return report(
+            self, request, self.edit_template, str(edit.label),
+            task=task, form=form, is_hidden=is_hidden, is_partly=is_partly, redacted=REDACTED,
+        )  # fmt: skip

@@ -1,0 +1,150 @@
+"""What a task is: one line for each thing that there is to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.badges import badge
+from taskqueue.admin.display import link_to_list, link_to_row, moment
+from taskqueue.admin.durations import short_duration
+from taskqueue.admin.schedules.page import kept_tasks, link_to_task
+from taskqueue.admin.tasks.arguments import folded_json
+from taskqueue.models import Audit, Queue, Schedule, Task
+
+Fact = tuple[str, object]
+
+
+def facts(task: Task, user: Any, retries: Sequence[Task], audits: Sequence[Audit]) -> list[Fact]:
+    """What everybody looks for first."""
+    return [
+        (_("Name"), link_to_list(Task, task.name, q=f"name:{task.name}")),
+        (_("Queue"), _queue(task, user)),
+        (_("Priority"), task.priority),
+        (_("Attempts"), _attempts(task)),
+        *_times(task),
+        *_origin(task, user),
+        *_kin(task, retries, audits),
+        *_workers(task),
+    ]
+
+
+def details(task: Task) -> list[Fact]:
+    """What is looked for seldom."""
+    key = "" if task.unique_key is None else task.unique_key
+    found: list[Fact] = [
+        (_("Unique key"), key),
+        (_("Unique for"), task.unique_for if key else ""),
+        (_("Holds its key"), (_("yes") if task.holds_unique_key else _("no")) if key else ""),
+        (_("Key held until"), _moment(task.unique_until)),
+        (_("Crashes"), _("%(count)s of %(most)s") % {
+            "count": task.crashes, "most": task.max_crashes,
+        }),
+        (_("Deadline"), _moment(task.deadline_at)),
+        (_("Expires"), _moment(task.expires_at)),
+        (_("Delay after a crash"), short_duration(task.crash_delay.total_seconds())),
+        (_("Lease"), _seconds(task.lease_duration)),
+        (_("Retention"), _seconds(task.retention)),
+        (_("Kept until"), _moment(task.prune_after)),
+        (_("Other options"), folded_json(task.options) if task.options else ""),
+        (_("Metadata"), folded_json(task.metadata) if task.metadata else ""),
+    ]  # fmt: skip
+    return [(label, value) for label, value in found if value != ""]
+
+
+def _moment(value: Any) -> object:
+    return "" if value is None else moment(value)
+
+
+def _seconds(value: Any) -> str:
+    return "" if value is None else short_duration(value.total_seconds())
+
+
+def _queue(task: Task, user: Any) -> SafeString:
+    tasks = link_to_list(Task, task.queue_name, q=f"queue:{task.queue_name}")
+    if not user.has_perm("taskqueue.view_queue"):
+        return tasks
+    queue = link_to_list(Queue, _("its state"), q=task.queue_name)
+    return format_html("{} ({})", tasks, queue)
+
+
+def _attempts(task: Task) -> str:
+    if task.failures or task.max_attempts > 1:
+        return _("%(attempt)s, of which %(failures)s of at most %(most)s failed") % {
+            "attempt": task.attempt, "failures": task.failures, "most": task.max_attempts,
+        }  # fmt: skip
+    return str(task.attempt)
+
+
+def _times(task: Task) -> Iterator[Fact]:
+    yield _("Enqueued"), moment(task.enqueued_at)
+    yield _("Due"), moment(task.run_after)
+    if task.started_at is not None:
+        yield _("Started"), moment(task.started_at)
+    if task.finished_at is not None:
+        yield _("Finished"), moment(task.finished_at)
+
+
+def _origin(task: Task, user: Any) -> Iterator[Fact]:
+    """What a task of a schedule has."""
+    if task.schedule_id is None:
+        return
+    name = task.options.get("schedule") or task.schedule_id
+    sees = user.has_perm("taskqueue.view_schedule")
+    yield _("Schedule"), link_to_row(Schedule, task.schedule_id, name) if sees else name
+    if task.nominal_at is not None:
+        yield _("Nominal time"), moment(task.nominal_at)
+
+
+def _kin(task: Task, retries: Sequence[Task], audits: Sequence[Audit]) -> Iterator[Fact]:
+    """Tasks that it was made from, and that were made from it."""
+    copies = dict(_copies(audits))
+    others = [*copies, *([task.retry_of_id] if task.retry_of_id else [])]
+    kept = kept_tasks(others)
+    if task.retry_of_id is not None:
+        yield _("Retry of"), link_to_task(task.retry_of_id, is_kept=task.retry_of_id in kept)
+    for word, label in (("of", _("Duplicate of")), ("as", _("Duplicates"))):
+        ids = [task_id for task_id, how in copies.items() if how == word]
+        if ids:
+            yield label, _lines(link_to_task(each, is_kept=each in kept) for each in ids)
+    if retries:
+        links = (
+            format_html("{} {}", link_to_row(Task, each.pk, each.pk), badge(each.status))
+            for each in retries
+        )
+        yield _("Retried as"), _lines(links)
+
+
+def _copies(audits: Iterable[Audit]) -> Iterator[tuple[UUID, str]]:
+    """The tasks that the audit names as duplicates, and which way."""
+    for line in audits:
+        if line.verb == "duplicate":
+            how, _space, task_id = line.detail.partition(" ")
+            try:
+                yield UUID(task_id), how
+            except ValueError:
+                continue
+
+
+def _lines(parts: Iterable[SafeString]) -> SafeString:
+    return format_html_join("", "<div>{}</div>", ((part,) for part in parts))
+
+
+def _workers(task: Task) -> Iterator[Fact]:
+    """Who may run it, where not every worker may."""
+    if not task.claimed_apart:
+        return
+    if task.broadcast:
+        yield _("Broadcast"), _("to every worker of its queue")
+    if task.worker_names is not None:
+        yield _("Worker names"), ", ".join(map(str, task.worker_names))
+    if task.workers != 1 or task.broadcast:
+        yield _("Workers"), _("%(done)s of %(wanted)s done, %(running)s running, %(open)s open") % {
+            "done": task.successes, "wanted": task.workers, "running": task.running_leases,
+            "open": task.open_slots,
+        }  # fmt: skip
