@@ -58,7 +58,7 @@ class ReadOnlyAdmin(_Admin):
     """
 
     class Media:
-        css = {"all": ["taskqueue/look.css", "taskqueue/admin.css"]}
+        css = {"all": ["taskqueue/look.css", "taskqueue/charts.css", "taskqueue/admin.css"]}
         js = ["taskqueue/keyboard.js"]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:

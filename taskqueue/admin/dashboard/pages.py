@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from taskqueue.admin.dashboard.parts import parts
 from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import ReportAdmin, report
-from taskqueue.monitoring.series import SPANS
+from taskqueue.admin.spans import span_of
 
 
 class DashboardAdmin(ReportAdmin):
@@ -22,9 +22,7 @@ class DashboardAdmin(ReportAdmin):
         js = ["taskqueue/refresh.js", "taskqueue/dashboard.js"]
 
     def shown(self, request: HttpRequest) -> HttpResponse:
-        span = request.GET.get("span", "")
-        span = span if span in SPANS else next(iter(SPANS))
-        found = fragment(request, self.fragment_template, parts(request, span))
+        found = fragment(request, self.fragment_template, parts(request, span_of(request)))
         if is_refresh(request):
             return answer(request, found)
         return report(self, request, self.page_template, _("Dashboard"), fragment=found)

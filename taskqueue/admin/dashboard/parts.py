@@ -18,6 +18,7 @@ from taskqueue.admin.dashboard.schedules import next_schedules
 from taskqueue.admin.dashboard.sentences import sentences
 from taskqueue.admin.display import list_url
 from taskqueue.admin.permissions import CONTROL_QUEUES, STOP
+from taskqueue.admin.spans import span_tabs
 from taskqueue.models import Lease, Queue, Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.failures import failures
@@ -50,7 +51,7 @@ def parts(request: HttpRequest, span: str) -> dict[str, Any]:
         "state": state_of(workers),
         "notices": sentences(request, found),
         "counts": count_links(status_counts()),
-        "spans": span_links(span),
+        "spans": span_tabs(span),
         "outcomes": outcomes_chart(figures),
         "times": times_chart(figures),
         "failures": failure_rows(failures(limit=MOST_FAILURES).groups),
@@ -114,11 +115,3 @@ def count_links(counts: dict[str, Count]) -> list[dict[str, Any]]:
         for status, count in counts.items()
     ]
 
-
-def span_links(current: str) -> list[dict[str, Any]]:
-    """The spans that the charts look back on."""
-    titles = {"hour": _("Hour"), "day": _("Day"), "week": _("Week")}
-    return [
-        {"url": f"?span={name}", "title": title, "is_current": name == current}
-        for name, title in titles.items()
-    ]
