@@ -66,6 +66,7 @@ if CONNECTION:
     FOR_PAGES = ("admin", "messages", "sessions", "staticfiles")
     INSTALLED_APPS = [app for app in INSTALLED_APPS if not app.endswith(FOR_PAGES)]
 MIDDLEWARE = [
+    "tests.csp.StrictPolicy",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
