@@ -18,15 +18,11 @@ from taskqueue.admin.durations import short_duration
 from taskqueue.admin.failures import search_text
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.admin.schedules.page import kept_tasks
+from taskqueue.admin.spans import span_of, span_tabs
 from taskqueue.models import Task
 from taskqueue.monitoring.performance import NamePerformance, performance
-from taskqueue.monitoring.series import SPANS, series
+from taskqueue.monitoring.series import series
 
-SPAN_TITLES = {
-    "hour": gettext_lazy("Last hour"),
-    "day": gettext_lazy("Last day"),
-    "week": gettext_lazy("Last week"),
-}
 COLUMNS: dict[str, Any] = {
     "name": gettext_lazy("Task"),
     "count": gettext_lazy("Attempts"),
@@ -61,8 +57,7 @@ class PerformanceAdmin(ReportAdmin):
         css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
 
     def shown(self, request: HttpRequest) -> HttpResponse:
-        span = request.GET.get("span", "")
-        span = span if span in SPANS else "hour"
+        span = span_of(request)
         name = request.GET.get("name", "")
         return self._name(request, span, name) if name else self._list(request, span)
 
@@ -74,7 +69,7 @@ class PerformanceAdmin(ReportAdmin):
         kept = kept_tasks(each.slowest_task_id for each in found)
         return report(
             self, request, self.list_template, _("Performance"),
-            spans=_tabs(span, sort=sort),
+            spans=span_tabs(span, sort=sort),
             heads=[_head(column, span, sort) for column in COLUMNS],
             lines=[_line(each, span, kept) for each in found],
         )  # fmt: skip
@@ -85,7 +80,7 @@ class PerformanceAdmin(ReportAdmin):
         steps = series(span, name=name)
         return report(
             self, request, self.name_template, name,
-            spans=_tabs(span, name=name),
+            spans=span_tabs(span, name=name),
             line=_line(found[0], span, kept) if found else None,
             outcomes=outcomes_chart(steps),
             times=times_chart(steps),
@@ -116,13 +111,6 @@ def _head(column: str, span: str, sort: str) -> Head:
     url = f"?{urlencode({'span': span, 'sort': '-' * downwards + column})}"
     direction = ("descending" if sort.startswith("-") else "ascending") if is_sorted else ""
     return Head(COLUMNS[column], url, is_number, direction)
-
-
-def _tabs(span: str, **kept: str) -> list[dict[str, Any]]:
-    return [
-        {"title": title, "url": f"?{urlencode({'span': each, **kept})}", "is_current": each == span}
-        for each, title in SPAN_TITLES.items()
-    ]
 
 
 def _line(each: NamePerformance, span: str, kept: set[Any]) -> dict[str, Any]:

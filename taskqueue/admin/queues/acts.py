@@ -10,19 +10,16 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from taskqueue import control
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import list_url
 from taskqueue.admin.permissions import CONTROL_QUEUES
 from taskqueue.admin.queues.addresses import from_path, queue_url
 from taskqueue.admin.reasons import LONGEST_REASON, ReasonField
 from taskqueue.admin.returning import back
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
 
@@ -48,23 +45,9 @@ class QueueActs(ReadOnlyAdmin):
         return bool(request.user.has_perm(CONTROL_QUEUES))
 
     def get_urls(self) -> list[Any]:
-        site = self.admin_site
-        return [
-            path("named/", site.admin_view(self.named_view), name="taskqueue_queue_named"),
-            path("<path:name>/act/", site.admin_view(self.act_view), name="taskqueue_queue_act"),
-            *super().get_urls(),
-        ]
-
-    def named_view(self, request: HttpRequest) -> HttpResponse:
-        """The page of a queue by its name: of one without a row, what a search for it finds."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        name = request.GET.get("name", "")
-        rows = Queue.objects.using(database_alias())
-        queue = rows.filter(name=name).first() if is_storable(name) else None
-        if queue is None:
-            return redirect(list_url(Queue, q=name))
-        return redirect("admin:taskqueue_queue_change", queue.pk)
+        view = self.admin_site.admin_view(self.act_view)
+        own = path("<path:name>/act/", view, name="taskqueue_queue_act")
+        return [own, *super().get_urls()]
 
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """A button of a list or a page."""

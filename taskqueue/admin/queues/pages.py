@@ -1,48 +1,174 @@
-"""Queues: the lanes that workers have seen tasks on."""
+"""Queues: all there are, and a page with the figures of one."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.safestring import SafeString
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import path, reverse
+from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import link_to_list, moments
-from taskqueue.admin.queues.acts import QueueActs
-from taskqueue.models import Queue, Task
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.admin.badges import badge
+from taskqueue.admin.charts import outcomes_chart, sparkline, times_chart
+from taskqueue.admin.display import EMPTY, list_url, moment, row_url
+from taskqueue.admin.durations import short_duration
+from taskqueue.admin.failures import search_text
+from taskqueue.admin.queues.acts import LONGEST_PAUSE, QueueActs
+from taskqueue.admin.queues.addresses import act_url, queue_url
+from taskqueue.admin.reports import report
+from taskqueue.admin.searches import row_id
+from taskqueue.admin.spans import span_of, span_tabs
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.models import Audit, Queue, Task, Worker
+from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
+from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.series import series
+
+MOST_QUEUES, MOST_WORKERS = 500, 1000
 
 
 class QueueAdmin(QueueActs):
-    """A queue has a row once a worker has seen it."""
+    """A queue has a row once a worker has seen it; before, it has a page by its name."""
 
-    columns = ("name", "created_at", "paused_at", "paused_until", "paused_by")
-    list_display = (
-        "name", "is_paused", *moments("paused_until"), "paused_by", "tasks",
-        *moments("created_at"),
-    )  # fmt: skip
-    ordering: ClassVar[tuple[str, ...]] = ("name",)
-    search_fields = ("name",)
-    search_help_text = "The whole name of a queue."
-    fields = (
-        "name", "is_paused", *moments("paused_at", "paused_until"), "paused_by", "pause_reason",
-        "tasks", *moments("created_at"),
-    )  # fmt: skip
+    list_template = "admin/taskqueue/queue/change_list.html"
+    page_template = "admin/taskqueue/queue/page.html"
 
-    def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).annotate(now=DatabaseClock())
+    class Media:
+        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return (queryset.filter(name=search_term) if search_term else queryset), False
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.named_view)
+        return [path("named/", view, name="taskqueue_queue_named"), *super().get_urls()]
 
-    @admin.display(description="paused", boolean=True)
-    def is_paused(self, queue: Any) -> bool:
-        return bool(queue.is_paused_at(queue.now))
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """All queues, or those whose names hold what is searched for."""
+        self._check_look(request)
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        found, text = queue_figures(limit=MOST_QUEUES), request.GET.get("q", "").strip()
+        return report(
+            self, request, self.list_template, _("Queues"),
+            lines=[_line(each) for each in found if text in each.name],
+            text=text,
+            is_cut=len(found) == MOST_QUEUES,
+            may_control=self.has_control_permission(request),
+            longest_pause=LONGEST_PAUSE,
+        )  # fmt: skip
 
-    @admin.display(description="tasks")
-    def tasks(self, queue: Queue) -> SafeString:
-        return link_to_list(Task, "tasks", queue_name=queue.name)
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of one, by the key of its row."""
+        self._check_look(request)
+        if request.method not in ("GET", "HEAD"):
+            raise PermissionDenied
+        key = row_id(object_id)
+        row = None if key is None else _rows().filter(pk=key).first()
+        if row is None:
+            return redirect("admin:taskqueue_queue_changelist")
+        return self._page(request, row.name, row)
+
+    def named_view(self, request: HttpRequest) -> HttpResponse:
+        """The page of one, by its name."""
+        self._check_look(request)
+        name = request.GET.get("name", "")
+        if not name or not is_storable(name):
+            self.message_user(request, _("No queue can have that name."), messages.ERROR)
+            return redirect("admin:taskqueue_queue_changelist")
+        return self._page(request, name, _rows().filter(name=name).first())
+
+    def _check_look(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+
+    def _page(self, request: HttpRequest, name: str, row: Queue | None) -> HttpResponse:
+        workers = worker_figures(limit=MOST_WORKERS)
+        found = queue_figures(limit=MOST_QUEUES, workers=workers)
+        figures = next((each for each in found if each.name == name), None)
+        span = span_of(request)
+        steps = series(span, queue_name=name)
+        sees_workers = request.user.has_perm("taskqueue.view_worker")
+        return report(
+            self, request, self.page_template, name,
+            line=None if figures is None else _line(figures),
+            row=row,
+            created=moment(row.created_at) if row is not None else EMPTY,
+            workers=[_serving(each) for each in workers if each.is_alive and each.serves(name)]
+            if sees_workers else None,
+            spans=span_tabs(span, **_named(request)),
+            outcomes=outcomes_chart(steps),
+            times=times_chart(steps),
+            links=_links(request, name),
+            history_url=None if row is None
+            else reverse("admin:taskqueue_queue_history", args=[row.pk]),
+            may_control=self.has_control_permission(request),
+            longest_pause=LONGEST_PAUSE,
+        )  # fmt: skip
+
+
+def _rows() -> Any:
+    return Queue.objects.using(database_alias())
+
+
+def _named(request: HttpRequest) -> dict[str, str]:
+    """What the address of the page must keep where only the name tells which it is."""
+    return {"name": request.GET["name"]} if "name" in request.GET else {}
+
+
+def _line(queue: QueueFigures) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "url": queue_url(queue.name),
+        "act_url": act_url(queue.name),
+        "badge": _badge(queue),
+        "waiting": str(queue.waiting),
+        "waiting_url": list_url(Task, q=search_text(status="ready", queue=queue.name)),
+        "oldest": short_duration(queue.oldest_seconds) or EMPTY,
+        "running": queue.running,
+        "slots": queue.slots,
+        "lately": sparkline(queue.finished_lately),
+        "is_paused": queue.is_paused,
+        "paused_at": moment(queue.paused_at),
+        "paused_until": moment(queue.paused_until) if queue.paused_until else "",
+        "paused_by": queue.paused_by,
+        "pause_reason": queue.pause_reason,
+    }
+
+
+def _badge(queue: QueueFigures) -> Any:
+    if queue.is_paused:
+        return badge("paused")
+    return badge("active", _("open")) if queue.is_served else badge("unserved")
+
+
+def _serving(worker: WorkerFigures) -> dict[str, Any]:
+    return {
+        "name": worker.name,
+        "url": row_url(Worker, worker.id),
+        "badge": badge(worker.state),
+        "busy": worker.busy,
+        "slots": worker.slots,
+        "queues": ", ".join(worker.queues) or _("all"),
+    }
+
+
+def _links(request: HttpRequest, name: str) -> list[tuple[str, str]]:
+    """Where there is more of it, as far as who looks may see that."""
+    links = []
+    if request.user.has_perm("taskqueue.view_task"):
+        links.append((_("Its tasks"), list_url(Task, q=search_text(queue=name))))
+        failed = search_text(status="failed", queue=name)
+        links.append((_("Those that failed"), list_url(Task, q=failed)))
+    if request.user.has_perm("taskqueue.view_audit"):
+        links.append((_("What was done to it by hand"), list_url(Audit, q=name)))
+    return links

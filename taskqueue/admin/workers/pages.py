@@ -1,73 +1,127 @@
-"""Workers: which live, what they serve, and what troubles them."""
+"""Workers: those at work and those that are gone, and a page of one with what it holds."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
-from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.safestring import SafeString
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import as_json, link_to_list, moments, preformatted
+from taskqueue.admin.display import EMPTY, as_json, list_url, moment, preformatted
+from taskqueue.admin.reports import report
+from taskqueue.admin.searches import row_id
 from taskqueue.admin.workers.acts import WorkerActs
-from taskqueue.models import Lease, Worker
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.worker import WorkerStatus
+from taskqueue.admin.workers.attempts import NEWEST, held, past
+from taskqueue.admin.workers.rows import asked, line_of
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.models import Audit, Lease, Worker
+from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
+
+MOST_WORKERS = 200
 
 
 class WorkerAdmin(WorkerActs):
     """A worker lives while it was seen within its lease, by the database's clock."""
 
-    columns = (
-        "name", "host", "pid", "status", "pool", "concurrency", "running_leases", "seen_at",
-        "lease_seconds", "started_at", "request",
-    )  # fmt: skip
-    list_display = (
-        "name", "is_alive", "status", "request", "host", "pid", "pool", "concurrency",
-        "running_leases", *moments("seen_at", "started_at"),
-    )  # fmt: skip
-    list_filter = ("status",)
-    lookups = ("status__exact",)
-    search_fields = ("name",)
-    search_help_text = "The whole name of a worker."
-    fields = (
-        "name", "is_alive", "status", "shown_trouble", "host", "pid", "served", "pool",
-        "concurrency", "running_leases", "leases", "lease_seconds", "shown_versions",
-        *moments("started_at", "seen_at", "stopped_at"), "request",
-        *moments("requested_at", "request_seen_at"), "requested_by", "request_reason",
-    )  # fmt: skip
+    list_template = "admin/taskqueue/worker/change_list.html"
+    page_template = "admin/taskqueue/worker/page.html"
 
-    def get_queryset(self, request: HttpRequest) -> Any:
-        workers = super().get_queryset(request)
-        return workers.annotate(now=DatabaseClock())
+    class Media:
+        css = {"all": ["taskqueue/pages.css"]}
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return (queryset.filter(name=search_term) if search_term else queryset), False
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """All workers, or those whose name or host holds what is searched for."""
+        self._check_look(request)
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        text = request.GET.get("q", "").strip()
+        found = [each for each in worker_figures(limit=MOST_WORKERS) if _holds(each, text)]
+        if text and not found and (older := _older(text)) is not None:
+            return redirect("admin:taskqueue_worker_change", older.pk)
+        return report(
+            self, request, self.list_template, _("Workers"),
+            living=[line_of(each) for each in found if each.is_alive],
+            gone=[line_of(each) for each in found if not each.is_alive],
+            text=text,
+            may_stop=self.has_stop_permission(request),
+        )  # fmt: skip
 
-    @admin.display(description="alive", boolean=True)
-    def is_alive(self, worker: Any) -> bool:
-        is_at_work = worker.status not in (WorkerStatus.STOPPED, WorkerStatus.LOST)
-        lease = timedelta(seconds=worker.lease_seconds)
-        return is_at_work and bool(worker.now - worker.seen_at < lease)
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of one."""
+        self._check_look(request)
+        if request.method not in ("GET", "HEAD"):
+            raise PermissionDenied
+        key = row_id(object_id)
+        worker = None if key is None else _rows().filter(pk=key).first()
+        if worker is None:
+            return redirect("admin:taskqueue_worker_changelist")
+        return self._page(request, worker)
 
-    @admin.display(description="queues and their weights")
-    def served(self, worker: Worker) -> Any:
-        return as_json(worker.queues) if worker.queues else "all"
+    def _check_look(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
 
-    @admin.display(description="versions")
-    def shown_versions(self, worker: Worker) -> SafeString:
-        return as_json(worker.versions)
+    def _page(self, request: HttpRequest, worker: Worker) -> HttpResponse:
+        figures = worker_figures(limit=MOST_WORKERS)
+        line = next((line_of(each) for each in figures if each.id == worker.pk), None)
+        sees_leases = request.user.has_perm("taskqueue.view_lease")
+        running = {"worker__name__exact": worker.name, "status__exact": "running"}
+        return report(
+            self, request, self.page_template, worker.name,
+            worker=worker,
+            line=line,
+            figures=_figures(worker),
+            trouble=preformatted(worker.trouble) if worker.trouble else "",
+            request_text=asked(worker.request),
+            requested_at=moment(worker.requested_at),
+            request_seen_at=moment(worker.request_seen_at) if worker.request_seen_at else "",
+            held=held(request, worker.name) if sees_leases else None,
+            past=past(worker.name) if sees_leases else None,
+            looked_through=NEWEST,
+            held_url=list_url(Lease, **running) if sees_leases else "",
+            audit_url=list_url(Audit, q=worker.name)
+            if request.user.has_perm("taskqueue.view_audit") else "",
+            history_url=reverse("admin:taskqueue_worker_history", args=[worker.pk]),
+            may_stop=self.has_stop_permission(request),
+        )  # fmt: skip
 
-    @admin.display(description="trouble")
-    def shown_trouble(self, worker: Worker) -> SafeString:
-        return preformatted(worker.trouble)
 
-    @admin.display(description="what it holds now")
-    def leases(self, worker: Worker) -> SafeString:
-        return link_to_list(
-            Lease, "running leases", worker__name__exact=worker.name, status__exact="running"
-        )
+def _rows() -> Any:
+    return Worker.objects.using(database_alias())
+
+
+def _holds(worker: WorkerFigures, text: str) -> bool:
+    return text in worker.name or text in worker.host
+
+
+def _older(name: str) -> Worker | None:
+    """One that was gone too long ago to be listed, by its whole name."""
+    found: Worker | None = _rows().filter(name=name).first() if is_storable(name) else None
+    return found
+
+
+def _figures(worker: Worker) -> list[tuple[str, Any]]:
+    """What a worker said of itself when it came."""
+    return [
+        (_("Host"), worker.host),
+        (_("Process"), str(worker.pid)),
+        (_("Pool"), worker.pool),
+        (_("Queues and their weights"), as_json(worker.queues) if worker.queues else _("all")),
+        (_("Lease"), _("%(seconds)s s") % {"seconds": f"{worker.lease_seconds:g}"}),
+        (_("Started"), moment(worker.started_at)),
+        (_("Last seen"), moment(worker.seen_at)),
+        (_("Stopped"), moment(worker.stopped_at) if worker.stopped_at else EMPTY),
+        (_("Versions"), as_json(worker.versions)),
+    ]
