@@ -1,0 +1,78 @@
+"""A worker in the list and in its page's head; what it can still be asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.badges import badge
+from taskqueue.admin.display import EMPTY, moment, row_url
+from taskqueue.admin.durations import rounded_age
+from taskqueue.models import Worker
+from taskqueue.monitoring.fleet import ACTIVE, DRAINING, QUIET, WorkerFigures
+
+LONGEST_TROUBLE = 200
+
+
+def line_of(worker: WorkerFigures) -> dict[str, Any]:
+    """What is shown of a worker at this moment."""
+    return {
+        "name": worker.name,
+        "url": row_url(Worker, worker.id),
+        "act_url": reverse("admin:taskqueue_worker_act", args=[worker.id]),
+        "badge": badge(worker.state),
+        "is_alive": worker.is_alive,
+        "host": worker.host,
+        "pid": str(worker.pid),
+        "pool": worker.pool,
+        "version": worker.version or EMPTY,
+        "queues": ", ".join(worker.queues) or _("all"),
+        "busy": worker.busy,
+        "slots": worker.slots,
+        "seen": rounded_age(worker.seen_seconds),
+        "memory": EMPTY if worker.memory_bytes is None else filesizeformat(worker.memory_bytes),
+        "started_at": moment(worker.started_at),
+        "trouble": Truncator(" ".join(worker.trouble.split())).chars(LONGEST_TROUBLE),
+        "request": asked(worker.request) if worker.is_alive else "",
+        "verbs": verbs_for(worker.state),
+    }
+
+
+def asked(request: str) -> str:
+    """What somebody asks of it, in words."""
+    words = {
+        "quiet": _("asked to be quiet"),
+        "stop": _("asked to stop"),
+        "kill": _("asked to end at once"),
+    }
+    return words.get(request, "")
+
+
+def verbs_for(state: str) -> list[dict[str, Any]]:
+    """What a worker of that state can still be asked for."""
+    quiet: dict[str, Any] = {
+        "name": "quiet",
+        "title": _("Quiet"),
+        "hint": _("claims nothing more, and stays"),
+    }
+    stop: dict[str, Any] = {
+        "name": "stop",
+        "title": _("Stop"),
+        "hint": _("finishes what runs, and ends"),
+    }
+    kill: dict[str, Any] = {
+        "name": "kill",
+        "title": _("Kill…"),
+        "hint": _("ends at once; what runs is returned"),
+        "is_grave": True,
+    }
+    verbs: dict[str, list[dict[str, Any]]] = {
+        ACTIVE: [quiet, stop, kill],
+        QUIET: [stop, kill],
+        DRAINING: [kill],
+    }
+    return verbs.get(state, [])

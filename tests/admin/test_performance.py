@@ -1,0 +1,145 @@
+"""Performance is read from the rollups, a line a name, sorted by any column."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from taskqueue.admin.performance import COLUMNS, in_order, share
+from taskqueue.models import Rollup, Task
+from taskqueue.monitoring.performance import NamePerformance
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL
+
+pytestmark = pytest.mark.django_db
+PAGE = "/admin/taskqueue/performance/"
+MOST_QUERIES = 15
+
+
+def roll_up(name: str, **counts: Any) -> Rollup:
+    """What attempts at a name came to, a minute ago."""
+    starts_at = timezone.now() - timedelta(minutes=1)
+    values: dict[str, Any] = {"succeeded": 1, "run_times": {"20": 1}, "wait_times": {"3": 1}}
+    return Rollup.objects.create(
+        starts_at=starts_at, queue_name="default", name=name, **(values | counts)
+    )
+
+
+def names(client: Client, **asked: str) -> list[str]:
+    """The names on the page, in its order."""
+    answer = client.get(PAGE, asked)
+    assert answer.status_code == 200
+    return [line["name"] for line in answer.context["lines"]]
+
+
+def figures(name: str, **known: Any) -> NamePerformance:
+    """The figures of a name; of what is not given, nothing is known."""
+    unknown: dict[str, Any] = {
+        "count": 1, "failed": 0, "failure_rate": 0.0, "run_p50": None, "run_p95": None,
+        "wait_p50": None, "wait_p95": None, "slowest_seconds": 0.0, "slowest_task_id": None,
+    }  # fmt: skip
+    return NamePerformance(name=name, **(unknown | known))
+
+
+def test_the_names_that_ran_most_come_first(log_in_as: LogIn) -> None:
+    roll_up("shop.tasks.send", succeeded=3)
+    roll_up("shop.tasks.bill", succeeded=5, failed=1)
+    client = log_in_as("viewer", "view_task")
+    assert names(client) == ["shop.tasks.bill", "shop.tasks.send"]
+    assert names(client, sort="count") == ["shop.tasks.send", "shop.tasks.bill"]
+    assert names(client, sort="name", span="week") == ["shop.tasks.bill", "shop.tasks.send"]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"span": "year"}, {"sort": "args"}, {"sort": "-"}, {"sort": EVIL}]
+)
+def test_an_address_that_means_nothing_shows_the_usual_page(
+    asked: dict[str, str], log_in_as: LogIn
+) -> None:
+    roll_up("shop.tasks.send")
+    assert names(log_in_as("superuser"), **asked) == ["shop.tasks.send"]
+
+
+def test_what_is_not_known_comes_last_either_way() -> None:
+    found = [figures("c"), figures("a", run_p95=1.0), figures("b", run_p95=2.0)]
+    assert [each.name for each in in_order(found, "run_p95")] == ["a", "b", "c"]
+    assert [each.name for each in in_order(found, "-run_p95")] == ["b", "a", "c"]
+
+
+def test_a_click_on_a_head_sorts_by_it_and_a_second_click_turns_it_round(log_in_as: LogIn) -> None:
+    roll_up("shop.tasks.send")
+    client = log_in_as("superuser")
+    heads = client.get(PAGE).context["heads"]
+    assert [head.url for head in heads] == [
+        "?span=hour&sort=name", "?span=hour&sort=count",
+        *(f"?span=hour&sort=-{column}" for column in list(COLUMNS)[2:]),
+    ]  # fmt: skip
+    assert [head.direction for head in heads][:2] == ["", "descending"]
+    assert client.get(PAGE, {"sort": "count"}).context["heads"][1].direction == "ascending"
+
+
+def test_the_slowest_task_is_linked_as_long_as_it_is_kept(log_in_as: LogIn) -> None:
+    task = Task.objects.create(name="shop.tasks.send", crash_delay=timedelta(seconds=1))
+    roll_up("shop.tasks.send", slowest_seconds=9.0, slowest_task_id=task.id)
+    roll_up("shop.tasks.bill", slowest_seconds=8.0, slowest_task_id=UUID(int=7))
+    page = log_in_as("superuser").get(PAGE).content.decode()
+    assert f"/task/{task.id}/change/" in page
+    assert str(UUID(int=7)) not in page
+    assert "8 s" in page
+
+
+def test_a_name_has_a_page_with_its_charts(log_in_as: LogIn) -> None:
+    roll_up("shop.tasks.send")
+    answer = log_in_as("viewer", "view_task").get(PAGE, {"name": "shop.tasks.send"})
+    assert answer.context["line"]["count"] == "1"
+    page = answer.content.decode()
+    assert page.count("<svg") >= 2
+    assert "q=name%3A%22shop.tasks.send%22" in page
+
+
+def test_a_name_that_nobody_knows_has_an_empty_page(log_in_as: LogIn) -> None:
+    page = log_in_as("superuser").get(PAGE, {"name": EVIL, "span": "day"}).content.decode()
+    assert "Nothing of this name ended" in page
+    assert EVIL not in page
+
+
+def test_a_hostile_name_is_text(log_in_as: LogIn) -> None:
+    roll_up(EVIL)
+    client = log_in_as("superuser")
+    for asked in ({}, {"name": EVIL}):
+        page = client.get(PAGE, asked).content.decode()
+        assert EVIL not in page
+        assert "&lt;script&gt;alert(" in page
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [("anonymous", 302), ("user", 302), ("staff", 403), ("viewer", 200), ("superuser", 200)],
+)
+def test_the_page_is_for_those_who_may_view_tasks(role: str, status: int, log_in_as: LogIn) -> None:
+    client = log_in_as(role)
+    for asked in ({}, {"name": "x"}):
+        assert client.get(PAGE, asked).status_code == status
+    assert client.post(PAGE).status_code == (405 if status == 200 else status)
+
+
+def test_the_page_costs_few_queries(log_in_as: LogIn, django_assert_max_num_queries: Any) -> None:
+    for number in range(30):
+        roll_up(f"shop.tasks.t{number}")
+    client = log_in_as("viewer", "view_task")
+    with django_assert_max_num_queries(MOST_QUERIES):
+        assert len(names(client)) == 30
+    with django_assert_max_num_queries(MOST_QUERIES):
+        client.get(PAGE, {"name": "shop.tasks.t7"})
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"), [(0, "0 %"), (0.00001, "0.1 %"), (0.125, "12.5 %"), (1, "100 %")]
+)
+def test_a_few_failures_are_never_shown_as_none(rate: float, shown: str) -> None:
+    assert share(rate) == shown
