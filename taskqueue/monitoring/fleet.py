@@ -115,7 +115,7 @@ def _figures(worker: Any) -> WorkerFigures:
         host=worker.host,
         pid=worker.pid,
         version=str(worker.versions.get("taskqueue", "")),
-        queues=list(worker.queues),
+        queues=sorted(worker.queues),
         pool=worker.pool,
         # It may hold more leases than it has slots, so as not to wait for the next.
         busy=min(worker.held, worker.concurrency),

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Queue
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.monitoring.counts import Count
+from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
+from taskqueue.monitoring.lane_statements import FINISHED, LANES
+from taskqueue.monitoring.reading import moment, read
+
+STEPS = 12
+"""Of five minutes, in what finished lately."""
+COUNTED = 100_000
+"""Ready tasks that are counted in all: the more queues, the fewer of each."""
+LEAST_CAP = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,10 +29,11 @@ class QueueFigures:
 
     name: str
     waiting: Count
-    """Tasks that are ready."""
+    """Tasks that are ready. With many queues the count is capped sooner."""
     oldest_seconds: float | None
-    """How long the one of them waits that could have run first; None where nothing waits."""
+    """Since the one of them could run that waits longest; None where nothing waits."""
     running: int
+    """Tasks that workers hold, up to as many as they can run."""
     slots: int
     """Of the workers that take from it."""
     is_served: bool
@@ -36,23 +47,70 @@ class QueueFigures:
     """Tasks that came to their end, in steps of five minutes over the last hour, oldest first."""
 
 
+@dataclass
+class _Lane:
+    """What the statements say of a queue."""
+
+    waiting: int = 0
+    cap: int = CAP
+    oldest_seconds: float | None = None
+    held: int = 0
+    finished: list[int] = field(default_factory=lambda: [0] * STEPS)
+
+    def add_waiting(self, number: int, seconds: float) -> None:
+        self.waiting += number
+        self.oldest_seconds = max(self.oldest_seconds or 0.0, seconds)
+
+
 def queue_figures(
     *, limit: int = 100, workers: Sequence[WorkerFigures] | None = None
 ) -> list[QueueFigures]:
-    """The queues by name. `workers`, where they have been read already, spares a query."""
+    """The queues by name. `workers`, where they have been read already, spare a query."""
     if workers is None:
-        workers = worker_figures(limit=1000)
+        workers = worker_figures(limit=1_000)
+    rows = _rows(limit)
+    lanes = _lanes(limit, cap=max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows)))))
+    names = sorted({*rows, *lanes})[:limit]
+    return [_figures(name, lanes[name], rows.get(name), workers) for name in names]
+
+
+def _rows(limit: int) -> dict[str, Any]:
     rows = Queue.objects.using(database_alias()).annotate(now=DatabaseClock()).order_by("name")
-    found = []
-    for row in rows[:limit]:
-        serving = [each for each in workers if each.takes_tasks and each.serves(row.name)]
-        found.append(
-            QueueFigures(
-                name=row.name, waiting=Count(0), oldest_seconds=None, running=0,
-                slots=sum(each.slots for each in serving), is_served=bool(serving),
-                is_paused=row.is_paused_at(row.now), paused_at=row.paused_at,
-                paused_until=row.paused_until, paused_by=row.paused_by,
-                pause_reason=row.pause_reason, finished_lately=[0] * 12,
-            )
-        )  # fmt: skip
-    return found
+    return {row.name: row for row in rows[:limit]}
+
+
+def _lanes(limit: int, *, cap: int) -> defaultdict[str, _Lane]:
+    """By queue; one that no worker has seen yet is among them while something waits there."""
+    lanes: defaultdict[str, _Lane] = defaultdict(lambda: _Lane(cap=cap))
+    for kind, name, number, seconds in read(LANES, now=moment(), limit=limit, cap=cap + 1):
+        if kind == "running":
+            lanes[name].held += number
+        else:
+            lanes[name].add_waiting(number, seconds)
+    for name, ago, number in read(FINISHED, now=moment()):
+        if 0 <= ago < STEPS:
+            lanes[name].finished[STEPS - 1 - ago] += int(number)
+    return lanes
+
+
+def _figures(
+    name: str, lane: _Lane, row: Any | None, workers: Sequence[WorkerFigures]
+) -> QueueFigures:
+    serving = [each for each in workers if each.takes_tasks and each.serves(name)]
+    slots = sum(each.slots for each in serving)
+    is_paused = row is not None and row.is_paused_at(row.now)
+    return QueueFigures(
+        name=name,
+        waiting=Count.of(lane.waiting, cap=lane.cap),
+        oldest_seconds=lane.oldest_seconds,
+        # Workers hold more than they run, so as not to wait for the next.
+        running=min(lane.held, slots) if slots else lane.held,
+        slots=slots,
+        is_served=bool(serving),
+        is_paused=is_paused,
+        paused_at=row.paused_at if row is not None and is_paused else None,
+        paused_until=row.paused_until if row is not None and is_paused else None,
+        paused_by=row.paused_by if row is not None and is_paused else "",
+        pause_reason=row.pause_reason if row is not None and is_paused else "",
+        finished_lately=lane.finished,
+    )

@@ -66,8 +66,16 @@ def _of_queues(
         elif not queue.is_served:
             if living(workers):
                 yield _of_queue("unserved_queue", ERROR, queue)
-        elif queue.running < queue.slots and (queue.oldest_seconds or 0.0) > STALLED_SECONDS:
+        elif (queue.oldest_seconds or 0.0) > STALLED_SECONDS and _has_free_slot(queue, workers):
             yield _of_queue("stalled", ERROR, queue)
+
+
+def _has_free_slot(queue: QueueFigures, workers: Sequence[WorkerFigures]) -> bool:
+    """Whether a worker that takes from the queue has one; others may be at work elsewhere."""
+    return any(
+        worker.takes_tasks and worker.serves(queue.name) and worker.busy < worker.slots
+        for worker in workers
+    )
 
 
 def _of_queue(code: str, level: str, queue: QueueFigures) -> Notice:

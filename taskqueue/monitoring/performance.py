@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from taskqueue.monitoring.spans import span_of
+from taskqueue.histogram import quantile
+from taskqueue.monitoring.reading import read
+from taskqueue.monitoring.rollup_statements import NAMES
+from taskqueue.monitoring.spans import span_of, summed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,5 +34,30 @@ def performance(span: str) -> list[NamePerformance]:
 
     Raises ValueError for a span that is not in `SPANS`.
     """
-    span_of(span)
-    return []
+    return [_performance(*row) for row in read(NAMES, **span_of(span).parameters())]
+
+
+def _performance(
+    name: str,
+    count: int,
+    failed: int,
+    run_times: str,
+    wait_times: str,
+    slowest_seconds: float,
+    slowest_task_id: UUID | str | None,
+) -> NamePerformance:
+    run, wait = summed(run_times), summed(wait_times)
+    return NamePerformance(
+        name=name,
+        count=count,
+        failed=failed,
+        failure_rate=failed / count,
+        run_p50=quantile(run, 0.5),
+        run_p95=quantile(run, 0.95),
+        wait_p50=quantile(wait, 0.5),
+        wait_p95=quantile(wait, 0.95),
+        slowest_seconds=slowest_seconds,
+        slowest_task_id=UUID(slowest_task_id)
+        if isinstance(slowest_task_id, str)
+        else slowest_task_id,
+    )

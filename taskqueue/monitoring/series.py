@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.sqlite.values import stored
-from taskqueue.engine.statement import fetch
-from taskqueue.engine.wording import wording_for
-from taskqueue.histogram import Histogram, loaded, quantile
-from taskqueue.monitoring.spans import SPANS, span_of
+from taskqueue.engine.sqlite.values import loaded
+from taskqueue.histogram import Histogram, quantile
+from taskqueue.monitoring.reading import read
+from taskqueue.monitoring.rollup_statements import SERIES
+from taskqueue.monitoring.spans import SPANS, span_of, summed
 
 __all__ = ["SPANS", "Series", "series"]
-
-# Reads the rollups since the first step, by their time. A row for each step that has any.
-POSTGRESQL = """
-WITH chosen AS MATERIALIZED (
-    SELECT
-        floor(EXTRACT(epoch FROM starts_at - %s) / %s)::int AS step,
-        succeeded, failed, lost, stopped, run_times, wait_times
-    FROM taskqueue_rollup
-    WHERE starts_at >= %s AND queue_name IN (%s, queue_name)
-        AND name IN (%s, name)
-), run AS (
-    SELECT step, json_object_agg(bucket, number) AS times
-    FROM (
-        SELECT step, each.key AS bucket, sum(each.value::bigint)::bigint AS number
-        FROM chosen
-        CROSS JOIN LATERAL jsonb_each_text(run_times) AS each
-        GROUP BY step, each.key
-    ) AS summed
-    GROUP BY step
-), wait AS (
-    SELECT step, json_object_agg(bucket, number) AS times
-    FROM (
-        SELECT step, each.key AS bucket, sum(each.value::bigint)::bigint AS number
-        FROM chosen
-        CROSS JOIN LATERAL jsonb_each_text(wait_times) AS each
-        GROUP BY step, each.key
-    ) AS summed
-    GROUP BY step
-), counted AS (
-    SELECT
-        step,
-        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed,
-        sum(lost)::bigint AS lost, sum(stopped)::bigint AS stopped
-    FROM chosen
-    GROUP BY step
-)
-SELECT step, succeeded, failed, lost, stopped, run.times::text, wait.times::text
-FROM counted
-LEFT JOIN run USING (step)
-LEFT JOIN wait USING (step)
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,19 +92,13 @@ def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
     Raises ValueError for a span that is not in `SPANS`.
     """
     chosen = span_of(span)
-    connection = project_connection()
-    starts = chosen.starts(wording_for(connection).now(connection))
-    since: Any = starts[0]
-    if connection.vendor == "sqlite":
-        since = stored(since)
-    rows = fetch(
-        connection,
-        POSTGRESQL,
-        (since, chosen.step_seconds, since, queue_name, name),
-    )
-    found = {row[0]: row[1:] for row in rows}
-    none = (0, 0, 0, 0, None, None)
-    columns = list(zip(*(found.get(place, none) for place in range(chosen.steps)), strict=True))
+    rows = read(SERIES, **chosen.parameters(), queue_name=queue_name, name=name)
+    now = loaded(rows[0][0])
+    assert now is not None
+    starts = chosen.starts(now)
+    found = {loaded(row[1]): row[2:] for row in rows}
+    nothing = (0, 0, 0, 0, None, None)
+    columns = list(zip(*(found.get(start, nothing) for start in starts), strict=True))
     return Series(
         span=span,
         step_seconds=chosen.step_seconds,
@@ -157,13 +107,9 @@ def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
         failed=list(columns[1]),
         lost=list(columns[2]),
         stopped=list(columns[3]),
-        run_times=list(map(_histogram, columns[4])),
-        wait_times=list(map(_histogram, columns[5])),
+        run_times=list(map(summed, columns[4])),
+        wait_times=list(map(summed, columns[5])),
     )
-
-
-def _histogram(text: str | None) -> Histogram:
-    return loaded(json.loads(text)) if text else Histogram()
 
 
 def _quantiles(histograms: Sequence[Mapping[int, int]], share: float) -> list[float | None]:

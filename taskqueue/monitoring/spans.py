@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from taskqueue.engine.sqlite.values import clock, stored
+from taskqueue.histogram import Histogram, loaded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -15,13 +20,28 @@ class Span:
     step_seconds: int
     steps: int
 
+    @property
+    def step(self) -> timedelta:
+        """How long each step is."""
+        return timedelta(seconds=self.step_seconds)
+
     def starts(self, now: datetime) -> list[datetime]:
         """When each step begins: at whole multiples of its length."""
-        current = int((now - EPOCH).total_seconds()) // self.step_seconds
-        return [
-            EPOCH + timedelta(seconds=number * self.step_seconds)
-            for number in range(current - self.steps + 1, current + 1)
-        ]
+        last = EPOCH + (now - EPOCH) // self.step * self.step
+        return [last - number * self.step for number in reversed(range(self.steps))]
+
+    def parameters(self) -> dict[str, Any]:
+        """For the statements that sum rollups up: for PostgreSQL, which asks its own clock, the
+        lengths; for SQLite, whose clock is this process's, the moments.
+        """
+        now = clock()
+        return {
+            "step": self.step,
+            "rest": (self.steps - 1) * self.step,
+            "seconds": self.step_seconds,
+            "now": stored(now),
+            "since": stored(self.starts(now)[0]),
+        }
 
 
 SPANS = {
@@ -37,3 +57,12 @@ def span_of(name: str) -> Span:
         return SPANS[name]
     except KeyError:
         raise ValueError(f"{name!r} is no span. Choose from {', '.join(SPANS)}.") from None
+
+
+def summed(histograms: str | None) -> Histogram:
+    """The sum of histograms that were stored as JSON, joined by commas."""
+    total: dict[str, int] = {}
+    for histogram in json.loads(f"[{histograms or ''}]"):
+        for bucket, count in histogram.items():
+            total[bucket] = total.get(bucket, 0) + count
+    return loaded(total)

@@ -1,0 +1,183 @@
+"""The statements that tell what waits and runs in each queue, in the wording of each database.
+
+They give rows of a kind, a queue, how many, and for how many seconds the oldest waits:
+
+- `ready`: a loose scan of the claim's index, one probe for each queue and priority. Within a
+  priority the oldest stands first, so that its age costs no more. The count stops at a limit.
+- `apart`: ready tasks that not every worker may take; the first of them all, up to a limit.
+- `running`: the tasks of running leases, by the index of these.
+
+Where the same text must be told to go by an index, its ORDER BY does so.
+"""
+
+from __future__ import annotations
+
+_POSTGRESQL = """
+WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
+    (
+        SELECT queue_name, priority, run_after, 1, true
+        FROM taskqueue_task
+        WHERE status = 'ready' AND NOT claimed_apart
+        ORDER BY queue_name, priority DESC, run_after
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT step.queue_name, step.priority, step.run_after, step.place, step.is_first
+    FROM lane
+    CROSS JOIN LATERAL (
+        (
+            SELECT queue_name, priority, run_after, lane.place, false AS is_first
+            FROM taskqueue_task
+            WHERE status = 'ready' AND NOT claimed_apart
+                AND queue_name = lane.queue_name AND priority < lane.priority
+            ORDER BY priority DESC, run_after
+            LIMIT 1
+        )
+        UNION ALL
+        (
+            SELECT queue_name, priority, run_after, lane.place + 1, true
+            FROM taskqueue_task
+            WHERE status = 'ready' AND NOT claimed_apart
+                AND lane.is_first AND lane.place < %(limit)s AND queue_name > lane.queue_name
+            ORDER BY queue_name, priority DESC, run_after
+            LIMIT 1
+        )
+    ) AS step
+), oldest AS (
+    SELECT queue_name, min(run_after) AS run_after FROM lane GROUP BY queue_name
+), apart AS (
+    SELECT queue_name, run_after
+    FROM taskqueue_task
+    WHERE claimed_apart AND status IN ('ready', 'running') AND status = 'ready'
+    ORDER BY pinned_to, queue_name
+    LIMIT %(cap)s
+), lease AS (
+    SELECT task_id FROM taskqueue_lease WHERE status = 'running' ORDER BY worker_id LIMIT %(cap)s
+)
+SELECT
+    'ready', queue_name,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT 1
+            FROM taskqueue_task AS task
+            WHERE task.status = 'ready' AND NOT task.claimed_apart
+                AND task.queue_name = oldest.queue_name
+            ORDER BY task.priority DESC
+            LIMIT %(cap)s
+        ) AS counted
+    ),
+    EXTRACT(epoch FROM clock_timestamp() - run_after)::float8
+FROM oldest
+UNION ALL
+SELECT
+    'apart', queue_name, count(*),
+    EXTRACT(epoch FROM clock_timestamp() - min(run_after))::float8
+FROM apart
+GROUP BY queue_name
+UNION ALL
+SELECT 'running', task.queue_name, count(*), NULL
+FROM lease
+JOIN taskqueue_task AS task ON task.id = lease.task_id
+GROUP BY task.queue_name
+"""
+
+_SQLITE = """
+WITH RECURSIVE lane (queue_name, place) AS (
+    SELECT min(queue_name), 1 FROM taskqueue_task WHERE status = 'ready' AND NOT claimed_apart
+    UNION ALL
+    SELECT (
+        SELECT min(queue_name)
+        FROM taskqueue_task
+        WHERE status = 'ready' AND NOT claimed_apart AND queue_name > lane.queue_name
+    ), place + 1
+    FROM lane
+    WHERE lane.queue_name IS NOT NULL AND place < %(limit)s
+), step (queue_name, priority) AS (
+    SELECT queue_name, (
+        SELECT max(priority)
+        FROM taskqueue_task
+        WHERE status = 'ready' AND NOT claimed_apart AND queue_name = lane.queue_name
+    )
+    FROM lane
+    WHERE queue_name IS NOT NULL
+    UNION ALL
+    SELECT queue_name, (
+        SELECT max(priority)
+        FROM taskqueue_task
+        WHERE status = 'ready' AND NOT claimed_apart
+            AND queue_name = step.queue_name AND priority < step.priority
+    )
+    FROM step
+    WHERE step.priority IS NOT NULL
+), oldest (queue_name, run_after) AS (
+    SELECT queue_name, min((
+        SELECT min(run_after)
+        FROM taskqueue_task
+        WHERE status = 'ready' AND NOT claimed_apart
+            AND queue_name = step.queue_name AND priority = step.priority
+    ))
+    FROM step
+    GROUP BY queue_name
+)
+SELECT
+    'ready', queue_name,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT 1
+            FROM taskqueue_task AS task
+            WHERE task.status = 'ready' AND NOT task.claimed_apart
+                AND task.queue_name = oldest.queue_name
+            LIMIT %(cap)s
+        )
+    ),
+    (julianday(%(now)s) - julianday(run_after)) * 86400.0
+FROM oldest
+UNION ALL
+SELECT
+    'apart', queue_name, count(*),
+    (julianday(%(now)s) - julianday(min(run_after))) * 86400.0
+FROM (
+    SELECT queue_name, run_after
+    FROM taskqueue_task
+    WHERE claimed_apart AND status IN ('ready', 'running') AND status = 'ready'
+    ORDER BY pinned_to, queue_name
+    LIMIT %(cap)s
+)
+GROUP BY queue_name
+UNION ALL
+SELECT 'running', task.queue_name, count(*), NULL
+FROM (
+    SELECT task_id FROM taskqueue_lease WHERE status = 'running' ORDER BY worker_id LIMIT %(cap)s
+) AS lease
+JOIN taskqueue_task AS task ON task.id = lease.task_id
+GROUP BY task.queue_name
+"""
+
+# Ended tasks by queue and by how many steps of five minutes ago, the one that is not over being 0.
+_FINISHED_POSTGRESQL = """
+SELECT
+    queue_name,
+    (EXTRACT(
+        epoch FROM date_bin('5 minutes', statement_timestamp(), 'epoch')
+            - date_bin('5 minutes', starts_at, 'epoch')
+    ) / 300)::int AS ago,
+    sum(tasks_succeeded + tasks_failed + tasks_cancelled)::bigint
+FROM taskqueue_rollup
+WHERE starts_at >= date_bin('5 minutes', statement_timestamp(), 'epoch') - interval '55 minutes'
+GROUP BY queue_name, ago
+"""
+_FINISHED_SQLITE = """
+SELECT
+    queue_name,
+    CAST(strftime('%%s', substr(%(now)s, 1, 19)) AS integer) / 300
+        - CAST(strftime('%%s', substr(starts_at, 1, 19)) AS integer) / 300 AS ago,
+    sum(tasks_succeeded + tasks_failed + tasks_cancelled)
+FROM taskqueue_rollup
+WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%S', %(now)s, '-60 minutes')
+GROUP BY queue_name, ago
+"""
+
+LANES = {"postgresql": _POSTGRESQL, "sqlite": _SQLITE}
+FINISHED = {"postgresql": _FINISHED_POSTGRESQL, "sqlite": _FINISHED_SQLITE}

@@ -1,0 +1,22 @@
+"""Running a statement that has a wording for each database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.sqlite.values import clock, stored
+
+
+def read(wordings: Mapping[str, str], **parameters: Any) -> list[tuple[Any, ...]]:
+    """The rows of the statement in the wording of the queue's database."""
+    connection = project_connection()
+    with connection.cursor() as cursor:
+        cursor.execute(wordings[connection.vendor], parameters)
+        return cast("list[tuple[Any, ...]]", cursor.fetchall())
+
+
+def moment() -> str | None:
+    """The moment by SQLite's clock, as its rows are written; PostgreSQL knows it without."""
+    return stored(clock())

@@ -1,0 +1,152 @@
+"""What waits and runs in each queue, and who serves it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from taskqueue.models import Queue
+from taskqueue.monitoring.counts import Count
+from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from tests.monitoring.rows import (
+    HOUR,
+    MINUTE,
+    ago,
+    make_rollup,
+    make_running,
+    make_task,
+    make_worker,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def lane(name: str = "default") -> QueueFigures:
+    """The queue of that name."""
+    (found,) = [queue for queue in queue_figures() if queue.name == name]
+    return found
+
+
+def test_an_idle_queue_shows_nought() -> None:
+    Queue.objects.create(name="default")
+    make_worker()
+    found = lane()
+    assert (found.waiting, found.oldest_seconds, found.running) == (Count(0), None, 0)
+    assert (found.slots, found.is_served, found.is_paused) == (4, True, False)
+    assert found.finished_lately == [0] * 12
+
+
+def test_no_queue_is_no_row() -> None:
+    assert queue_figures() == []
+
+
+def test_ready_tasks_wait_in_their_queue_though_nobody_has_seen_it() -> None:
+    for name in ("a", "b", "b", "c"):
+        make_task(queue_name=name)
+    for status in ("scheduled", "retrying", "succeeded", "running", "blocked"):
+        make_task(status, queue_name="d")
+    assert {queue.name: queue.waiting.value for queue in queue_figures()} == {
+        "a": 1,
+        "b": 2,
+        "c": 1,
+    }
+
+
+def test_the_oldest_is_found_behind_tasks_of_any_priority() -> None:
+    make_task(priority=5, run_after=ago(MINUTE))
+    make_task(priority=0, run_after=ago(HOUR))
+    make_task(priority=0, run_after=ago(MINUTE))
+    make_task(priority=-7, run_after=ago(2 * MINUTE))
+    make_task(queue_name="web", priority=5, run_after=ago(2 * HOUR))
+    make_task(queue_name="web", priority=-5, run_after=ago(MINUTE))
+    assert lane().oldest_seconds == pytest.approx(3600, abs=20)
+    assert lane("web").oldest_seconds == pytest.approx(7200, abs=20)
+    assert (lane().waiting.value, lane("web").waiting.value) == (4, 2)
+
+
+def test_tasks_that_few_workers_may_take_wait_too() -> None:
+    make_task(run_after=ago(MINUTE))
+    make_task(claimed_apart=True, pinned_to="w1", run_after=ago(HOUR))
+    make_task(claimed_apart=True, workers=2, queue_name="web", run_after=ago(MINUTE))
+    make_task("running", claimed_apart=True, workers=2, queue_name="web")
+    assert (lane().waiting.value, lane("web").waiting.value) == (2, 1)
+    assert lane().oldest_seconds == pytest.approx(3600, abs=20)
+
+
+def test_the_count_stops_sooner_where_there_are_many_queues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("taskqueue.monitoring.lanes.COUNTED", 6)
+    monkeypatch.setattr("taskqueue.monitoring.lanes.LEAST_CAP", 2)
+    for name in ("a", "b"):
+        Queue.objects.create(name=name)
+    for name in "a" * 3 + "b" * 4:
+        make_task(queue_name=name)
+    assert [queue.waiting for queue in queue_figures()] == [Count(3), Count(3, is_capped=True)]
+
+
+def test_only_so_many_queues_are_read() -> None:
+    for name in ("d", "c", "b", "a"):
+        make_task(queue_name=name)
+    Queue.objects.create(name="e")
+    assert [queue.name for queue in queue_figures(limit=2)] == ["a", "b"]
+
+
+def test_what_workers_hold_runs_up_to_their_slots() -> None:
+    make_worker(concurrency=2)
+    for _ in range(3):
+        make_running()
+    make_running(task=make_task("running", queue_name="web"))
+    assert (lane().running, lane().slots) == (2, 2)
+    assert (lane("web").running, lane("web").slots) == (1, 2)
+
+
+def test_slots_are_those_of_the_workers_that_live_and_take_from_the_queue() -> None:
+    Queue.objects.create(name="default")
+    make_worker("all", concurrency=1)
+    make_worker("this", concurrency=2, queues={"default": 1})
+    make_worker("other", concurrency=4, queues={"web": 1})
+    make_worker("quiet", concurrency=8, status="quiet")
+    make_worker("gone", concurrency=16, seen_at=ago(HOUR))
+    assert (lane().slots, lane().is_served) == (3, True)
+
+
+def test_a_queue_that_no_worker_takes_from_is_not_served() -> None:
+    make_worker("other", queues={"web": 1})
+    make_running("gone")
+    make_task()
+    found = lane()
+    assert (found.is_served, found.slots, found.running) == (False, 0, 1)
+
+
+def test_a_pause_tells_who_and_why_and_ends_by_itself() -> None:
+    until = timezone.now() + HOUR
+    Queue.objects.create(
+        name="default", paused_at=ago(MINUTE), paused_until=until, paused_by="ann", pause_reason="x"
+    )
+    Queue.objects.create(name="web", paused_at=ago(HOUR), paused_until=ago(MINUTE), paused_by="ann")
+    found = lane()
+    assert (found.is_paused, found.paused_by, found.pause_reason) == (True, "ann", "x")
+    assert found.paused_until == until
+    over = lane("web")
+    assert (over.is_paused, over.paused_at, over.paused_until, over.paused_by) == (
+        False, None, None, "",
+    )  # fmt: skip
+
+
+def test_what_finished_lately_is_counted_by_five_minutes() -> None:
+    Queue.objects.create(name="default")
+    now = timezone.now()
+    current = now - timedelta(
+        minutes=now.minute % 5, seconds=now.second, microseconds=now.microsecond
+    )
+    make_rollup(current, tasks_succeeded=1, tasks_failed=2, tasks_cancelled=4, succeeded=100)
+    make_rollup(current - timedelta(minutes=5), tasks_succeeded=8, name="shop.tasks.pack")
+    make_rollup(current - timedelta(minutes=1), tasks_succeeded=16, resolution=60)
+    make_rollup(current - timedelta(minutes=55), tasks_succeeded=32)
+    make_rollup(current - timedelta(minutes=56), tasks_succeeded=64)
+    make_rollup(current, tasks_succeeded=128, queue_name="web")
+    assert lane().finished_lately == [32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 24, 7]
+    assert lane("web").finished_lately[-1] == 128

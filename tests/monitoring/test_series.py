@@ -1,0 +1,98 @@
+"""How much was done, and how long it took."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from taskqueue.monitoring.series import SPANS, Series, series
+from tests.monitoring.rows import HOUR, MINUTE, ago, make_rollup
+
+pytestmark = pytest.mark.django_db
+
+
+def counted(found: Series, moment: datetime, times: list[int]) -> int:
+    """What a list holds for the step of a moment."""
+    step = timedelta(seconds=found.step_seconds)
+    (place,) = [place for place, start in enumerate(found.starts) if start <= moment < start + step]
+    return times[place]
+
+
+@pytest.mark.parametrize(
+    ("span", "seconds", "steps"), [("hour", 60, 60), ("day", 900, 96), ("week", 7200, 84)]
+)
+def test_without_rollups_all_is_nought(span: str, seconds: int, steps: int) -> None:
+    found = series(span)
+    assert (found.span, found.step_seconds, len(found.starts)) == (span, seconds, steps)
+    for counts in (found.succeeded, found.failed, found.lost, found.stopped):
+        assert counts == [0] * steps
+    assert found.run_p50 == found.wait_p95 == [None] * steps
+    assert found.total == 0
+    assert found.overall_run_p95 is None
+
+
+@pytest.mark.parametrize("span", SPANS)
+def test_the_last_step_is_the_one_that_is_not_over(span: str) -> None:
+    found = series(span)
+    step = timedelta(seconds=found.step_seconds)
+    assert {after - start for start, after in pairwise(found.starts)} == {step}
+    assert found.starts[-1] <= ago(timedelta(seconds=-1)) < found.starts[-1] + 2 * step
+    assert all(start.timestamp() % found.step_seconds == 0 for start in found.starts)
+
+
+@pytest.mark.parametrize("span", SPANS)
+def test_rollups_of_whatever_resolution_are_summed_by_step(span: str) -> None:
+    moment = series(span).starts[-3]
+    for resolution, inside in [(0, 0), (0, 59), (60, 0), (900, 0)]:
+        make_rollup(
+            moment + timedelta(seconds=inside), resolution=resolution, succeeded=10, failed=3,
+            lost=2, stopped=1, returned=50,
+        )  # fmt: skip
+    make_rollup(moment - timedelta(microseconds=1), succeeded=1000)
+    found = series(span)
+    assert counted(found, moment, found.succeeded) == 40
+    assert counted(found, moment, found.failed) == 12
+    assert counted(found, moment, found.lost) == 8
+    assert counted(found, moment, found.stopped) == 4
+    assert (found.total_succeeded, found.total) == (1040, 1064)
+
+
+def test_what_is_older_than_the_first_step_is_left_out() -> None:
+    first = series("hour").starts[0]
+    make_rollup(first - timedelta(seconds=1), succeeded=1)
+    assert series("hour").total == 0
+
+
+def test_quantiles_are_those_of_the_histograms_together() -> None:
+    moment = ago(10 * MINUTE)
+    make_rollup(moment, run=[1.0] * 60, wait=[0.01] * 10)
+    make_rollup(moment, run=[1.0] * 34, wait=[0.01] * 9, queue_name="web")
+    make_rollup(moment, run=[100.0] * 6, wait=[10.0], name="shop.tasks.pack")
+    make_rollup(moment - HOUR / 2, run=[1000.0] * 100)
+    found = series("hour")
+    tenth = pytest.approx
+    place = found.run_p50.index(next(value for value in reversed(found.run_p50) if value))
+    assert found.run_p50[place] == tenth(1.0, rel=0.2)
+    assert found.run_p95[place] == tenth(100.0, rel=0.2)
+    assert found.wait_p50[place] == tenth(0.01, rel=0.2)
+    assert found.wait_p95[place] == tenth(0.01, rel=0.2)
+    assert found.overall_run_p95 == tenth(1000.0, rel=0.2)
+    assert found.overall_wait_p50 == tenth(0.01, rel=0.2)
+
+
+def test_one_queue_or_one_name_can_be_looked_at_alone() -> None:
+    moment = ago(10 * MINUTE)
+    make_rollup(moment, succeeded=1)
+    make_rollup(moment, succeeded=2, queue_name="web")
+    make_rollup(moment, succeeded=4, queue_name="web", name="shop.tasks.pack")
+    assert series("hour", queue_name="web").total == 6
+    assert series("hour", name="shop.tasks.pack").total == 4
+    assert series("hour", queue_name="default", name="shop.tasks.pack").total == 0
+    assert series("hour", queue_name="'; --").total == 0
+
+
+def test_an_unknown_span_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"'year' is no span\. Choose from hour, day, week"):
+        series("year")
