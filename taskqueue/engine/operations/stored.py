@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from datetime import datetime
+from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import UUID
 
@@ -44,39 +42,14 @@ class Walk:
 
 def chosen_json(which: TaskFilter) -> dict[str, Any]:
     """What `Operation.chosen` holds at its beginning."""
-    return {"which": _to_json(which)}
+    return {"which": which.to_json()}
 
 
 def which_of(operation: Operation) -> TaskFilter:
-    """The tasks that an operation is about."""
-    return _from_json(operation.chosen["which"])
+    """The tasks that an operation is about. Raises ValueError where that cannot be read."""
+    return TaskFilter.from_json(operation.chosen["which"])
 
 
 def held_count(operation: Operation) -> int:
     """How many tasks it will come back to, because somebody held them."""
     return len(operation.chosen.get("walk", {}).get("held", ()))
-
-
-def _to_json(which: TaskFilter) -> dict[str, Any]:
-    values = ((each.name, getattr(which, each.name)) for each in fields(which))
-    return {name: _plain(value) for name, value in values if value not in (None, "", False)}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, str | bool):
-        return value
-    return [str(each) for each in _in_order(value)]
-
-
-def _in_order(values: Any) -> Sequence[Any]:
-    return sorted(set(values), key=str)
-
-
-def _from_json(stored: dict[str, Any]) -> TaskFilter:
-    values = dict(stored)
-    for name in ("enqueued_after", "enqueued_before"):
-        if name in stored:
-            values[name] = datetime.fromisoformat(stored[name])
-    return TaskFilter(**values)

@@ -1,0 +1,1 @@
+"""Operations in the admin: asked for, confirmed, watched, called off."""

@@ -1,0 +1,86 @@
+"""Which tasks somebody means: those that they ticked, or all that a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from taskqueue.admin.permissions import VIEW_ARGUMENTS
+from taskqueue.control import TaskFilter
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.wording import wording_for
+from taskqueue.monitoring.searching import SearchError, parse
+
+MOST_CHOSEN = 1000
+"""Tasks that can be ticked; a page of the list shows fewer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The tasks, as they were chosen."""
+
+    query: str = ""
+    ids: tuple[UUID, ...] | None = None
+
+    @classmethod
+    def of(cls, given: QueryDict) -> Choice:
+        """What a form or an address says; ticked tasks go before a search."""
+        if "ids" in given:
+            return cls(ids=uuids(given.getlist("ids")))
+        return cls(query=given.get("q", "").strip())
+
+    def which(self, user: Any) -> TaskFilter:
+        """The filter. Raises `SearchError` where what was typed is none."""
+        if self.ids is not None:
+            if len(self.ids) > MOST_CHOSEN:
+                raise SearchError(
+                    _("At most %(most)s tasks are ticked; search for more.") % {"most": MOST_CHOSEN}
+                )
+            return TaskFilter(ids=self.ids)
+        connection = project_connection()
+        which = parse(self.query, now=wording_for(connection).now(connection)).which
+        if which.arguments and user.has_perm(VIEW_ARGUMENTS):
+            which = replace(which, arguments_of_unknown=True)
+        return which
+
+    @property
+    def words(self) -> str:
+        """Which tasks, in words; a search stands as it was typed."""
+        if self.ids is not None:
+            return ngettext("%(count)s chosen task", "%(count)s chosen tasks", len(self.ids)) % {
+                "count": len(self.ids)
+            }
+        return self.query or _("all tasks")
+
+
+def uuids(texts: Iterable[str]) -> tuple[UUID, ...]:
+    """Those of the texts that are ids, each once, in their order."""
+    found: dict[UUID, None] = {}
+    for text in texts:
+        for part in text.split(","):
+            try:
+                found[UUID(part.strip())] = None
+            except ValueError:
+                continue
+    return tuple(found)
+
+
+def ticked(request: HttpRequest, name: str) -> tuple[UUID, ...]:
+    """The tasks whose boxes were ticked in a list."""
+    return uuids(request.POST.getlist(name))
+
+
+def hidden_fields(verb: str, choice: Choice) -> list[Mapping[str, str]]:
+    """What a form carries along, so that its answer says the same."""
+    fields = [("verb", verb)]
+    if choice.ids is None:
+        fields.append(("q", choice.query))
+    else:
+        fields += [("ids", str(each)) for each in choice.ids]
+    return [{"name": name, "value": value} for name, value in fields]

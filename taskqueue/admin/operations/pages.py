@@ -1,0 +1,177 @@
+"""Operations: the list of what was done to many tasks, and a page with the progress of each."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue.admin.badges import badge
+from taskqueue.admin.display import list_url, moment, moments
+from taskqueue.admin.operations.progress import figures, number, of_how_many
+from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
+from taskqueue.admin.operations.verbs import VERBS
+from taskqueue.admin.reasons import reason_of
+from taskqueue.admin.refreshing import answer, fragment, is_refresh
+from taskqueue.admin.reports import report
+from taskqueue.control import cancel_operation, get_operation
+from taskqueue.engine.operations import which_of
+from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
+from taskqueue.models import Audit, Operation, Task
+from taskqueue.monitoring.fleet import worker_figures
+from taskqueue.payload import storable
+
+LONGEST_WORDS = 80
+
+
+class OperationAdmin(OperationStart):
+    """Shows them to who may view them; calls off what they might have asked for themselves."""
+
+    page_template = "admin/taskqueue/operation/page.html"
+    fragment_template = "admin/taskqueue/operation/fragment.html"
+    columns = (
+        "verb", "query", "status", "expected", "done", "requested_by", "reason", "created_at",
+        "finished_at",
+    )  # fmt: skip
+    list_display = (
+        "what", "which", "shown_status", "progress", "requested_by", "why",
+        *moments("created_at", "finished_at"),
+    )  # fmt: skip
+    list_display_links = ("what",)
+    list_filter = ("status",)
+    lookups = ("status__exact",)
+
+    class Media:
+        css = {"all": ["taskqueue/operations.css"]}
+        js = ["taskqueue/refresh.js"]
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.cancel_view)
+        own = path("<uuid:object_id>/cancel/", view, name="taskqueue_operation_cancel")
+        return [own, *super().get_urls()]
+
+    @admin.display(description=gettext_lazy("Operation"))
+    def what(self, operation: Operation) -> str:
+        return verb_label(operation)
+
+    @admin.display(description=gettext_lazy("Tasks"))
+    def which(self, operation: Operation) -> str:
+        return Truncator(operation.query or _("chosen one by one")).chars(LONGEST_WORDS)
+
+    @admin.display(description=gettext_lazy("Status"))
+    def shown_status(self, operation: Operation) -> SafeString:
+        return badge(operation.status)
+
+    @admin.display(description=gettext_lazy("Done"))
+    def progress(self, operation: Operation) -> str:
+        return of_how_many(operation)
+
+    @admin.display(description=gettext_lazy("Reason"))
+    def why(self, operation: Operation) -> str:
+        return Truncator(operation.reason).chars(LONGEST_WORDS)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page; it changes nothing."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        operation = _found(object_id)
+        found = fragment(request, self.fragment_template, self._shown(operation))
+        if is_refresh(request):
+            return answer(request, found)
+        is_open = operation.finished_at is None
+        return report(
+            self,
+            request,
+            self.page_template,
+            verb_label(operation),
+            operation=operation,
+            fragment=found,
+            created_at=moment(operation.created_at),
+            arguments=_arguments(operation),
+            chosen=_chosen(operation),
+            may_cancel=is_open and self._may_cancel(request, operation),
+            tasks_url=list_url(Task, q=operation.query) if operation.query else "",
+            audit_url=self._audit_url(request, operation),
+        )
+
+    def cancel_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
+        """The button of the page."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        operation = _found(object_id) if self.has_view_permission(request) else None
+        if operation is None or not self._may_cancel(request, operation):
+            raise PermissionDenied
+        reason = reason_of(request)
+        try:
+            cancel_operation(operation.id, by=request.user, reason=reason)
+        except TransitionRefused as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            said = _("Called off") + (f" ({reason})" if reason else "")
+            self.log_change(request, operation, storable(said, limit=LONGEST_NOTE))
+            self.message_user(
+                request, _("It is called off. What was done stays done."), messages.SUCCESS
+            )
+        return redirect("admin:taskqueue_operation_change", operation.pk)
+
+    def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:
+        verb = VERBS.get(operation.verb)
+        return verb is not None and bool(request.user.has_perm(verb.permission))
+
+    def _shown(self, operation: Operation) -> dict[str, Any]:
+        is_open = operation.finished_at is None
+        has_worker = not is_open or any(each.is_alive for each in worker_figures())
+        return {**figures(operation, verb_label(operation)), "has_worker": has_worker}
+
+    def _audit_url(self, request: HttpRequest, operation: Operation) -> str:
+        if not request.user.has_perm("taskqueue.view_audit"):
+            return ""
+        return list_url(Audit, q=operation.id)
+
+
+def verb_label(operation: Operation) -> str:
+    """What is done, in words; of a newer version's verb, its name."""
+    verb = VERBS.get(operation.verb)
+    return operation.verb if verb is None else str(verb.label)
+
+
+def _found(object_id: object) -> Operation:
+    try:
+        return get_operation(str(object_id))
+    except OperationDoesNotExist as error:
+        raise Http404(str(error)) from None
+
+
+def _arguments(operation: Operation) -> list[tuple[str, object]]:
+    """What the verb is given besides, in words."""
+    given = operation.arguments
+    words = {"run_after": _("Time"), "priority": _("Priority"), "queue_name": _("Queue")}
+    values = {**given, **given.get("changes", {})}
+    values.pop("changes", None)
+    return [(words.get(name, name), value) for name, value in values.items()]
+
+
+def _chosen(operation: Operation) -> str:
+    """How many were chosen one by one; empty where a search chose."""
+    try:
+        ids = which_of(operation).ids
+    except (KeyError, ValueError):
+        return ""
+    return "" if ids is None or operation.query else number(len(ids))

@@ -1,0 +1,150 @@
+"""The page that asks before something is done to many tasks, and the start of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import path
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.badges import badge
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.display import link_to_row, list_url, moment
+from taskqueue.admin.operations.choosing import Choice, hidden_fields
+from taskqueue.admin.operations.forms import StartForm
+from taskqueue.admin.operations.verbs import (
+    VERBS,
+    BulkVerb,
+    leaves_out_running,
+    may,
+    permitted,
+)
+from taskqueue.admin.permissions import VIEW_TASKS
+from taskqueue.admin.reasons import LONGEST_REASON
+from taskqueue.admin.reports import report
+from taskqueue.control import start_operation
+from taskqueue.engine.operations import Estimate, estimate
+from taskqueue.models import Operation, Task
+from taskqueue.monitoring.counts import Count
+from taskqueue.monitoring.fleet import worker_figures
+from taskqueue.monitoring.searching import SearchError
+from taskqueue.payload import storable
+
+LONGEST_NOTE = LONGEST_REASON + 200
+
+
+class OperationStart(ReadOnlyAdmin):
+    """`start/?verb=retry&q=status:failed`: nothing begins before it is confirmed by POST."""
+
+    start_template = "admin/taskqueue/operation/start.html"
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.start_view)
+        return [path("start/", view, name="taskqueue_operation_start"), *super().get_urls()]
+
+    def start_view(self, request: HttpRequest) -> HttpResponse:
+        """The question, and with the answer yes the start."""
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        given = request.POST if request.method == "POST" else request.GET
+        verb = VERBS.get(given.get("verb", ""))
+        if not request.user.has_perm(VIEW_TASKS):
+            raise PermissionDenied
+        if verb is None:
+            raise Http404(_("There is nothing of that name to do."))
+        if not may(request.user, verb):
+            raise PermissionDenied
+        choice = Choice.of(given)
+        if request.method == "POST" and "confirmed" in request.POST:
+            form = verb.form(request.POST)
+            if form.is_valid():
+                operation = self._start(request, verb, choice, form)
+                if operation is not None:
+                    return self._after(request, operation)
+            return self.ask(request, verb, choice, form)
+        return self.ask(request, verb, choice, verb.form())
+
+    def ask(
+        self, request: HttpRequest, verb: BulkVerb, choice: Choice, form: StartForm
+    ) -> HttpResponse:
+        """The page that asks; it changes nothing."""
+        found: Estimate | None = None
+        problem = ""
+        try:
+            which = permitted(choice.which(request.user), verb, request.user)
+            found = estimate(verb.name, which)
+        except SearchError as error:
+            problem = str(error)
+        return report(
+            self,
+            request,
+            self.start_template,
+            str(verb.title),
+            verb=verb,
+            choice=choice,
+            form=form,
+            hidden=hidden_fields(verb.name, choice),
+            problem=problem,
+            list_url=list_url(Task, **({"q": choice.query} if choice.query else {})),
+            leaves_out_running=leaves_out_running(verb, request.user),
+            has_worker=any(each.is_alive for each in worker_figures()),
+            **_shown(verb, found),
+        )
+
+    def _start(
+        self, request: HttpRequest, verb: BulkVerb, choice: Choice, form: StartForm
+    ) -> Operation | None:
+        """The operation; None where it was refused, which the form then says."""
+        try:
+            operation = start_operation(
+                verb.name,
+                permitted(choice.which(request.user), verb, request.user),
+                query=choice.query,
+                by=request.user,
+                reason=form.cleaned_data["reason"],
+                arguments=form.arguments(),
+            )
+        except ValueError as error:  # InvalidTask and SearchError are such.
+            form.add_error(None, str(error))
+            return None
+        said = f"{verb.label}: {choice.words}" + (
+            f" ({operation.reason})" if operation.reason else ""
+        )
+        self.log_addition(request, operation, storable(said, limit=LONGEST_NOTE))
+        return operation
+
+    def _after(self, request: HttpRequest, operation: Operation) -> HttpResponse:
+        self.message_user(
+            request, _("It has begun; a worker does it in the background."), messages.SUCCESS
+        )
+        if self.has_view_permission(request):
+            return redirect("admin:taskqueue_operation_change", operation.pk)
+        return redirect("admin:taskqueue_task_changelist")
+
+
+def _shown(verb: BulkVerb, found: Estimate | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    doable = Count(found.doable, found.is_capped)
+    return {
+        "doable": doable,
+        "is_empty": not found.doable and not found.is_capped,
+        "left_out": found.fitting - found.doable,
+        "confirm": verb.confirm(_("them") if found.is_capped else str(doable)),
+        "sample": [_row(task) for task in found.sample],
+        "has_more": found.is_capped or found.doable > len(found.sample),
+    }
+
+
+def _row(task: Task) -> dict[str, Any]:
+    return {
+        "link": link_to_row(Task, task.pk, task.name),
+        "status": badge(task.status),
+        "queue": task.queue_name,
+        "enqueued_at": moment(task.enqueued_at),
+        "error": task.error_class,
+    }
