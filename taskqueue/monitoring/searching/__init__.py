@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from taskqueue.monitoring.searching.finding import Effort, Page, find
 from taskqueue.monitoring.searching.search import Search, parse, written
 from taskqueue.monitoring.searching.terms import SearchError
 
-__all__ = ["Search", "SearchError", "parse", "written"]
+__all__ = ["Effort", "Page", "Search", "SearchError", "find", "parse", "written"]

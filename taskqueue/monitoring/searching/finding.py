@@ -1,0 +1,220 @@
+"""A page of the tasks that fit a filter: found by keys, and never by reading the whole table.
+
+What no index has is looked for in windows, each so many rows further on, until the page is full or
+enough has been read; then the page says how far it has looked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control import TaskFilter
+from taskqueue.models import Task
+from taskqueue.monitoring.searching.orders import (
+    NEWER,
+    OLDER,
+    Direction,
+    Order,
+    Place,
+    beside,
+    cursor_of,
+    place_at,
+    time_of,
+)
+from taskqueue.monitoring.searching.streams import Plan, Stream, plan
+
+PAGE = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is read for one page."""
+
+    first: int = 20_000
+    """Rows of the first window."""
+    largest: int = 50_000
+    most: int = 100_000
+    """Rows of all windows together."""
+    windows: int = 3
+    seconds: float = 0.15
+    """When it has taken so long, no further window is begun."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Tasks, and how to come to those before and behind them."""
+
+    tasks: Sequence[Task]
+    newer: str = ""
+    """The cursor of what is newer; empty: nothing is known to be."""
+    older: str = ""
+    is_cut_short: bool = False
+    """Whether it has fewer tasks than it might, since enough had been read."""
+    searched_to: datetime | None = None
+    """About how far it has looked then; behind it the next page goes on."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing else fits."""
+        return not self.newer and not self.older
+
+
+@dataclass
+class _Work:
+    """What has been read so far."""
+
+    effort: Effort
+    share: int = 1
+    begun: float = field(default_factory=time.monotonic)
+    rows: int = 0
+
+    def next_size(self, windows: int) -> int:
+        """How many rows the next window of a stream has; 0: none. Each stream has one at least."""
+        effort, took = self.effort, time.monotonic() - self.begun
+        if not windows:
+            return effort.first
+        left = effort.most - self.rows
+        if (windows + 1) * self.share > effort.windows or left <= 0 or took >= effort.seconds:
+            return 0
+        by_rate = int(self.rows * (effort.seconds - took) / took) if took else effort.largest
+        return min(left, effort.largest, max(effort.first // 5, by_rate))
+
+
+@dataclass(frozen=True)
+class _Found:
+    tasks: list[Task]
+    end: Place | None
+    """How far the stream was read; None: to its end."""
+    is_full: bool = False
+
+
+def find(
+    which: TaskFilter,
+    *,
+    tasks: QuerySet[Task] | None = None,
+    before: str = "",
+    after: str = "",
+    limit: int = PAGE,
+    effort: Effort | None = None,
+) -> Page:
+    """The page behind the cursor `before`, or the one ahead of the cursor `after`; or the first.
+
+    Newest first: by id, or by their end where all that fit have ended. A cursor that is none, or
+    of another order, gives the first page.
+    """
+    rows = Task.objects.using(database_alias()) if tasks is None else tasks
+    how = plan(which, rows)
+    older, newer = place_at(how.order, before), place_at(how.order, after)
+    direction, place = (NEWER, newer) if newer is not None else (OLDER, older)
+    work = _Work(effort or Effort(), share=max(1, len(how.streams)))
+    fitting = which.among(rows)
+    found = [
+        _read(stream, how, rows, fitting, place, direction, limit + 1, work)
+        for stream in how.streams
+    ]
+    page = _page(found, how.order, place, direction, limit)
+    if direction is NEWER and len(page.tasks) < limit and not page.newer and how.is_exact:
+        return find(which, tasks=tasks, limit=limit, effort=effort)  # The first page, and full.
+    return page if place is not None else _with_holder(page, which, rows)
+
+
+def _read(
+    stream: Stream,
+    how: Plan,
+    rows: QuerySet[Task],
+    fitting: QuerySet[Task],
+    place: Place | None,
+    direction: Direction,
+    wanted: int,
+    work: _Work,
+) -> _Found:
+    order = how.order
+    fitting = fitting.filter(stream.condition)
+    if stream.is_short or how.is_exact:
+        beyond = fitting.filter(order.beyond(place, direction))
+        return _full_or_all(list(order.sorted(beyond, direction)[:wanted]), order, wanted)
+    found: list[Task] = []
+    windows = 0
+    within = rows.filter(stream.condition)
+    while size := work.next_size(windows):
+        windows, work.rows = windows + 1, work.rows + size
+        edge = _edge(order, within, place, direction, size)
+        window = order.beyond(place, direction) & order.up_to(edge, direction)
+        found += order.sorted(fitting.filter(window), direction)[: wanted - len(found)]
+        if edge is None or len(found) == wanted:
+            return _full_or_all(found, order, wanted)
+        place = edge
+    return _Found(found, place)
+
+
+def _full_or_all(found: list[Task], order: Order, wanted: int) -> _Found:
+    is_full = len(found) >= wanted
+    return _Found(found, order.of(found[-1]) if is_full else None, is_full)
+
+
+def _edge(
+    order: Order, rows: QuerySet[Task], place: Place | None, direction: Direction, size: int
+) -> Place | None:
+    """The place so many rows further on; None where fewer are left."""
+    beyond = rows.filter(order.beyond(place, direction))
+    keys: Any = order.sorted(beyond, direction).values_list(*order.columns)
+    return next(iter(keys[size - 1 : size]), None)
+
+
+def _page(
+    found: Sequence[_Found],
+    order: Order,
+    place: Place | None,
+    direction: Direction,
+    limit: int,
+) -> Page:
+    """The streams merged, as far as all of them have been read."""
+    is_older = direction is OLDER
+    tasks = [task for each in found for task in each.tasks]
+    tasks.sort(key=order.of, reverse=is_older)
+    ends = [each.end for each in found if each.end is not None]
+    horizon = (max if is_older else min)(ends) if ends else None
+    if horizon is not None:
+        tasks = [t for t in tasks if (order.of(t) >= horizon) is is_older or order.of(t) == horizon]
+    is_cut = horizon is not None and len(tasks) <= limit
+    shown = tasks[:limit]
+    ahead = ""
+    if is_cut and horizon is not None:
+        ahead = cursor_of(order, horizon)
+    elif len(tasks) > limit:
+        ahead = cursor_of(order, order.of(shown[-1]))
+    behind = ""
+    if place is not None:
+        behind = cursor_of(order, order.of(shown[0]) if shown else beside(place, direction))
+    searched_to = time_of(horizon) if is_cut and horizon is not None else None
+    return Page(
+        tasks=shown if is_older else shown[::-1],
+        newer=behind if is_older else ahead,
+        older=ahead if is_older else behind,
+        is_cut_short=is_cut,
+        searched_to=searched_to,
+    )
+
+
+def _with_holder(page: Page, which: TaskFilter, rows: QuerySet[Task]) -> Page:
+    """Who holds the key that is looked for, however long ago it was enqueued: an index tells."""
+    given = which.given
+    keys = given.get("unique_key", given.get("words", ()))
+    if not page.is_cut_short or not keys:
+        return page
+    held = Q(unique_key__in=[keys] if isinstance(keys, str) else list(keys), holds_unique_key=True)
+    known = [task.pk for task in page.tasks]
+    holders = which.among(rows).filter(held).exclude(pk__in=known)[:PAGE]
+    return Page(
+        tasks=[*page.tasks, *holders],
+        older=page.older,
+        is_cut_short=True,
+        searched_to=page.searched_to,
+    )

@@ -1,0 +1,125 @@
+"""The two orders in which tasks are listed, places in them, and places as text for an address."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from taskqueue.models import Task
+
+Place = tuple[Any, ...]
+"""The values of an order's columns in one row."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_CURSOR = 100
+
+
+@dataclass(frozen=True)
+class Order:
+    """Columns whose values tell each task from all others; an index has them in this order."""
+
+    letter: str
+    columns: tuple[str, ...]
+
+    def of(self, task: Task) -> Place:
+        """The place of a task."""
+        return tuple(getattr(task, column) for column in self.columns)
+
+    def sorted(self, tasks: QuerySet[Any], direction: Direction) -> QuerySet[Any]:
+        """The rows as they follow each other in that direction."""
+        return tasks.order_by(*(f"{direction.sign}{column}" for column in self.columns))
+
+    def beyond(self, place: Place | None, direction: Direction) -> Q:
+        """What follows behind a place in that direction."""
+        if place is None:
+            return Q()
+        return self._past(place, direction.lookup, direction.lookup)
+
+    def up_to(self, place: Place | None, direction: Direction) -> Q:
+        """What does not follow behind a place in that direction."""
+        if place is None:
+            return Q()
+        return self._past(place, direction.opposite, f"{direction.opposite}e")
+
+    def _past(self, place: Place, lookup: str, last: str) -> Q:
+        """Worded so that the first column bounds what of the index is read."""
+        *before, task_id = place
+        by_id = Q(**{f"id__{last}": task_id})
+        if not before:
+            return by_id
+        [first] = before
+        name = self.columns[0]
+        return Q(**{f"{name}__{lookup}e": first}) & (Q(**{f"{name}__{lookup}": first}) | by_id)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Where a list goes on: to what is older, or to what is newer."""
+
+    sign: str
+    lookup: str
+    opposite: str
+
+
+OLDER = Direction("-", "lt", "gt")
+NEWER = Direction("", "gt", "lt")
+BY_ID = Order("i", ("id",))
+BY_END = Order("f", ("finished_at", "id"))
+ORDERS = {order.letter: order for order in (BY_ID, BY_END)}
+
+
+def cursor_of(order: Order, place: Place) -> str:
+    """A place as opaque text."""
+    *before, task_id = place
+    parts = [order.letter, *(_microseconds(moment) for moment in before), task_id.hex]
+    return base64.urlsafe_b64encode(".".join(parts).encode()).decode().rstrip("=")
+
+
+def place_at(order: Order, cursor: str) -> Place | None:
+    """The place; None for what is no place in that order, be it of an older address or odd."""
+    if not cursor or len(cursor) > LONGEST_CURSOR:
+        return None
+    try:
+        text = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode()
+        letter, *moments, digits = text.split(".")
+        before = tuple(EPOCH + timedelta(microseconds=int(moment)) for moment in moments)
+        place = (*before, UUID(hex=digits))
+    except (ValueError, OverflowError, binascii.Error):
+        return None
+    return place if letter == order.letter and len(place) == len(order.columns) else None
+
+
+def beside(place: Place, direction: Direction) -> Place:
+    """The place next to it, from where the way back leads over the place itself."""
+    *before, task_id = place
+    number = task_id.int + (-1 if direction is OLDER else 1)
+    return (*before, UUID(int=min(max(number, 0), 2**128 - 1)))
+
+
+def _microseconds(moment: datetime) -> str:
+    return str((moment - EPOCH) // timedelta(microseconds=1))
+
+
+def first_id_at(moment: datetime) -> UUID:
+    """The least id that was made then: ids begin with their time."""
+    milliseconds = max(0, (moment - EPOCH) // timedelta(milliseconds=1))
+    return UUID(int=min(milliseconds, 2**48 - 1) << 80)
+
+
+def time_of(place: Place) -> datetime | None:
+    """About when the task at that place ended, or was enqueued; None where its id does not tell."""
+    if len(place) > 1:
+        moment: datetime = place[0]
+        return moment
+    task_id: UUID = place[0]
+    if task_id.version != 7:
+        return None
+    try:
+        return EPOCH + timedelta(milliseconds=task_id.int >> 80)
+    except OverflowError:
+        return None

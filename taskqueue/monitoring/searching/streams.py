@@ -1,0 +1,140 @@
+"""From where the tasks that a filter asks for are read, so that an index has them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import BooleanField, Q, QuerySet
+from django.db.models.expressions import RawSQL
+
+from taskqueue.engine.control import TaskFilter
+from taskqueue.models import Lease, Occurrence, Task
+from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
+from taskqueue.states import FINISHED, WAITING, TaskStatus
+
+MOST_CANDIDATES = 10_000
+"""So many rows are looked at one by one; of more only those that a page needs."""
+SKEW = timedelta(hours=1)
+"""How far the clock of who made an id may be from the database's."""
+# Conditions of partial indexes: in the text, or SQLite would not use them.
+IS_WAITING = "taskqueue_task.status IN ('blocked', 'retrying', 'scheduled')"
+IS_READY = "taskqueue_task.status = 'ready' AND NOT taskqueue_task.claimed_apart"
+IS_APART = "taskqueue_task.status IN ('ready', 'running') AND taskqueue_task.claimed_apart"
+IS_LEASED = "taskqueue_lease.status = 'running'"
+INDEXED = frozenset({*WAITING, TaskStatus.BLOCKED})
+LIVE = frozenset({TaskStatus.READY, TaskStatus.RUNNING})
+CAN_HAVE_ERROR = frozenset({TaskStatus.FAILED, TaskStatus.CANCELLED})
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Some of the tasks, which an index has in the order; or so few that it does not matter."""
+
+    condition: Q
+    is_short: bool = False
+    """Whether all of it may be looked at."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to read what fits: one stream, or several to be merged."""
+
+    order: Order
+    streams: Sequence[Stream]
+    is_exact: bool
+    """Whether whatever stands in the streams fits, so that nothing is read in vain."""
+
+
+def literal(condition: str) -> Q:
+    """A condition of ours, in the words of an index."""
+    return Q(RawSQL(condition, (), output_field=BooleanField()))  # noqa: S611  (constants)
+
+
+def plan(which: TaskFilter, tasks: QuerySet[Task]) -> Plan:
+    """How to read the tasks that fit."""
+    given = which.given
+    statuses = _statuses(given)
+    order = BY_END if statuses is not None and statuses <= FINISHED else BY_ID
+    is_exact = given.keys() <= {"statuses", "everything"} and not tasks.query.where
+    short = _short(given, tasks.db)
+    if short is not None:
+        return Plan(order, [Stream(Q(id__in=short), is_short=True)], is_exact=False)
+    if statuses is None or not (statuses <= FINISHED or statuses <= INDEXED | LIVE):
+        everything = Stream(_around(given))
+        return Plan(order, [everything], is_exact and statuses is None)
+    streams = [_of_status(status, given, tasks) for status in sorted(statuses)]
+    return Plan(order, streams, is_exact and not statuses & LIVE)
+
+
+def _statuses(given: dict[str, Any]) -> frozenset[TaskStatus] | None:
+    """What statuses those may have that fit; None where any."""
+    statuses = None
+    if "statuses" in given:
+        statuses = frozenset(map(TaskStatus, given["statuses"]))
+    if "error_class" in given or "error_text" in given:
+        statuses = CAN_HAVE_ERROR if statuses is None else statuses & CAN_HAVE_ERROR
+    return statuses
+
+
+def _of_status(status: TaskStatus, given: dict[str, Any], tasks: QuerySet[Task]) -> Stream:
+    if status in FINISHED:
+        ended = Q(status=status.value, finished_at__isnull=False)
+        if "enqueued_after" in given:
+            ended &= Q(finished_at__gte=given["enqueued_after"])
+        return Stream(ended)
+    if status in INDEXED:
+        return Stream(Q(status=status.value) & literal(IS_WAITING))
+    ids = _live(status, given, tasks.db)
+    if ids is not None:
+        return Stream(Q(status=status.value, id__in=ids), is_short=True)
+    return Stream(_around(given))
+
+
+def _around(given: dict[str, Any]) -> Q:
+    """All tasks, or those whose ids are of about the time that is asked for."""
+    around = Q()
+    try:
+        if "enqueued_after" in given:
+            around &= Q(id__gte=first_id_at(given["enqueued_after"] - SKEW))
+        if "enqueued_before" in given:
+            around &= Q(id__lt=first_id_at(given["enqueued_before"] + SKEW))
+    except OverflowError:  # The first or the last hour that there is.
+        return Q()
+    return around
+
+
+def _short(given: dict[str, Any], alias: str) -> Collection[UUID] | None:
+    """The ids of few tasks among which all stand that fit; None where no index tells."""
+    if "ids" in given:
+        return tuple(given["ids"])
+    if "schedule" not in given:
+        return None
+    names = [given["schedule"]] if isinstance(given["schedule"], str) else list(given["schedule"])
+    runs = Occurrence.objects.using(alias).filter(schedule__name__in=names, task__isnull=False)
+    return _at_most(runs.order_by("schedule", "-nominal_at").values_list("task_id", flat=True))
+
+
+def _live(status: TaskStatus, given: dict[str, Any], alias: str) -> list[UUID] | None:
+    """What is ready, or runs; None where it is too much to be looked at."""
+    tasks = Task.objects.using(alias)
+    apart = tasks.filter(literal(IS_APART)).order_by("pinned_to").values_list("id", flat=True)
+    if status == TaskStatus.RUNNING:
+        leases = Lease.objects.using(alias).filter(literal(IS_LEASED)).order_by("worker_id")
+        ordinary: Any = leases.values_list("task_id", flat=True)
+    else:
+        ready = tasks.filter(literal(IS_READY))
+        if "queue_name" in given:
+            names = given["queue_name"]
+            ready = ready.filter(queue_name__in=[names] if isinstance(names, str) else list(names))
+        ordinary = ready.order_by("queue_name").values_list("id", flat=True)
+    found, others = _at_most(ordinary), _at_most(apart)
+    return None if found is None or others is None else [*{*found, *others}]
+
+
+def _at_most(ids: Any) -> list[UUID] | None:
+    found = list(ids[: MOST_CANDIDATES + 1])
+    return found if len(found) <= MOST_CANDIDATES else None
