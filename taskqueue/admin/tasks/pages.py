@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import preformatted
+from taskqueue.admin.operations.actions import TaskBulk
 from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.arguments import folded_json, shown_arguments
@@ -29,7 +30,7 @@ from taskqueue.models.clock import DatabaseClock
 from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
 
-class TaskAdmin(TaskList, TaskEditing):
+class TaskAdmin(TaskBulk, TaskList, TaskEditing):
     """Arguments are shown without what their definition calls sensitive."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
