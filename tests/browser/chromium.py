@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import require_tool
 
+PATIENCE = 30_000
+"""Milliseconds that a page may take to show what is awaited."""
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -22,24 +24,53 @@ ARGUMENTS = (
 
 
 @contextmanager
-def open_page() -> Iterator[Any]:
-    """A page of a browser of its own. Within, the main thread belongs to Playwright's event loop:
-    what the test asks of the database it asks before or after.
-    """
+def open_browser() -> Iterator[Any]:
+    """Chromium, as long as the block lasts. Playwright's event loop lives in this thread then."""
     path = require_tool("chromium")
     playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect.set_options(timeout=PATIENCE)
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         try:
-            page = browser.new_page(viewport={"width": 1400, "height": 1000})
-            page.set_default_timeout(60_000)
-            yield page
+            yield browser
         finally:
             browser.close()
 
 
+class Watch:
+    """What a page complains of: errors, what its console says, answers that are none.
+
+    A violation of the Content-Security-Policy is among what the console says.
+    """
+
+    def __init__(self, page: Any) -> None:
+        self.problems: list[str] = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda message: self.problems.append(f"{page.url}: {message.text}"))
+        page.on("response", self._note)
+        page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
+
+    def _note(self, answer: Any) -> None:
+        if answer.status >= 400:
+            self.problems.append(f"{answer.status} {answer.url}")
+
+
+def expect(what: Any) -> Any:
+    """Playwright's assertions, which wait for what they say."""
+    from playwright.sync_api import expect as expected
+
+    return expected(what)
+
+
 def await_rows(page: Any, selector: str, count: int) -> None:
     """Wait until so many elements are there."""
-    from playwright.sync_api import expect
+    expect(page.locator(selector)).to_have_count(count)
 
-    expect(page.locator(selector)).to_have_count(count, timeout=60_000)
+
+def log_in(page: Any, name: str = "admin", password: str = "admin") -> None:
+    """By the form."""
+    page.goto("/admin/")
+    page.fill("#id_username", name)
+    page.fill("#id_password", password)
+    page.click("text=Log in")
+    page.wait_for_selector("#user-tools")

@@ -1,10 +1,20 @@
-"""The server that browsers are sent to."""
+"""The server that browsers are sent to, and the browser."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import Client
+
+from tests.browser.chromium import PATIENCE, Watch, open_browser
+
+ALLOW = "DJANGO_ALLOW_ASYNC_UNSAFE"
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +24,45 @@ def live_server(django_db_setup: None, live_server: Any) -> Any:
     Started before, it would find SQLite in memory and share one connection among its threads.
     """
     return live_server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One Chromium for the tests of a module.
+
+    While it is there Playwright's event loop counts as running in this thread, where Django would
+    refuse to ask the database, and keeps connections apart from those of before and after.
+    """
+    with open_browser() as opened, pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, ALLOW, "true")
+        yield opened
+        connections.close_all()
+
+
+@pytest.fixture
+def page(browser: Any, live_server: Any) -> Iterator[Any]:
+    """A page in a session of its own; it has complained of nothing when the test is over."""
+    viewport = {"width": 1400, "height": 1000}
+    context = browser.new_context(base_url=live_server.url, viewport=viewport)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    watch = Watch(page)
+    yield page
+    context.close()
+    assert watch.problems == []
+
+
+@pytest.fixture
+def admin_page(page: Any, live_server: Any, transactional_db: None) -> Any:
+    """A page of somebody who may do anything, and has logged in already."""
+    user = User.objects.create_superuser("admin", password="admin")
+    page.context.add_cookies([{**session_of(user), "url": live_server.url}])
+    return page
+
+
+def session_of(user: User) -> dict[str, str]:
+    """The cookie of a log-in."""
+    client = Client()
+    client.force_login(user)
+    name = settings.SESSION_COOKIE_NAME
+    return {"name": name, "value": client.cookies[name].value}

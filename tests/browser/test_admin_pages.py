@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from tests.browser.chromium import await_rows, open_page
+from tests.browser import chromium
+from tests.browser.chromium import await_rows
 from tests.conftest import Drain
 from tests.sample.tasks import add, fail, log_in, talk
 
@@ -20,62 +21,53 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_task_leads_to_its_lease_and_its_log_lines(
-    live_server: Any, drain: Drain, tmp_path: Path
+    page: Any, drain: Drain, tmp_path: Path
 ) -> None:
     secret, failure, talker = log_in.enqueue("ann", SECRET), fail.enqueue(EVIL), talk.enqueue(3)
     add.enqueue(1).cancel("not needed", by="ann")
     drain()
     User.objects.create_superuser("admin", password="admin")
-    problems: list[str] = []
-    with open_page() as page:
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("response", lambda answer: answer.status < 400 or problems.append(answer.url))
-        page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
-        page.goto(f"{live_server.url}/admin/")
-        page.fill("#id_username", "admin")
-        page.fill("#id_password", "admin")
-        page.click("text=Log in")
+    chromium.log_in(page)
 
-        page.click(".model-task a:has-text('Tasks')")
-        await_rows(page, "#result_list tbody tr", 4)
-        look(page, tmp_path, "tasks")
-        page.click("#changelist-filter a:text-is('failed')")
-        page.wait_for_url("**status__exact=failed**")
-        await_rows(page, "#result_list tbody tr", 1)
-        page.click(f"#result_list a[href*='{failure.id}']")
-        await_rows(page, "#taskqueue-leases .taskqueue-attempt", 1)
-        assert "ValueError" in page.inner_text("#taskqueue-leases")
-        page.click("#taskqueue-leases summary")
-        assert "Traceback (most recent call last)" in page.inner_text("#taskqueue-leases details")
-        look(page, tmp_path, "failed-task")
-        page.click("#taskqueue-leases tbody a")
-        page.wait_for_url("**/lease/**")
-        assert EVIL in page.inner_text(".field-message")
-        look(page, tmp_path, "lease")
-        page.click(".field-worker_link a")
-        page.wait_for_url("**/worker/?q=**")
-        await_rows(page, "#result_list tbody tr", 1)
-        look(page, tmp_path, "workers")
-        page.click("#result_list th a")
-        page.wait_for_url("**/worker/*/change/**")
-        look(page, tmp_path, "worker")
+    page.click(".model-task a:has-text('Tasks')")
+    await_rows(page, "#result_list tbody tr", 4)
+    look(page, tmp_path, "tasks")
+    page.click("#changelist-filter a:text-is('failed')")
+    page.wait_for_url("**status__exact=failed**")
+    await_rows(page, "#result_list tbody tr", 1)
+    page.click(f"#result_list a[href*='{failure.id}']")
+    await_rows(page, "#taskqueue-leases .taskqueue-attempt", 1)
+    assert "ValueError" in page.inner_text("#taskqueue-leases")
+    page.click("#taskqueue-leases summary")
+    assert "Traceback (most recent call last)" in page.inner_text("#taskqueue-leases details")
+    look(page, tmp_path, "failed-task")
+    page.click("#taskqueue-leases tbody a")
+    page.wait_for_url("**/lease/**")
+    assert EVIL in page.inner_text(".field-message")
+    look(page, tmp_path, "lease")
+    page.click(".field-worker_link a")
+    page.wait_for_url("**/worker/?q=**")
+    await_rows(page, "#content tbody th a", 1)
+    look(page, tmp_path, "workers")
+    page.click("#content tbody th a")
+    page.wait_for_url("**/worker/*/change/**")
+    look(page, tmp_path, "worker")
 
-        page.goto(f"{live_server.url}/admin/taskqueue/task/{talker.id}/change/")
-        assert "said by a logger" in page.inner_text("#taskqueue-lines")
-        look(page, tmp_path, "log-lines")
-        page.click("text=All its log lines")
-        await_rows(page, "#result_list tbody tr", 4)
-        look(page, tmp_path, "lines")
+    page.goto(f"/admin/taskqueue/task/{talker.id}/change/")
+    assert "said by a logger" in page.inner_text("#taskqueue-lines")
+    look(page, tmp_path, "log-lines")
+    page.click("text=All its log lines")
+    await_rows(page, "#result_list tbody tr", 4)
+    look(page, tmp_path, "lines")
 
-        page.goto(f"{live_server.url}/admin/taskqueue/task/{secret.id}/change/")
-        assert "[redacted]" in page.inner_text(".field-arguments")
-        assert SECRET not in page.content()
-        look(page, tmp_path, "secret")
-        assert "gotcha" not in page.title()
-        for name in ("queue", "audit", "lease"):
-            page.goto(f"{live_server.url}/admin/taskqueue/{name}/")
-            look(page, tmp_path, f"{name}-list")
-    assert problems == []
+    page.goto(f"/admin/taskqueue/task/{secret.id}/change/")
+    assert "[redacted]" in page.inner_text(".field-arguments")
+    assert SECRET not in page.content()
+    look(page, tmp_path, "secret")
+    assert "gotcha" not in page.title()
+    for name in ("queue", "audit", "lease"):
+        page.goto(f"/admin/taskqueue/{name}/")
+        look(page, tmp_path, f"{name}-list")
 
 
 def look(page: Any, directory: Path, name: str) -> None:

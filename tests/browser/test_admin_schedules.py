@@ -10,60 +10,50 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from taskqueue.models import Occurrence, Schedule
-from tests.browser.chromium import await_rows, open_page
+from tests.browser.chromium import await_rows, log_in
 from tests.browser.test_admin_pages import look
 
 pytestmark = pytest.mark.slow
 EVIL = "<script>document.title = 'gotcha'</script>"
 
 
-def test_a_schedule_is_made_paused_resumed_run_and_edited(live_server: Any, tmp_path: Path) -> None:
+def test_a_schedule_is_made_paused_resumed_run_and_edited(page: Any, tmp_path: Path) -> None:
     User.objects.create_superuser("admin", password="admin")
-    problems: list[str] = []
-    with open_page() as page:
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("response", lambda answer: answer.status < 400 or problems.append(answer.url))
-        page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
-        page.goto(f"{live_server.url}/admin/")
-        page.fill("#id_username", "admin")
-        page.fill("#id_password", "admin")
-        page.click("text=Log in")
+    log_in(page)
 
-        create(page, tmp_path)
-        assert "Europe/Berlin" in page.inner_text(".field-rule_text")
-        await_rows(page, ".taskqueue-times tbody tr", 5)
-        look(page, tmp_path, "schedule")
+    create(page, tmp_path)
+    assert "Europe/Berlin" in page.inner_text(".field-rule_text")
+    await_rows(page, ".taskqueue-times tbody tr", 5)
+    look(page, tmp_path, "schedule")
 
-        page.fill("#taskqueue-reason", EVIL)
-        page.click(".taskqueue-acts >> text=Pause")
-        await_rows(page, ".messagelist .success", 1)
-        assert "paused by admin" in page.inner_text(".field-state")
-        assert EVIL in page.inner_text(".field-pause_reason")
-        look(page, tmp_path, "schedule-paused")
-        page.click(".taskqueue-acts >> text=Resume")
-        page.wait_for_selector(".field-state :text-is('active')")
+    page.fill("#taskqueue-reason", EVIL)
+    page.click(".taskqueue-acts >> text=Pause")
+    await_rows(page, ".messagelist .success", 1)
+    assert "paused by admin" in page.inner_text(".field-state")
+    assert EVIL in page.inner_text(".field-pause_reason")
+    look(page, tmp_path, "schedule-paused")
+    page.click(".taskqueue-acts >> text=Resume")
+    page.wait_for_selector(".field-state :text-is('active')")
 
-        page.click(".taskqueue-acts >> text=Run now")
-        await_rows(page, "#taskqueue-occurrences tbody a", 1)
-        page.click(".taskqueue-acts >> text=Run now")
-        await_rows(page, ".messagelist .error", 1)
-        look(page, tmp_path, "schedule-refused")
+    page.click(".taskqueue-acts >> text=Run now")
+    await_rows(page, "#taskqueue-occurrences tbody a", 1)
+    page.click(".taskqueue-acts >> text=Run now")
+    await_rows(page, ".messagelist .error", 1)
+    look(page, tmp_path, "schedule-refused")
 
-        page.click("#taskqueue-edit")
-        edit(page, tmp_path)
-        assert "Every 10 seconds" in page.inner_text(".field-rule_text")
-        page.click("text=All its occurrences")
-        await_rows(page, "#result_list tbody tr", 1)
-        look(page, tmp_path, "occurrences")
-        page.click("#result_list .field-schedule_link a")
-        page.click("#taskqueue-delete")
-        look(page, tmp_path, "schedule-delete")
-        page.goto(f"{live_server.url}/admin/taskqueue/schedule/")
-        await_rows(page, "#result_list tbody tr", 1)
-        look(page, tmp_path, "schedules")
-        assert "gotcha" not in page.title()
-    assert problems == []
+    page.click("#taskqueue-edit")
+    edit(page, tmp_path)
+    assert "Every 10 seconds" in page.inner_text(".field-rule_text")
+    page.click("text=All its occurrences")
+    await_rows(page, "#result_list tbody tr", 1)
+    look(page, tmp_path, "occurrences")
+    page.click("#result_list .field-schedule_link a")
+    page.click("#taskqueue-delete")
+    look(page, tmp_path, "schedule-delete")
+    page.goto("/admin/taskqueue/schedule/")
+    await_rows(page, "#result_list tbody tr", 1)
+    look(page, tmp_path, "schedules")
+    assert "gotcha" not in page.title()
     assert Schedule.objects.get().rule["kind"] == "every"
     assert Occurrence.objects.get().requested_by == "admin"
 
