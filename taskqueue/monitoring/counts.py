@@ -69,8 +69,8 @@ SELECT 'running', count(*) FROM (
     SELECT 1
     FROM (
         SELECT task_id FROM taskqueue_lease WHERE status = 'running' ORDER BY worker_id LIMIT %s
-    ) AS lease
-    JOIN taskqueue_task AS task ON task.id = lease.task_id
+    ) AS held
+    JOIN taskqueue_task AS task ON task.id = held.task_id
     WHERE NOT task.claimed_apart
 ) AS counted
 UNION ALL

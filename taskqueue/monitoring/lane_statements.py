@@ -51,7 +51,7 @@ WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
     WHERE claimed_apart AND status IN ('ready', 'running') AND status = 'ready'
     ORDER BY pinned_to, queue_name
     LIMIT %(cap)s
-), lease AS (
+), held AS (
     SELECT task_id FROM taskqueue_lease WHERE status = 'running' ORDER BY worker_id LIMIT %(cap)s
 )
 SELECT
@@ -77,8 +77,8 @@ FROM apart
 GROUP BY queue_name
 UNION ALL
 SELECT 'running', task.queue_name, count(*), NULL
-FROM lease
-JOIN taskqueue_task AS task ON task.id = lease.task_id
+FROM held
+JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
 """
 
@@ -150,8 +150,8 @@ UNION ALL
 SELECT 'running', task.queue_name, count(*), NULL
 FROM (
     SELECT task_id FROM taskqueue_lease WHERE status = 'running' ORDER BY worker_id LIMIT %(cap)s
-) AS lease
-JOIN taskqueue_task AS task ON task.id = lease.task_id
+) AS held
+JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
 """
 

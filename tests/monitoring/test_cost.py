@@ -1,0 +1,89 @@
+"""What is read costs as much over millions of rows: by an index, in few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connection
+
+from taskqueue.monitoring.counts import status_counts
+from taskqueue.monitoring.failures import failures
+from taskqueue.monitoring.fleet import worker_figures
+from taskqueue.monitoring.lanes import queue_figures
+from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.performance import performance
+from taskqueue.monitoring.running import running_now
+from taskqueue.monitoring.series import SPANS, series
+from tests.monitoring.many import fill
+
+Reading = Callable[[], Any]
+QUERIES: dict[str, tuple[Reading, int]] = {
+    "status counts": (status_counts, 1),
+    "queue figures": (queue_figures, 4),
+    "queue figures where the workers are known": (lambda: queue_figures(workers=[]), 3),
+    "worker figures": (worker_figures, 1),
+    "running now": (running_now, 1),
+    "failures": (failures, 1),
+    "notices": (notices, 5),
+    "notices where the rest is known": (lambda: notices(queues=[], workers=[], running=[]), 0),
+    **{f"series of a {span}": (lambda span=span: series(span), 1) for span in SPANS},
+    **{f"performance of a {span}": (lambda span=span: performance(span), 1) for span in SPANS},
+}
+SIZE = 40_000
+"""Several times what is counted: of less PostgreSQL reads the table, which is then as cheap."""
+LARGE = ("taskqueue_task", "taskqueue_lease")
+
+
+PARTIAL = ("claim", "apart", "waiting", "running")
+"""Indexes of what is not over yet: to read one of these whole is no scan."""
+
+
+def test_each_reading_is_few_statements_and_no_scan(db: None) -> None:
+    fill(SIZE)
+    for table in LARGE:
+        statement = f"SELECT count(*) FROM {table} WHERE error_class = 'x'"
+        assert any(map(_is_scan, _plan(statement, ()))), "A scan would not be noticed."
+    found = {name: _statements(reading) for name, (reading, _) in QUERIES.items()}
+    assert {name: len(statements) for name, statements in found.items()} == {
+        name: number for name, (_, number) in QUERIES.items()
+    }
+    scans = [
+        f"{name}: {line}"
+        for name, statements in found.items()
+        for statement in statements
+        for line in _plan(*statement)
+        if _is_scan(line)
+    ]
+    assert scans == []
+
+
+def _statements(reading: Reading) -> list[tuple[str, Any]]:
+    """What it sends, with the parameters beside it: SQLite plans without knowing them."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        sent.append((sql, parameters))
+        return execute(sql, parameters, many, context)
+
+    with connection.execute_wrapper(note):
+        reading()
+    return sent
+
+
+def _plan(statement: str, parameters: Any) -> list[str]:
+    """The lines of the plan."""
+    explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{explain} {statement}", parameters)
+        return [str(row[-1]) for row in cursor.fetchall()]
+
+
+def _is_scan(line: str) -> bool:
+    """Whether it reads all of a large table, or of an index over all of it."""
+    if connection.vendor == "postgresql":
+        return any(f"Seq Scan on {table} " in line for table in LARGE)
+    words = line.split()
+    if words[:1] != ["SCAN"] or words[1] not in (*LARGE, "task", "lease"):
+        return False
+    return not line.endswith(PARTIAL)
