@@ -75,7 +75,7 @@ def _queue(task: Task, user: Any) -> SafeString:
 
 def _attempts(task: Task) -> str:
     if task.failures or task.max_attempts > 1:
-        return _("%(attempt)s, of which %(failures)s of at most %(most)s failed") % {
+        return _("%(attempt)s; %(failures)s of at most %(most)s failures") % {
             "attempt": task.attempt, "failures": task.failures, "most": task.max_attempts,
         }  # fmt: skip
     return str(task.attempt)

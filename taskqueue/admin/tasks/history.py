@@ -17,7 +17,8 @@ from django.utils.translation import gettext as _
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment, preformatted
 from taskqueue.admin.durations import short_duration
-from taskqueue.admin.tasks.timeline import error_of
+from taskqueue.admin.searches import row_id
+from taskqueue.admin.tasks.timeline import begun_at, error_of
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
 from taskqueue.states import LeaseStatus
@@ -34,17 +35,21 @@ class History:
     lines: list[TaskLog] | None = None
     audits: list[Audit] | None = None
     retries: list[Task] = field(default_factory=list)
+    attempt: int | None = None
+    """The only one whose log lines are meant."""
 
 
 def history_of(request: HttpRequest, task_id: UUID) -> History:
     """Read them."""
     alias, may = database_alias(), request.user.has_perm
-    found = History()
+    found = History(attempt=_attempt_of(request))
     if may("taskqueue.view_lease"):
         leases = Lease.objects.using(alias).filter(task_id=task_id).defer("return_value")
         found.leases = _newest(leases.order_by("-attempt")[:MOST_ATTEMPTS])
     if may("taskqueue.view_tasklog"):
         lines = TaskLog.objects.using(alias).filter(task_id=task_id)
+        if found.attempt is not None:
+            lines = lines.filter(attempt=found.attempt)
         found.lines = _newest(lines.order_by("-id")[:MOST_LINES])
     if may("taskqueue.view_audit"):
         acts = Audit.objects.using(alias).filter(subject=str(task_id))
@@ -52,6 +57,11 @@ def history_of(request: HttpRequest, task_id: UUID) -> History:
     kin = Task.objects.using(alias).filter(retry_of_id=task_id).only("id", "status", "enqueued_at")
     found.retries = _newest(kin.order_by("-id")[:MOST_RETRIES])
     return found
+
+
+def _attempt_of(request: HttpRequest) -> int | None:
+    number = row_id(request.GET.get("attempt", ""))
+    return number if number is not None and number < 2**31 else None
 
 
 def _newest(rows: Any) -> list[Any]:
@@ -68,6 +78,7 @@ def shown_history(request: HttpRequest, task: Task, history: History, now: Any) 
         parts["leases_url"] = list_url(Lease, task__id__exact=task.pk)
     if history.lines is not None:
         parts["lines"] = [_line(each) for each in history.lines]
+        parts["lines_of"] = history.attempt
         parts["lines_url"] = list_url(TaskLog, task__id__exact=task.pk)
     if history.audits is not None:
         parts["audits"] = [_act(each) for each in reversed(history.audits)]
@@ -108,7 +119,7 @@ def level_name(level: int) -> str:
 
 
 def _attempt(lease: Lease, workers: dict[str, int], now: Any) -> dict[str, Any]:
-    begun, ended = lease.started_at or lease.claimed_at, lease.finished_at or now
+    begun, ended = begun_at(lease), lease.finished_at or now
     return {
         "number": lease.attempt,
         "attempt": link_to_row(Lease, lease.pk, lease.attempt),

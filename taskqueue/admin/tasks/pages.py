@@ -18,6 +18,7 @@ from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.arguments import folded_json, shown_arguments
 from taskqueue.admin.tasks.editing import TaskEditing
+from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
 from taskqueue.admin.tasks.facts import details, facts
 from taskqueue.admin.tasks.history import History, history_of, progress_bar, shown_history
 from taskqueue.admin.tasks.lists import TaskList
@@ -30,7 +31,7 @@ from taskqueue.models.clock import DatabaseClock
 from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
 
-class TaskAdmin(TaskBulk, TaskList, TaskEditing):
+class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
     """Arguments are shown without what their definition calls sensitive."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"

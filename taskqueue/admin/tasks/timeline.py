@@ -27,9 +27,9 @@ ENDS: dict[str, Any] = {
     LeaseStatus.RETURNED: gettext_lazy("Attempt %(number)s was handed back, without a verdict"),
 }
 FINALES: dict[str, Any] = {
-    TaskStatus.SUCCEEDED: gettext_lazy("Succeeded"),
-    TaskStatus.FAILED: gettext_lazy("Failed"),
-    TaskStatus.CANCELLED: gettext_lazy("Cancelled"),
+    TaskStatus.SUCCEEDED: gettext_lazy("Succeeded, in all after"),
+    TaskStatus.FAILED: gettext_lazy("Failed, in all after"),
+    TaskStatus.CANCELLED: gettext_lazy("Cancelled, in all after"),
 }
 ACTS: dict[str, Any] = {
     "retry": gettext_lazy("Retried by hand"),
@@ -78,9 +78,8 @@ def steps(task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: Any
         since = max(since, lease.finished_at or since)
     has_stops = any(lease.stop_requested_at for lease in leases)
     found.extend(_act(line) for line in audits if not (_is_first_stop(line) and has_stops))
-    found.sort(key=lambda step: step.at)
     found.extend(_end(task, leases, since, now))
-    return found
+    return sorted(found, key=lambda step: (step.kind == "now", step.at))
 
 
 def _seconds(start: datetime, end: datetime) -> float:
@@ -88,7 +87,7 @@ def _seconds(start: datetime, end: datetime) -> float:
 
 
 def _attempt(lease: Lease, waited: float) -> Iterator[Step]:
-    begun = lease.started_at or lease.claimed_at
+    begun = begun_at(lease)
     yield Step(
         at=begun, kind="start", seconds=waited, who=lease.worker_id,
         title=_("Attempt %(number)s started, after waiting") % {"number": lease.attempt},
@@ -108,6 +107,11 @@ def _attempt(lease: Lease, waited: float) -> Iterator[Step]:
             title=ENDS.get(lease.status, ENDS[LeaseStatus.RETURNED]) % {"number": lease.attempt},
             detail=error_of(lease.error_class, lease.error_message),
         )  # fmt: skip
+
+
+def begun_at(lease: Lease) -> datetime:
+    """When its body began; what a worker measures may lie a little before its claim."""
+    return max(lease.claimed_at, lease.started_at or lease.claimed_at)
 
 
 def error_of(error_class: str, message: str) -> str:
@@ -141,7 +145,7 @@ def _end(task: Task, leases: Sequence[Lease], since: datetime, now: datetime) ->
         return
     running = [lease for lease in leases if lease.status == LeaseStatus.RUNNING]
     if running:
-        begun = min(lease.started_at or lease.claimed_at for lease in running)
+        begun = min(map(begun_at, running))
         yield Step(at=now, kind="now", title=_("Running"), seconds=_seconds(begun, now))
     elif task.status == TaskStatus.RUNNING:
         yield Step(at=now, kind="now", title=_("Running"))

@@ -1,0 +1,175 @@
+"""The form that enqueues a task, made from the signature of its definition."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue import control
+from taskqueue.admin.reasons import ReasonField
+from taskqueue.admin.schedules.fields import JsonField, SpanField
+from taskqueue.admin.tasks.forms import WIDE, WhenField
+from taskqueue.admin.tasks.parameters import call_of, field_of, parameters
+from taskqueue.definitions import Definition
+from taskqueue.exceptions import DuplicateTask, TaskQueueError
+
+OPTIONS = ("queue_name", "priority", "run_after", "unique_key", "max_attempts", "timeout")
+
+
+class EnqueueForm(forms.Form):
+    """A field for each parameter, then the options; what is empty is as the definition says."""
+
+    queue_name = forms.CharField(
+        label=gettext_lazy("Queue"), required=False, strip=False, widget=forms.TextInput(WIDE)
+    )
+    priority = forms.IntegerField(
+        label=gettext_lazy("Priority"), required=False,
+        help_text=gettext_lazy("-100 to 100; higher ones first."),
+    )  # fmt: skip
+    run_after = WhenField(
+        label=gettext_lazy("When"), required=False,
+        help_text=gettext_lazy(
+            "A moment such as 2026-12-01 09:00, or a time from now such as in 5 minutes. "
+            "Empty: at once."
+        ),
+    )  # fmt: skip
+    unique_key = forms.CharField(
+        label=gettext_lazy("Unique key"), required=False, strip=False,
+        widget=forms.TextInput(WIDE),
+        help_text=gettext_lazy("Nothing is enqueued while another task holds it."),
+    )  # fmt: skip
+    max_attempts = forms.IntegerField(
+        label=gettext_lazy("Failures at most"), required=False,
+        help_text=gettext_lazy("After so many it fails for good."),
+    )  # fmt: skip
+    timeout = SpanField(
+        label=gettext_lazy("Time limit"), help_text=gettext_lazy("Of each attempt.")
+    )
+    options = JsonField(
+        dict, label=gettext_lazy("Further options"),
+        help_text=gettext_lazy(
+            'JSON, as for .using(...), durations in seconds: {"expires_after": 60}.'
+        ),
+    )  # fmt: skip
+    reason = ReasonField(
+        label=gettext_lazy("Reason, for the audit"), required=False, widget=forms.TextInput(WIDE)
+    )
+
+    def __init__(self, data: Any = None, *, definition: Definition[Any, Any]) -> None:
+        super().__init__(data)
+        # A template that came upon it would call it, and so run the body.
+        self._definition = definition
+        self.task_name = definition.name
+        self.parameters = parameters(definition)
+        for parameter in self.parameters:
+            self.fields[parameter.field_name] = field_of(parameter)
+        shown = definition.options
+        self.fields["queue_name"].widget.attrs["placeholder"] = shown.queue_name
+        self.fields["priority"].widget.attrs["placeholder"] = str(shown.priority)
+
+    @property
+    def argument_fields(self) -> list[Any]:
+        """The parameters' fields, in the order of the signature."""
+        return [self[parameter.field_name] for parameter in self.parameters]
+
+    @property
+    def option_fields(self) -> list[Any]:
+        """The other fields."""
+        return [self[name] for name in (*OPTIONS, "options")]
+
+    @property
+    def option_errors(self) -> bool:
+        """Whether what is wrong stands among the options."""
+        return not self.errors.keys().isdisjoint((*OPTIONS, "options"))
+
+    def clean(self) -> dict[str, Any]:
+        """The call and the options, by the definition."""
+        given = self.cleaned_data
+        self._check_rest()
+        if self.errors:
+            return given
+        chosen = self._chosen(given)
+        call = self._call(given)
+        if chosen is not None and call is not None:
+            given["chosen"], given["call"] = chosen, call
+            self._try(None, _encode, chosen, *call)
+        return given
+
+    def _check_rest(self) -> None:
+        """Refuse a secret among the other keywords, and show it to nobody."""
+        for parameter in self.parameters:
+            if parameter.place is not inspect.Parameter.VAR_KEYWORD:
+                continue
+            written = self.cleaned_data.get(parameter.field_name) or {}
+            own = {each.name for each in self.parameters if each is not parameter}
+            if twice := sorted(own & written.keys()):
+                told = _("%(name)s has a field of its own.") % {"name": twice[0]}
+                self.add_error(parameter.field_name, told)
+                data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
+                data[parameter.field_name] = ""
+                self.data = data
+
+    def _chosen(self, given: dict[str, Any]) -> Definition[Any, Any] | None:
+        """The definition with the options that were given; each error beside its field."""
+        own = {name: given[name] for name in OPTIONS if given[name] not in (None, "")}
+        for name, value in own.items():
+            self._try(name, self._definition.using, **{name: value})
+        further = given["options"]
+        for name in own.keys() & further.keys():
+            told = _("%(name)s has a field of its own.") % {"name": name}
+            self.add_error("options", told)
+        if self.errors:
+            return None
+        found: Definition[Any, Any] | None
+        found = self._try("options", self._definition.using, **{**further, **own})
+        return found
+
+    def _call(self, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
+        values = {
+            each.name: given[each.field_name]
+            for each in self.parameters
+            if not each.is_left_out(given[each.field_name], self[each.field_name].data)
+        }
+        try:
+            return call_of(self.parameters, values)
+        except ValueError as error:
+            told = _("Give this one too: others that stand behind it are given by their place.")
+            self.add_error(f"arg_{error}", told)
+            return None
+
+    def _try(self, field: str | None, check: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """What the check gives; None, and its error beside the field, where it refuses."""
+        try:
+            return check(*args, **named)
+        except (ValidationError, TaskQueueError, ValueError, TypeError, OverflowError) as error:
+            self.add_error(field, str(error))
+        return None
+
+    def enqueue(self, **who: Any) -> Any:
+        """The handle on the task; None where the form tells what is wrong."""
+        args, kwargs = self.cleaned_data["call"]
+        try:
+            return control.enqueue_by_hand(self.cleaned_data["chosen"], args, kwargs, **who)
+        except DuplicateTask as error:
+            self.add_error("unique_key", str(error))
+        except TaskQueueError as error:
+            self.add_error(None, str(error))
+        return None
+
+
+def _encode(chosen: Definition[Any, Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+    """Check the arguments; what a callable unique key raises is told by its class alone."""
+    try:
+        chosen.encode(args, kwargs)
+    except TaskQueueError:
+        raise
+    except Exception as error:
+        # Not its text: it may hold an argument, and that may be a secret.
+        told = _("The unique key of %(name)s cannot be made of these arguments: %(error)s.")
+        raise ValueError(told % {"name": chosen.name, "error": type(error).__name__}) from None

@@ -1,0 +1,88 @@
+"""The page that enqueues a task: choose a definition, then fill in its form."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.permissions import ENQUEUE
+from taskqueue.admin.reports import report
+from taskqueue.admin.tasks.acts import TaskActs
+from taskqueue.admin.tasks.enqueue_form import EnqueueForm
+from taskqueue.definitions import Definition, registry
+from taskqueue.exceptions import UnknownTask
+from taskqueue.models import Task
+
+
+class TaskEnqueueing(TaskActs):
+    """Any definition, for those who may enqueue."""
+
+    choose_template = "admin/taskqueue/task/enqueue_choose.html"
+    enqueue_template = "admin/taskqueue/task/enqueue_form.html"
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_perm(ENQUEUE))
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """The choice where no definition is named, else its form."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        name = request.GET.get("name", "").strip()
+        if not name:
+            return self._choice(request)
+        try:
+            definition = registry.get(name)
+        except UnknownTask as error:
+            return self._choice(request, str(error))
+        is_sent = request.method == "POST"
+        form = EnqueueForm(request.POST if is_sent else None, definition=definition)
+        if is_sent and form.is_valid():
+            answer = self._enqueue(request, form)
+            if answer is not None:
+                return answer
+        return report(
+            self, request, self.enqueue_template, _("Enqueue a task"),
+            form=form, name=definition.name, doc=_doc(definition),
+        )  # fmt: skip
+
+    def _choice(self, request: HttpRequest, trouble: str = "") -> HttpResponse:
+        found = [(each.name, _doc(each).partition("\n")[0]) for each in registry.all()]
+        return report(
+            self, request, self.choose_template, _("Enqueue a task"),
+            definitions=found, trouble=trouble, name=request.GET.get("name", ""),
+        )  # fmt: skip
+
+    def _enqueue(self, request: HttpRequest, form: EnqueueForm) -> HttpResponse | None:
+        """Where to go then; None where the form tells what is wrong with it."""
+        reason = form.cleaned_data["reason"]
+        result = form.enqueue(by=request.user, reason=reason)
+        if result is None:
+            return None
+        if result.created or result.updated:
+            told = (
+                _("Enqueued.") if result.created else _("The task of that unique key is changed.")
+            )
+            self.note(request, Task(pk=result.id, name=form.task_name), told, reason)
+            self.message_user(request, told, messages.SUCCESS)
+        else:
+            told = _("Nothing was enqueued: this task holds the unique key.")
+            self.message_user(request, told, messages.WARNING)
+        if self.has_view_permission(request):
+            return redirect("admin:taskqueue_task_change", result.id)
+        return redirect(f"{reverse('admin:taskqueue_task_add')}?name={form.task_name}")
+
+
+def _doc(definition: Definition[Any, Any]) -> str:
+    """What the body says of itself."""
+    return inspect.cleandoc(definition.__doc__ or "")
