@@ -47,7 +47,7 @@ def test_the_question_says_which_tasks_how_many_and_shows_some(log_in_as: LogIn)
     assert response.status_code == 200
     assert "status:failed" in page
     assert "12 tasks" in page
-    assert "Retry 12" in page
+    assert "Retry: 12 tasks" in page
     assert page.count('data-label="Status"') == 10
     assert not Operation.objects.exists()
     assert not Audit.objects.exists()

@@ -39,12 +39,10 @@ class OperationAdmin(OperationStart):
     page_template = "admin/taskqueue/operation/page.html"
     fragment_template = "admin/taskqueue/operation/fragment.html"
     columns = (
-        "verb", "query", "status", "expected", "done", "requested_by", "reason", "created_at",
-        "finished_at",
+        "verb", "query", "status", "expected", "done", "requested_by", "created_at", "finished_at",
     )  # fmt: skip
     list_display = (
-        "what", "which", "shown_status", "progress", "requested_by", "why",
-        *moments("created_at", "finished_at"),
+        "what", "shown_status", "progress", "which", "by", *moments("created_at"),
     )  # fmt: skip
     list_display_links = ("what",)
     list_filter = ("status",)
@@ -75,9 +73,9 @@ class OperationAdmin(OperationStart):
     def progress(self, operation: Operation) -> str:
         return of_how_many(operation)
 
-    @admin.display(description=gettext_lazy("Reason"))
-    def why(self, operation: Operation) -> str:
-        return Truncator(operation.reason).chars(LONGEST_WORDS)
+    @admin.display(description=gettext_lazy("By"))
+    def by(self, operation: Operation) -> str:
+        return operation.requested_by
 
     def change_view(
         self,
@@ -100,8 +98,9 @@ class OperationAdmin(OperationStart):
             self,
             request,
             self.page_template,
-            verb_label(operation),
+            _("Operation: %(verb)s") % {"verb": verb_label(operation)},
             operation=operation,
+            verb_label=verb_label(operation),
             fragment=found,
             created_at=moment(operation.created_at),
             arguments=_arguments(operation),

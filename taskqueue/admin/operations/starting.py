@@ -134,7 +134,7 @@ def _shown(verb: BulkVerb, found: Estimate | None) -> dict[str, Any]:
         "doable": doable,
         "is_empty": not found.doable and not found.is_capped,
         "left_out": found.fitting - found.doable,
-        "confirm": verb.confirm(_("them") if found.is_capped else str(doable)),
+        "confirm": verb.confirm(doable),
         "sample": [_row(task) for task in found.sample],
         "has_more": found.is_capped or found.doable > len(found.sample),
     }

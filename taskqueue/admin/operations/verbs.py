@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from taskqueue.admin.operations.forms import RescheduleForm, StartForm, UpdateForm
 from taskqueue.admin.permissions import OPERATE, PURGE, STOP
 from taskqueue.control import TaskFilter
+from taskqueue.monitoring.counts import Count
 from taskqueue.states import PENDING
 
 Words = Any
@@ -31,9 +33,12 @@ class BulkVerb:
     form: type[StartForm] = StartForm
     is_grave: bool = False
 
-    def confirm(self, count: str) -> str:
+    def confirm(self, count: Count) -> str:
         """The words of the button."""
-        return str(_("%(verb)s %(count)s")) % {"verb": self.label, "count": count}
+        if count.is_capped and not count.value:
+            return str(self.label)
+        words = ngettext("%(verb)s: %(count)s task", "%(verb)s: %(count)s tasks", count.value)
+        return words % {"verb": self.label, "count": count}
 
 
 VERBS = {
