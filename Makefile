@@ -17,7 +17,8 @@ PYENV := $(wildcard $(HOME)/.pyenv/versions/3.1[123]*/bin)
 MATRIX_PATH := $(subst $(space),:,$(PYENV) $(PATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help environment test test-quick chaos lint format demo benchmark matrix wheel clean
+.PHONY: help environment test test-quick chaos lint format demo screenshots benchmark matrix wheel \
+  clean
 
 help:
 	@echo "make test         the whole suite, on SQLite and on PostgreSQL"
@@ -26,6 +27,7 @@ help:
 	@echo "make lint         ruff and mypy"
 	@echo "make format       let ruff format the code"
 	@echo 'make demo         see it work; ARGS=--exit ends by itself, ARGS="--exit --postgres"'
+	@echo "make screenshots  pictures of every page of the admin; ARGS=folder to keep them there"
 	@echo "make benchmark    measure it against the raw database"
 	@echo "make matrix       the suite on every supported Python and Django"
 	@echo "make wheel        build the wheel and look whether all is in it"
@@ -67,6 +69,9 @@ format: $(READY)
 
 demo: $(READY)
 	@DJANGO_SETTINGS_MODULE=project.settings $(RUN) manage.py demo $(ARGS)
+
+screenshots: $(READY)
+	@$(RUN) -m tests.browser.screenshots $(ARGS)
 
 benchmark: $(READY)
 	@$(RUN) -m benchmarks $(ARGS)

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connections
-from django.test import Client
 
 from tests.browser.chromium import PATIENCE, Watch, open_browser
+from tests.browser.sessions import session_of
 
 ALLOW = "DJANGO_ALLOW_ASYNC_UNSAFE"
 
@@ -58,11 +57,3 @@ def admin_page(page: Any, live_server: Any, transactional_db: None) -> Any:
     user = User.objects.create_superuser("admin", password="admin")
     page.context.add_cookies([{**session_of(user), "url": live_server.url}])
     return page
-
-
-def session_of(user: User) -> dict[str, str]:
-    """The cookie of a log-in."""
-    client = Client()
-    client.force_login(user)
-    name = settings.SESSION_COOKIE_NAME
-    return {"name": name, "value": client.cookies[name].value}

@@ -1,0 +1,93 @@
+"""The addresses of our pages, with a shop's rows to show."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+
+from taskqueue.models import (
+    Audit,
+    Lease,
+    Occurrence,
+    Operation,
+    Queue,
+    Schedule,
+    TaskLog,
+    Worker,
+)
+from tests.browser.lively.site import Shop
+
+LISTS = (
+    "dashboard", "task", "failure", "performance", "lease", "worker", "queue", "schedule",
+    "occurrence", "operation", "tasklog", "audit",
+)  # fmt: skip
+
+
+def pages(shop: Shop) -> dict[str, str]:
+    """Every page that is looked at, by a name that a file can have."""
+    found = {"index": reverse("admin:index"), "app": reverse("admin:app_list", args=["taskqueue"])}
+    found |= {name: reverse(f"admin:taskqueue_{name}_changelist") for name in LISTS}
+    return found | _tasks(shop) | _rows() | _schedules() | _others(found)
+
+
+def _tasks(shop: Shop) -> dict[str, str]:
+    return {
+        "task-running": _change("task", shop.report.pk),
+        "task-failed": _change("task", shop.failed.pk),
+        "task-planned": _change("task", shop.planned.pk),
+        "task-succeeded": _change("task", shop.succeeded.pk),
+        "task-retry": reverse("admin:taskqueue_task_edit", args=[shop.failed.pk, "retry"]),
+        "task-reschedule": reverse(
+            "admin:taskqueue_task_edit", args=[shop.planned.pk, "reschedule"]
+        ),
+        "task-terms": reverse("admin:taskqueue_task_edit", args=[shop.planned.pk, "update"]),
+        "task-history": reverse("admin:taskqueue_task_history", args=[shop.failed.pk]),
+        "task-delete": reverse("admin:taskqueue_task_delete", args=[shop.failed.pk]),
+    }
+
+
+def _rows() -> dict[str, str]:
+    """One row of each kind that has a page."""
+    return {
+        "lease-one": _change("lease", Lease.objects.filter(status="failed")[0].pk),
+        "worker-one": _change("worker", Worker.objects.get(name="batch-1-812-77ab").pk),
+        "worker-draining": _change("worker", Worker.objects.get(status="stopping").pk),
+        "queue-one": _change("queue", Queue.objects.get(name="mail").pk),
+        "queue-paused": _change("queue", Queue.objects.get(name="imports").pk),
+        "tasklog-one": _change("tasklog", TaskLog.objects.all()[0].pk),
+        "audit-one": _change("audit", Audit.objects.all()[0].pk),
+        "operation-running": _change("operation", Operation.objects.get(status="running").pk),
+        "operation-finished": _change("operation", Operation.objects.get(status="finished").pk),
+        "occurrence-one": _change("occurrence", Occurrence.objects.all()[0].pk),
+    }
+
+
+def _schedules() -> dict[str, str]:
+    one = Schedule.objects.get(name="reindex the catalogue").pk
+    return {
+        "schedule-add": reverse("admin:taskqueue_schedule_add"),
+        "schedule-one": _change("schedule", one),
+        "schedule-paused": _change("schedule", Schedule.objects.get(name="feeds").pk),
+        "schedule-edit": reverse("admin:taskqueue_schedule_edit", args=[one]),
+        "schedule-delete": reverse("admin:taskqueue_schedule_delete", args=[one]),
+    }
+
+
+def _others(lists: dict[str, str]) -> dict[str, str]:
+    """Lists, searched and sorted otherwise, and pages that ask before they act."""
+    start = reverse("admin:taskqueue_operation_start")
+    return {
+        "dashboard-day": lists["dashboard"] + "?span=day",
+        "dashboard-week": lists["dashboard"] + "?span=week",
+        "task-searched": lists["task"] + "?q=status:failed+name:shop.imports",
+        "task-none": lists["task"] + "?q=name:shop.nothing",
+        "performance-name": lists["performance"] + "?name=shop.mail.send_receipt",
+        "operation-start": start + "?verb=retry&q=status:failed",
+    }
+
+
+def _change(model: str, key: object) -> str:
+    return reverse(f"admin:taskqueue_{model}_change", args=[key])
+
+
+def _edit(key: object, what: str) -> str:
+    return reverse("admin:taskqueue_task_edit", args=[key, what])
