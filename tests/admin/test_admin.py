@@ -190,7 +190,7 @@ def test_tasks_are_filtered_by_status_and_queue(rows: Rows, log_in_as: LogIn) ->
         ({"queue_name": "default"}, rows.task.pk),
         ({"queue_name": "mail"}, other.id),
     ):
-        response = client.get(url("task", "changelist"), filters)
+        response = client.get(url("task", "changelist"), filters, follow=True)
         assert [task.pk for task in response.context["cl"].result_list] == [expected], filters
 
 

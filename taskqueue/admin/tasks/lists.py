@@ -1,39 +1,176 @@
-"""The list of tasks, with its search."""
+"""The list of tasks: one search, tabs by status, pages by keys."""
 
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
-from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
+from django.contrib.admin.templatetags.admin_list import result_headers, results
+from django.contrib.admin.utils import label_for_field
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import moments
-from taskqueue.admin.filters import QueueFilter
+from taskqueue.admin.base import LeanList
+from taskqueue.admin.tasks.columns import TaskColumns
+from taskqueue.admin.tasks.export import MOST_ROWS, TaskExport
+from taskqueue.admin.tasks.narrowing import (
+    Matching,
+    address,
+    matching,
+    queue_links,
+    searched,
+    status_tabs,
+    with_old_filters,
+)
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.counts import status_counts
+from taskqueue.monitoring.searching import Page, Search, SearchError, find
+from taskqueue.payload import storable
 
 
-class TaskList(ReadOnlyAdmin):
-    """Newest first; what it searches by costs no look at every task."""
+class TaskPages(LeanList):
+    """A page of what the search finds, as Django's lists show rows."""
 
-    columns = ("name", "queue_name", "status", "priority", "attempt", "run_after", "finished_at")
-    list_display = (
-        "name", "status", "queue_name", "priority", "attempt",
-        *moments("run_after", "finished_at"),
-    )  # fmt: skip
-    list_filter = ("status", QueueFilter)
-    lookups = ("status__exact", "queue_name")
-    search_fields = ("id", "name", "unique_key")
-    search_help_text = "An id, the whole name of a task, or a whole unique key."
+    search: Search | None = None
+    """None where what was typed is none; then nothing is shown."""
+    search_error = ""
+    page: Page
+    matching: Matching
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        """Whole values only: a part of a name could be found by reading every task."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        """All that fits; the page is not read from it."""
+        if any("__" in name for name in request.GET):
+            raise DisallowedModelAdminLookup("Tasks are searched by ?q= alone.")
+        text = request.GET.get("q", "")
+        self.query = storable(text, limit=len(text))
+        self.filter_specs, self.has_filters, self.has_active_filters = [], False, bool(text.strip())
         try:
-            return queryset.filter(id=UUID(term)), False
-        except ValueError:
-            return queryset.filter(Q(name=term) | Q(unique_key=term)), False
+            self.search = searched(request, text)
+        except SearchError as error:
+            self.search_error = str(error)
+            return self.root_queryset.none()
+        return self.search.which.among(self.root_queryset)
+
+    def get_results(self, request: HttpRequest) -> None:
+        page = Page(tasks=())
+        which = None if self.search is None else self.search.which
+        if which is not None:
+            model_admin: Any = self.model_admin
+            rows = self.root_queryset.only(*model_admin.columns).annotate(now=DatabaseClock())
+            page = find(
+                which,
+                tasks=rows,
+                before=request.GET.get("before", ""),
+                after=request.GET.get("after", ""),
+                limit=self.list_per_page,
+            )
+        given = set() if which is None else which.given.keys()
+        self.counts = status_counts() if given <= {"statuses", "everything"} else None
+        self.page = page
+        self.result_list = [*page.tasks, *page.holders]
+        self.matching = matching(page, which, self.counts)
+        self.result_count: int = self.matching
+        self.full_result_count, self.show_full_result_count = None, False
+        self.show_admin_actions = True
+        self.can_show_all, self.multi_page = False, not page.is_all
+        self.paginator = self.model_admin.get_paginator(
+            request, self.root_queryset.none(), self.list_per_page
+        )
+
+    @property
+    def text(self) -> str:
+        """The search in its usual form; as it was typed where it is none."""
+        return self.query if self.search is None else self.search.text
+
+    @property
+    def newer_url(self) -> str:
+        """The page ahead of this one; empty on the first."""
+        return address(self.text, after=self.page.newer) if self.page.newer else ""
+
+    @property
+    def older_url(self) -> str:
+        """The page behind this one; empty on the last."""
+        return address(self.text, before=self.page.older) if self.page.older else ""
+
+    @property
+    def first_url(self) -> str:
+        """The newest page."""
+        return address(self.text)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing newer is known."""
+        return not self.page.newer
+
+    def headers(self) -> list[dict[str, Any]]:
+        """The names of the columns."""
+        return list(result_headers(self))
+
+    def rows(self) -> list[list[SafeString]]:
+        """Cells that say which column they are of, for a phone, where no heads of columns stand."""
+        labels = [
+            "" if name == "action_checkbox" else _label(name, self.model, self.model_admin)
+            for name in self.list_display
+        ]
+        return [list(map(_labelled, row, labels)) for row in results(self)]
+
+
+class TaskList(TaskColumns, TaskExport):
+    """What the search box takes stands below it; `?status=failed` still leads to the search."""
+
+    change_list_template = "admin/taskqueue/task/change_list.html"
+    columns = (
+        "name", "queue_name", "status", "priority", "attempt", "enqueued_at", "run_after",
+        "started_at", "finished_at", "error_class",
+    )  # fmt: skip
+    list_display: Any = (
+        "shown_name", "short_id", "shown_status", "shown_queue", "priority", "shown_attempt",
+        "shown_enqueued", "shown_moment", "shown_duration", "shown_error",
+    )  # fmt: skip
+    list_display_links: Any = ("shown_name",)
+    search_fields = ("id", "name", "unique_key")
+    actions_selection_counter = True
+
+    class Media:
+        css = {"all": ["taskqueue/tasks.css"]}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return TaskPages
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        moved = with_old_filters(request) if request.method == "GET" else None
+        if moved is not None:
+            return redirect(moved)
+        response = super().changelist_view(request, extra_context)
+        context = getattr(response, "context_data", None)
+        if isinstance(response, TemplateResponse) and context and "cl" in context:
+            context.update(self._shown(context["cl"]))
+        return response
+
+    def _shown(self, pages: TaskPages) -> dict[str, Any]:
+        return {
+            "search": pages.text,
+            "matching": pages.matching,
+            "tabs": status_tabs(pages.search, pages.counts),
+            "queues": queue_links(pages.search),
+            "most_exported": MOST_ROWS,
+        }
+
+
+def _label(name: Any, model: Any, model_admin: Any) -> str:
+    return str(label_for_field(name, model, model_admin))
+
+
+def _labelled(cell: SafeString, label: str) -> SafeString:
+    """The cell as Django made it, with the name of its column."""
+    if not label or not cell.startswith("<td"):
+        return cell
+    text = label[:1].upper() + label[1:]
+    return format_html('<td data-label="{}"', text) + SafeString(cell.removeprefix("<td"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -57,6 +57,8 @@ class Page:
     older: str = ""
     is_cut_short: bool = False
     """Whether it has fewer tasks than it might, since enough had been read."""
+    holders: Sequence[Task] = ()
+    """Who holds the keys that are looked for, where the search was cut short before them."""
     searched_to: datetime | None = None
     """About how far it has looked then; behind it the next page goes on."""
 
@@ -122,7 +124,7 @@ def find(
     page = _page(found, how.order, place, direction, limit)
     if direction is NEWER and len(page.tasks) < limit and not page.newer and how.is_exact:
         return find(which, tasks=tasks, limit=limit, effort=effort)  # The first page, and full.
-    return page if place is not None else _with_holder(page, which, rows)
+    return page if place is not None else _with_holders(page, which, rows)
 
 
 def _read(
@@ -203,18 +205,12 @@ def _page(
     )
 
 
-def _with_holder(page: Page, which: TaskFilter, rows: QuerySet[Task]) -> Page:
-    """Who holds the key that is looked for, however long ago it was enqueued: an index tells."""
+def _with_holders(page: Page, which: TaskFilter, rows: QuerySet[Task]) -> Page:
+    """Who holds a key is found by an index, however long ago it was enqueued."""
     given = which.given
     keys = given.get("unique_key", given.get("words", ()))
     if not page.is_cut_short or not keys:
         return page
     held = Q(unique_key__in=[keys] if isinstance(keys, str) else list(keys), holds_unique_key=True)
     known = [task.pk for task in page.tasks]
-    holders = which.among(rows).filter(held).exclude(pk__in=known)[:PAGE]
-    return Page(
-        tasks=[*page.tasks, *holders],
-        older=page.older,
-        is_cut_short=True,
-        searched_to=page.searched_to,
-    )
+    return replace(page, holders=list(which.among(rows).filter(held).exclude(pk__in=known)[:PAGE]))

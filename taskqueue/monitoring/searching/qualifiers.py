@@ -19,6 +19,7 @@ from taskqueue.states import TaskStatus
 
 _ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PRIORITY = re.compile(r"(?P<sign>[<>]=?)?(?P<from>-?\d{1,4})?(?P<dots>\.\.)?(?P<to>-?\d{1,4})?")
+_CLASS_PATH = re.compile(r"(?:[^\W\d]\w*\.)+[A-Z]\w*")
 
 Fields = dict[str, Any]
 Reader = Callable[[Sequence[Value], datetime], Fields]
@@ -130,9 +131,9 @@ def _statuses(values: Sequence[Value], now: datetime) -> Fields:
 
 
 def _errors(values: Sequence[Value], now: datetime) -> Fields:
-    """A class; in quotation marks, a part of the message."""
-    classes = tuple(value.text for value in values if not value.is_quoted)
-    parts = tuple(value.text for value in values if value.is_quoted)
+    """A class; in quotation marks a part of the message, but for what can only be a class."""
+    classes = tuple(v.text for v in values if not v.is_quoted or _CLASS_PATH.fullmatch(v.text))
+    parts = tuple(value.text for value in values if value.text not in classes)
     if "" in parts:
         raise SearchError(_("Nothing stands between the quotation marks behind “error:”."))
     if classes and parts:

@@ -47,15 +47,12 @@ def parse(text: str, *, now: datetime) -> Search:
 def written(**qualifiers: str) -> str:
     """The text of a search by these qualifiers, such as `name="shop.send", status="failed"`.
 
-    Each value means itself, whatever characters it holds; a part of a message goes as
-    `message=`.
+    Each value means itself, whatever characters it holds.
     """
-    terms = []
-    for key, text in qualifiers.items():
-        is_message = key == "message"
-        is_quoted = is_message or (key == "name" and text.endswith("*"))
-        terms.append(Term("error" if is_message else key, "", (Value(text, is_quoted),)))
-    return " ".join(map(str, terms))
+    return " ".join(
+        str(Term(key, "", (Value(text, is_quoted=key == "name" and text.endswith("*")),)))
+        for key, text in qualifiers.items()
+    )
 
 
 def _typed(term: Term) -> Term:

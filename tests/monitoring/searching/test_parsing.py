@@ -40,6 +40,8 @@ def meant(text: str) -> dict[str, Any]:
         ("worker:w-1", {"worker": ("w-1",)}),
         ("error:KeyError", {"error_class": ("KeyError",)}),
         ('error:"no such key"', {"error_text": ("no such key",)}),
+        ('error:"shop.errors.NoKey"', {"error_class": ("shop.errors.NoKey",)}),
+        ('error:"example.com"', {"error_text": ("example.com",)}),
         ('key:"order 1, the \\"first\\" \\\\"', {"unique_key": ('order 1, the "first" \\',)}),
         ("key:order:1", {"unique_key": ("order:1",)}),
         ("schedule:nightly", {"schedule": ("nightly",)}),
@@ -139,8 +141,8 @@ def test_whatever_is_typed_it_is_a_search_or_refused(text: str) -> None:
 
 @given(st.text(min_size=1, max_size=30, alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
 def test_what_is_written_for_a_link_means_itself(text: str) -> None:
-    which = parse(written(name=text, queue=text, message=text), now=NOW).which
-    assert which.given == {"name": (text,), "queue_name": (text,), "error_text": (text,)}
+    which = parse(written(name=text, queue=text), now=NOW).which
+    assert which.given == {"name": (text,), "queue_name": (text,)}
 
 
 def test_a_search_is_narrowed_and_widened() -> None:

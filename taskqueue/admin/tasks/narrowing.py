@@ -1,0 +1,134 @@
+"""What is searched by, links that narrow it, and how many tasks it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.badges import WORDS
+from taskqueue.admin.permissions import VIEW_ARGUMENTS
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control import TaskFilter
+from taskqueue.models import Queue
+from taskqueue.monitoring.counts import Count
+from taskqueue.monitoring.searching import Page, Search, parse, written
+from taskqueue.states import TaskStatus
+
+MOST_QUEUES = 12
+TABS = (
+    TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.SCHEDULED, TaskStatus.RETRYING,
+    TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.SUCCEEDED, TaskStatus.CANCELLED,
+)  # fmt: skip
+OLD = {"status": "status", "status__exact": "status", "queue": "queue", "queue_name": "queue"}
+"""Names in addresses of old, and the qualifiers that say the same."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One choice among several."""
+
+    title: Any
+    url: str
+    is_current: bool
+    count: Count | None = None
+
+
+class Matching(int):
+    """How many tasks fit; where not all were counted, one more than are known, shown as "50+".
+
+    Django compares it with the rows of a page to tell whether others fit too.
+    """
+
+    text: str
+
+    def __new__(cls, count: Count) -> Matching:
+        number = super().__new__(cls, count.value + count.is_capped)
+        number.text = str(count)
+        return number
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def searched(request: HttpRequest, text: str) -> Search:
+    """The search, as far as this user may search. Raises SearchError.
+
+    Of tasks whose definition is not known here, nobody knows which arguments are sensitive.
+    """
+    search = parse(text, now=timezone.now())
+    if search.which.arguments and request.user.has_perm(VIEW_ARGUMENTS):
+        return replace(search, which=replace(search.which, arguments_of_unknown=True))
+    return search
+
+
+def address(text: str, **cursor: str) -> str:
+    """The list with this search."""
+    return "?" + urlencode({**({"q": text} if text else {}), **cursor})
+
+
+def with_old_filters(request: HttpRequest) -> str | None:
+    """Where `?status=failed` is to be found now; None for an address without such."""
+    old = {OLD[name]: str(value) for name, value in request.GET.items() if name in OLD and value}
+    if not old:
+        return None
+    typed = request.GET.get("q", "").strip()
+    text = " ".join(filter(None, (typed, written(**old))))
+    return reverse("admin:taskqueue_task_changelist") + address(text)
+
+
+def status_tabs(search: Search | None, counts: Mapping[str, Count] | None) -> list[Link]:
+    """All, and each status; with what else is searched by."""
+    if search is None:
+        return []
+    chosen = search.values("status")
+    everything = Link(_("all"), address(search.narrowed("status").text), not chosen, _all(counts))
+    return [everything] + [
+        Link(
+            WORDS[status.value],
+            address(search.narrowed("status", status.value).text),
+            status in chosen,
+            counts[status.value] if counts else None,
+        )
+        for status in TABS
+    ]
+
+
+def queue_links(search: Search | None) -> list[Link]:
+    """Some queues by name; none where there is just one."""
+    if search is None:
+        return []
+    rows = Queue.objects.using(database_alias()).order_by("name")
+    names = list(rows.values_list("name", flat=True)[:MOST_QUEUES])
+    chosen = search.values("queue")
+    names += [name for name in chosen if name not in names]
+    if len(names) < 2 and not chosen:
+        return []
+    everything = Link(_("all queues"), address(search.narrowed("queue").text), not chosen)
+    return [everything] + [
+        Link(name, address(search.narrowed("queue", name).text), name in chosen) for name in names
+    ]
+
+
+def matching(page: Page, which: TaskFilter | None, counts: Mapping[str, Count] | None) -> Matching:
+    """How many fit, as far as the page and the counts of the tabs tell."""
+    shown = len(page.tasks) + len(page.holders)
+    if page.is_all or which is None:
+        return Matching(Count(shown))
+    if counts is None:
+        return Matching(Count(shown, is_capped=True))
+    total = _all({name: counts[name] for name in which.statuses or counts})
+    return Matching(total or Count(shown, is_capped=True))
+
+
+def _all(counts: Mapping[str, Count] | None) -> Count | None:
+    if counts is None:
+        return None
+    those = counts.values()
+    return Count(sum(each.value for each in those), any(each.is_capped for each in those))
