@@ -1,0 +1,157 @@
+"""A row of each kind and state, with one text in every field that takes text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from taskqueue import Every, schedules
+from taskqueue.models import (
+    Audit,
+    Lease,
+    Occurrence,
+    Operation,
+    Queue,
+    Rollup,
+    Schedule,
+    Task,
+    TaskLog,
+    Worker,
+)
+from taskqueue.states import FINISHED, TaskStatus
+from tests.sample.tasks import echo
+
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class Everything:
+    """What was made, by what it is."""
+
+    text: str
+    tasks: dict[str, Task] = field(default_factory=dict)
+    """By status."""
+    rows: dict[str, Any] = field(default_factory=dict)
+    """By what they are: a model's name, and words for special ones."""
+
+    def row(self, what: str) -> Any:
+        """A row by what it is; `task` stands for one that failed."""
+        return self.tasks.get("failed" if what == "task" else what) or self.rows[what]
+
+
+def everything(text: str, *, name: str = echo.name, **arguments: Any) -> Everything:
+    """The rows; tasks of that name with these `args` and `kwargs`, else with the text."""
+    made = Everything(text)
+    call = {"args": [text, {text: text}], "kwargs": {text: [text]}} | arguments
+    _make_lanes(made)
+    for status in TaskStatus:
+        made.tasks[status.value] = _task(made, status, name=name, **call)
+    _make_attempts(made)
+    _make_schedule(made)
+    _make_records(made, name)
+    return made
+
+
+def _task(made: Everything, status: TaskStatus, **values: Any) -> Task:
+    text, now = made.text, timezone.now()
+    is_running = status == TaskStatus.RUNNING
+    return Task.objects.create(
+        status=status.value, queue_name=text, crash_delay=MINUTE, metadata={text: text},
+        options={"note": text}, unique_key=f"{text} {status}", unique_for="finished",
+        attempt=1, max_attempts=3, started_at=now, ready_at=now, run_after=now - MINUTE,
+        finished_at=now if status in FINISHED else None,
+        return_value={text: [text]} if status == TaskStatus.SUCCEEDED else None,
+        error_class=text if status != TaskStatus.SUCCEEDED else "",
+        error_message=text if status != TaskStatus.SUCCEEDED else "",
+        running_leases=1 if is_running else 0, open_slots=0 if is_running else 1,
+        worker_names=[text] if status == TaskStatus.BLOCKED else None,
+        **values,
+    )  # fmt: skip
+
+
+def _make_lanes(made: Everything) -> None:
+    text, now = made.text, timezone.now()
+    paused = {"paused_at": now, "paused_by": text, "pause_reason": text}
+    made.rows["queue"] = Queue.objects.create(name=text)
+    made.rows["paused queue"] = Queue.objects.create(name=f"{text} paused", **paused)
+    made.rows["worker"] = Worker.objects.create(
+        name=text, host=text, pid=1, started_at=now, seen_at=now + 10 * MINUTE, trouble=text,
+        queues={text: 1}, versions={"python": text, "taskqueue": text, text: text},
+        schedules=[text], concurrency=4, running_leases=1, memory_bytes=1_000_000,
+    )  # fmt: skip
+    made.rows["asked worker"] = Worker.objects.create(
+        name=f"{text} asked", host=text, pid=2, started_at=now, seen_at=now + 10 * MINUTE,
+        request="quiet", requested_at=now, requested_by=text, request_reason=text,
+    )  # fmt: skip
+
+
+def _make_attempts(made: Everything) -> None:
+    text, now = made.text, timezone.now()
+    common = {
+        "worker_id": text, "claimed_at": now - MINUTE, "started_at": now - MINUTE,
+        "expires_at": now + 10 * MINUTE,
+    }  # fmt: skip
+    asked = {"stop_requested_at": now, "stop_requested_by": text, "stop_reason": text}
+    said = {"progress": 25, "progress_message": text, "progressed_at": now}
+    wrong = {"error_class": text, "error_message": text, "traceback": f"Traceback\n  {text}"}
+    made.rows["running lease"] = Lease.objects.create(
+        task=made.tasks["running"], attempt=1, wedged_at=now, **common, **said, **asked
+    )
+    for attempt, status in enumerate(("returned", "lost", "stopped", "failed"), start=1):
+        made.rows["lease"] = Lease.objects.create(
+            task=made.tasks["failed"], attempt=attempt, status=status, finished_at=now,
+            return_value=text, **common, **said, **asked, **wrong,
+        )  # fmt: skip
+    for status in ("failed", "running", "succeeded"):
+        made.rows["tasklog"] = TaskLog.objects.create(
+            task=made.tasks[status], attempt=1, logged_at=now, level=30, logger=text, message=text
+        )
+
+
+def _make_schedule(made: Everything) -> None:
+    text, now = made.text, timezone.now()
+    schedule = schedules.create(
+        text.replace("/", "|"), echo, Every(hours=1), args=[text], kwargs={"note": text},
+        options={"metadata": {text: text}, "queue_name": text}, by=text, reason=text,
+    )  # fmt: skip
+    other = schedules.create(f"{schedule.name} paused", echo, Every(hours=1), by=text)
+    rows = Schedule.objects.filter(pk__in=[schedule.pk, other.pk])
+    rows.update(
+        trouble=text, last_status="failed", last_error=text, last_finished_at=now,
+        last_return_value=text, last_task_id=made.tasks["failed"].pk, last_nominal_at=now,
+    )  # fmt: skip
+    rows.filter(pk=other.pk).update(paused_at=now, paused_by=text, pause_reason=text)
+    made.rows["schedule"] = rows.get(pk=schedule.pk)
+    made.rows["paused schedule"] = rows.get(pk=other.pk)
+    made.rows["occurrence"] = Occurrence.objects.create(
+        schedule=schedule, nominal_at=now, status="skipped", reason=text, requested_by=text
+    )
+    Occurrence.objects.create(
+        schedule=schedule, nominal_at=now - MINUTE, status="ended", reason=text,
+        requested_by=text, task_id=made.tasks["failed"].pk, task_status="failed",
+    )  # fmt: skip
+
+
+def _make_records(made: Everything, name: str) -> None:
+    text, now = made.text, timezone.now()
+    who = {"requested_by": text, "reason": text, "query": text}
+    made.rows["operation"] = Operation.objects.create(verb="retry", **who)
+    made.rows["failed operation"] = Operation.objects.create(
+        verb="update", status="failed", error=text, finished_at=now, started_at=now, **who,
+        chosen={"queue_name": text}, arguments={"changes": {"queue_name": text}},
+    )  # fmt: skip
+    subjects = [str(made.tasks["failed"].pk), text, made.rows["schedule"].name]
+    for subject in subjects:
+        made.rows["audit"] = Audit.objects.create(
+            actor=text, verb="retry", subject=subject, reason=text, before="failed", detail=text
+        )
+    for named in (name, text):
+        made.rows["rollup"] = Rollup.objects.create(
+            resolution=60, starts_at=now.replace(second=0, microsecond=0), queue_name=text,
+            name=named, succeeded=2, failed=1, run_seconds=3, wait_seconds=1,
+            run_times={"1": 3}, wait_times={"1": 3}, slowest_seconds=2,
+            slowest_task_id=made.tasks["failed"].pk,
+        )  # fmt: skip

@@ -1,0 +1,218 @@
+"""The table: for each route who may look, and what may be posted by whom.
+
+A way to be let in is a set of permissions that are all needed; of several ways one is enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.admin.matrix.roles import NONE, Permissions
+from tests.admin.schedule_rows import filled
+from tests.sample.tasks import echo
+
+Ways = list[Permissions]
+
+
+def ways(*each: str) -> Ways:
+    """`ways("a b", "c")`: a and b together, or c."""
+    return [frozenset(way.split()) for way in each]
+
+
+NOBODY: Ways = []
+ANY_STAFF: Ways = [NONE]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """A POST that changes something, for those who may; `on` is the row it is done to."""
+
+    name: str
+    needs: Ways
+    body: dict[str, Any]
+    """A value such as `$failed` stands for the key of that row."""
+    on: str
+    query: str = ""
+    answers: int = 302
+    refused: frozenset[int] = frozenset({403})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Who may GET it. `look` is None where nobody has anything to GET there."""
+
+    look: Ways | None
+    on: str = ""
+    query: dict[str, str] = field(default_factory=dict)
+    answers: int = 200
+    acts: tuple[Act, ...] = ()
+
+    @property
+    def entry(self) -> Ways:
+        """Who is let in at all, if only to be told that the method is wrong."""
+        return (
+            self.look if self.look is not None else [way for act in self.acts for way in act.needs]
+        )
+
+    @property
+    def rules(self) -> list[Ways]:
+        """All that decides about somebody here."""
+        return [self.entry, *(act.needs for act in self.acts)]
+
+
+def _of_rows(model: str, look: Ways) -> dict[str, Page]:
+    """What the admin has for every model, where nothing can be changed by its forms."""
+    row = f"{model}/<path:object_id>"
+    return {
+        f"{model}/": Page(look=look),
+        f"{model}/add/": Page(look=NOBODY),
+        f"{row}/history/": Page(look=look, on=model),
+        f"{row}/delete/": Page(look=NOBODY, on=model),
+        f"{row}/change/": Page(look=look, on=model),
+        f"{row}/": Page(look=ANY_STAFF, on=model, answers=302),
+    }
+
+
+def _task_act(verb: str, on: str, needs: str, **more: str) -> Act:
+    return Act(name=verb, on=on, needs=ways(f"view_task {needs}"), body={"verb": verb, **more})
+
+
+def _task_edit(what: str, on: str, **body: str) -> Act:
+    return Act(name=what, on=on, needs=ways("view_task operate"), body=body)
+
+
+def _many(verb: str, on: str, needs: str = "operate", **more: str) -> Act:
+    body = {"verb": verb, "ids": f"${on}", "confirmed": "1", "reason": "why", **more}
+    return Act(name=verb, on="", needs=ways(f"view_task {needs}"), body=body)
+
+
+def _schedule_act(verb: str, on: str = "schedule") -> Act:
+    return Act(name=verb, on=on, needs=ways("edit_schedules"), body={"verb": verb})
+
+
+def _action(action: str, on: str, needs: str, **more: Any) -> Act:
+    """An action of a list: whom it is not offered to is led back to the list."""
+    body = {"action": action, "_selected_action": f"${on}", "index": "0", **more}
+    refused = frozenset({200, 302, 403, 405})
+    return Act(name=action, on=on, needs=ways(needs), body=body, refused=refused)
+
+
+TASK_ACTS = (
+    _task_act("retry", "failed", "operate"),
+    _task_act("run_now", "scheduled", "operate"),
+    _task_act("cancel", "ready", "operate"),
+    _task_act("cancel", "running", "stop"),
+    _task_act("stop", "running", "stop"),
+    _task_act("duplicate", "succeeded", "operate"),
+    _task_act("delete", "failed", "purge", post="yes"),
+)
+TASK_EDITS = (
+    _task_edit("retry", "failed", args='["other"]', kwargs=""),
+    _task_edit("reschedule", "scheduled", run_after="in 5 minutes"),
+    _task_edit("update", "ready", priority="9", queue_name="other", max_attempts="5"),
+)
+VIEW_TASK = ways("view_task")
+EDIT_SCHEDULES = ways("edit_schedules")
+CAN_SEE_SCHEDULES = ways("view_schedule", "edit_schedules")
+OPERATE = ways("view_task operate")
+PAUSE = {"verb": "pause", "minutes": "5", "reason": "why"}
+ENQUEUE = ways("enqueue")
+ENQUEUE_TASK = Act(
+    name="enqueue", on="", query=f"?name={echo.name}", needs=ENQUEUE,
+    body={"arg_args": "[1]", "arg_kwargs": "{}", "options": "{}"},
+)  # fmt: skip
+DELETE_TASK = Act(
+    name="delete", on="failed", needs=ways("view_task purge"), body={"post": "yes"},
+)  # fmt: skip
+
+PAGES: dict[str, Page] = {
+    "dashboard/": Page(look=VIEW_TASK),
+    "failure/": Page(look=VIEW_TASK),
+    "performance/": Page(look=VIEW_TASK),
+    **_of_rows("lease", ways("view_lease")),
+    **_of_rows("tasklog", ways("view_tasklog")),
+    **_of_rows("occurrence", ways("view_occurrence")),
+    **_of_rows("audit", ways("view_audit")),
+    **_of_rows("worker", ways("view_worker")),
+    "worker/<int:object_id>/act/": Page(
+        look=None,
+        acts=tuple(
+            Act(name=verb, on="worker", needs=ways("stop"), body={"verb": verb, "confirmed": "1"})
+            for verb in ("quiet", "stop", "kill")
+        ),
+    ),
+    **_of_rows("queue", ways("view_queue")),
+    "queue/named/": Page(look=ways("view_queue"), query={"name": "unseen"}),
+    "queue/<path:name>/act/": Page(
+        look=None,
+        acts=(
+            Act(name="pause", on="queue", needs=ways("control_queues"), body=PAUSE),
+            Act(name="resume", on="paused queue", needs=ways("control_queues"),
+                body={"verb": "resume"}),
+        ),
+    ),
+    **_of_rows("schedule", CAN_SEE_SCHEDULES),
+    "schedule/": Page(
+        look=CAN_SEE_SCHEDULES,
+        acts=(
+            _action("run_now", "schedule", "edit_schedules"),
+            _action("pause", "schedule", "edit_schedules"),
+            _action("resume", "paused schedule", "edit_schedules"),
+            _action("delete_chosen", "schedule", "edit_schedules", post="yes"),
+        ),
+    ),
+    "schedule/add/": Page(
+        look=EDIT_SCHEDULES,
+        acts=(Act(name="create", on="", needs=EDIT_SCHEDULES, body=filled()),),
+    ),
+    "schedule/<int:object_id>/edit/": Page(
+        look=EDIT_SCHEDULES,
+        on="schedule",
+        acts=(Act(name="edit", on="schedule", needs=EDIT_SCHEDULES, body=filled(overlap="allow")),),
+    ),
+    "schedule/<int:object_id>/act/": Page(
+        look=None,
+        acts=(
+            _schedule_act("run_now"),
+            _schedule_act("pause"),
+            _schedule_act("resume", "paused schedule"),
+        ),
+    ),
+    "schedule/<path:object_id>/delete/": Page(
+        look=EDIT_SCHEDULES,
+        on="schedule",
+        acts=(Act(name="delete", on="schedule", needs=EDIT_SCHEDULES, body={"post": "yes"}),),
+    ),
+    **_of_rows("task", VIEW_TASK),
+    "task/add/": Page(look=ENQUEUE, query={"name": echo.name}, acts=(ENQUEUE_TASK,)),
+    "task/export/": Page(look=VIEW_TASK),
+    "task/<uuid:object_id>/act/": Page(look=None, acts=TASK_ACTS),
+    "task/<path:object_id>/delete/": Page(
+        look=ways("view_task purge"), on="failed", acts=(DELETE_TASK,)
+    ),
+    "task/<uuid:object_id>/edit/<slug:what>/": Page(
+        look=OPERATE, on="failed", acts=TASK_EDITS
+    ),
+    **_of_rows("operation", ways("view_operation")),
+    "operation/start/": Page(
+        look=OPERATE,
+        query={"verb": "retry", "ids": "$failed"},
+        acts=(
+            _many("retry", "failed"),
+            _many("run_now", "scheduled"),
+            _many("reschedule", "ready", minutes="5"),
+            _many("update", "ready", priority="7"),
+            _many("cancel", "ready"),
+            _many("stop", "running", "stop"),
+            _many("duplicate", "failed"),
+            _many("delete", "failed", "purge"),
+        ),
+    ),
+    "operation/<uuid:object_id>/cancel/": Page(
+        look=None,
+        acts=(
+            Act(name="cancel", on="operation", needs=ways("view_operation operate"), body={}),
+        ),
+    ),
+}  # fmt: skip
