@@ -62,7 +62,8 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
             if line.overall is not None
         ),
         legend=legend(
-            _("logarithmic scale"), [(_path(line.name, "M1 6 H19"), line.word) for line in lines]
+            _("%(step)s, on a logarithmic scale") % {"step": per_step(series.step_seconds)},
+            [(_path(line.name, "M1 6 H19"), line.word) for line in lines],
         ),
         drawing=format_html(
             "{}{}",

@@ -122,9 +122,9 @@ def legend(unit: str, entries: Iterable[tuple[SafeString, str]]) -> SafeString:
         'aria-hidden="true">{}</svg>{}</li>'
     )
     return format_html(
-        '<ul class="taskqueue-legend">{}</ul><span class="taskqueue-quiet">{}</span>',
-        format_html_join("", mark, entries),
+        '<span class="taskqueue-quiet">{}</span><ul class="taskqueue-legend">{}</ul>',
         unit,
+        format_html_join("", mark, entries),
     )
 
 
