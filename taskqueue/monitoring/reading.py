@@ -12,8 +12,12 @@ from taskqueue.engine.sqlite.values import clock, stored
 def read(wordings: Mapping[str, str], **parameters: Any) -> list[tuple[Any, ...]]:
     """The rows of the statement in the wording of the queue's database."""
     connection = project_connection()
+    wording = wordings[connection.vendor]
+    # Where queries are logged, as under DEBUG, Django binds all that it is given: an interval,
+    # which is for PostgreSQL alone, SQLite refuses.
+    named = {name: value for name, value in parameters.items() if f"%({name})s" in wording}
     with connection.cursor() as cursor:
-        cursor.execute(wordings[connection.vendor], parameters)
+        cursor.execute(wording, named)
         return cast("list[tuple[Any, ...]]", cursor.fetchall())
 
 
