@@ -16,7 +16,7 @@ from taskqueue.models import Task
 
 CAP = 10_000
 """Tasks that are counted at most."""
-MOST_LOOKS = 8
+MOST_LOOKS = 5
 """Looks that find fewer; then it is left open how many there are."""
 
 

@@ -3,6 +3,7 @@
 from taskqueue.management.cli.changing import RESCHEDULE, RUN_NOW, UPDATE
 from taskqueue.management.cli.ending import CANCEL, RETRY
 from taskqueue.management.cli.listing import LIST
+from taskqueue.management.cli.operations import OPERATIONS
 from taskqueue.management.cli.queues import PAUSE, QUEUES, RESUME
 from taskqueue.management.cli.roles import ROLES
 from taskqueue.management.cli.schedules import SCHEDULES
@@ -12,7 +13,7 @@ from taskqueue.management.cli.workers import WORKERS
 
 SUBCOMMANDS = (
     LIST, SHOW, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, PAUSE, RESUME, QUEUES, WORKERS,
-    SCHEDULES, ROLES,
+    SCHEDULES, OPERATIONS, ROLES,
 )  # fmt: skip
 
 __all__ = ["SUBCOMMANDS"]
