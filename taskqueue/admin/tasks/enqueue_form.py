@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from taskqueue import control
 from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField, SpanField
-from taskqueue.admin.tasks.forms import WIDE, WhenField
+from taskqueue.admin.tasks.forms import WIDE, WhenField, name_parts
 from taskqueue.admin.tasks.parameters import call_of, field_of, parameters
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import DuplicateTask, TaskQueueError
@@ -69,6 +69,7 @@ class EnqueueForm(forms.Form):
         self.parameters = parameters(definition)
         for parameter in self.parameters:
             self.fields[parameter.field_name] = field_of(parameter)
+        name_parts(self)
         shown = definition.options
         self.fields["queue_name"].widget.attrs["placeholder"] = shown.queue_name
         self.fields["priority"].widget.attrs["placeholder"] = str(shown.priority)

@@ -47,7 +47,7 @@ class WhenField(forms.CharField):
             return None
         found = SPAN.fullmatch(text)
         if found is not None:
-            return timedelta(seconds=float(found[1]) * UNITS[found[2][0].lower()])
+            return _span(float(found[1]) * UNITS[found[2][0].lower()])
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
@@ -60,6 +60,13 @@ class WhenField(forms.CharField):
         return _aware(moment)
 
 
+def _span(seconds: float) -> timedelta:
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        raise ValidationError(_("This is longer than any calendar.")) from None
+
+
 def _aware(moment: datetime) -> datetime:
     """Without an offset it is one of the current time zone. Raises ValidationError."""
     zone = timezone.get_current_timezone_name()
@@ -69,6 +76,15 @@ def _aware(moment: datetime) -> datetime:
         raise ValidationError(error.messages) from None
     except (OverflowError, LookupError, ValueError):
         return timezone.make_aware(moment) if moment.tzinfo is None else moment
+
+
+def name_parts(form: forms.Form) -> None:
+    """Name each part of a length of time for those who hear the form."""
+    for field in form.fields.values():
+        if isinstance(field, SpanField):
+            number, unit = field.widget.widgets
+            number.attrs["aria-label"] = field.label
+            unit.attrs["aria-label"] = _("Unit")
 
 
 class KeptJsonField(JsonField):
@@ -89,6 +105,7 @@ class TaskForm(forms.Form):
         super().__init__(data, initial=self.initial_of(task, user))
         self.task = task
         self.order_fields([name for name in self.fields if name != "reason"])
+        name_parts(self)
 
     reason = ReasonField(
         label=gettext_lazy("Reason, for the audit"), required=False,
