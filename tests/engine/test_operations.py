@@ -19,11 +19,12 @@ from taskqueue.engine.operations import (
     start_operation,
     walking,
 )
+from taskqueue.engine.operations.pruning import KEPT, prune_operations
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Lease, Operation, Task
 from taskqueue.outcomes import Kind
 from tests.engine.operation_steps import audited, fail, figures, fill, seen, serve_all, statuses
-from tests.engine.steps import claim, end
+from tests.engine.steps import HOUR, claim, end, past
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -265,3 +266,14 @@ def test_a_count_that_would_cost_much_is_left_open() -> None:
     assert operation.expected is None
     assert serve_all() > 10
     assert figures(operation) == ("finished", 0, 0)
+
+
+def test_what_ended_long_ago_is_forgotten() -> None:
+    for age in (KEPT + HOUR, KEPT - HOUR, None):
+        operation = start_operation("retry", FAILED)
+        ended = None if age is None else past(age)
+        Operation.objects.filter(id=operation.id).update(
+            finished_at=ended, created_at=past(2 * KEPT)
+        )
+    assert prune_operations(connection) == 1
+    assert Operation.objects.count() == 2
