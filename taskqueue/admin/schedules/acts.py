@@ -14,6 +14,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from taskqueue import schedules
 from taskqueue.admin.base import ReadOnlyAdmin
@@ -28,11 +30,11 @@ from taskqueue.scheduled import LONGEST_NAME
 logger = logging.getLogger("taskqueue.admin")
 
 LONGEST_NOTE = 1100
-VERBS: dict[str, tuple[Callable[..., Any], str]] = {
-    "run_now": (schedules.run_now, "Run"),
-    "pause": (schedules.pause, "Paused"),
-    "resume": (schedules.resume, "Resumed"),
-    "delete": (schedules.delete, "Deleted"),
+VERBS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "run_now": (schedules.run_now, gettext_lazy("Run")),
+    "pause": (schedules.pause, gettext_lazy("Paused")),
+    "resume": (schedules.resume, gettext_lazy("Resumed")),
+    "delete": (schedules.delete, gettext_lazy("Deleted")),
 }
 """By its name in addresses: the verb, and what it has done."""
 
@@ -53,19 +55,19 @@ class ScheduleActs(ReadOnlyAdmin):
         """Whether they may change anything."""
         return bool(request.user.has_perm(EDIT_SCHEDULES))
 
-    @admin.action(permissions=["edit"], description="Run now")
+    @admin.action(permissions=["edit"], description=gettext_lazy("Run now"))
     def run_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         self._act_on_each(request, "run_now", queryset)
 
-    @admin.action(permissions=["edit"], description="Pause")
+    @admin.action(permissions=["edit"], description=gettext_lazy("Pause"))
     def pause(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         self._act_on_each(request, "pause", queryset)
 
-    @admin.action(permissions=["edit"], description="Resume")
+    @admin.action(permissions=["edit"], description=gettext_lazy("Resume"))
     def resume(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         self._act_on_each(request, "resume", queryset)
 
-    @admin.action(permissions=["edit"], description="Delete")
+    @admin.action(permissions=["edit"], description=gettext_lazy("Delete"))
     def delete_chosen(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         if request.POST.get("post"):
             self._act_on_each(request, "delete", queryset)
@@ -92,12 +94,13 @@ class ScheduleActs(ReadOnlyAdmin):
         schedule: Any = self.get_object(request, str(object_id))
         verb = request.POST.get("verb", "")
         if schedule is None:
-            self.message_user(request, "There is no such schedule any more.", messages.ERROR)
+            self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
             return redirect("admin:taskqueue_schedule_changelist")
         if verb in VERBS and verb != "delete":
             self._act(request, verb, schedule)
         else:
-            self.message_user(request, f"There is nothing called {verb!r} to do.", messages.ERROR)
+            refusal = _("There is nothing called “%(verb)s” to do.") % {"verb": verb}
+            self.message_user(request, refusal, messages.ERROR)
         return redirect("admin:taskqueue_schedule_change", schedule.pk)
 
     def delete_view(
@@ -109,7 +112,7 @@ class ScheduleActs(ReadOnlyAdmin):
         schedule: Any = self.get_object(request, object_id)
         changelist = redirect("admin:taskqueue_schedule_changelist")
         if schedule is None:
-            self.message_user(request, "There is no such schedule any more.", messages.ERROR)
+            self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
             return changelist
         if request.method != "POST":
             return self._ask_before_deleting(request, [schedule])
@@ -133,10 +136,11 @@ class ScheduleActs(ReadOnlyAdmin):
             return False
         except Exception as error:  # Its rule may raise anything: the others are still acted on.
             logger.exception("Schedule not acted on verb=%s schedule=%s", verb, schedule.name)
-            refusal = f"{schedule.name}: nothing was done for {type(error).__name__}. See the log."
-            self.message_user(request, refusal, messages.ERROR)
+            refusal = _("%(schedule)s: nothing was done for %(error)s. See the log.")
+            named = {"schedule": schedule.name, "error": type(error).__name__}
+            self.message_user(request, refusal % named, messages.ERROR)
             return False
-        self.note(request, key, schedule.name, done + (f": {reason}" if reason else ""))
+        self.note(request, key, schedule.name, f"{done}: {reason}" if reason else str(done))
         self.message_user(request, f"{done}: {schedule.name}", messages.SUCCESS)
         return True
 
@@ -150,7 +154,7 @@ class ScheduleActs(ReadOnlyAdmin):
     ) -> TemplateResponse:
         context = {
             **self.admin_site.each_context(request),
-            "title": "Delete schedules",
+            "title": _("Delete schedules"),
             "opts": self.opts,
             "media": self.media,
             "chosen": [(each, is_deletable(each)) for each in chosen],

@@ -6,6 +6,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.display import EMPTY, as_json
 from taskqueue.definitions import registry
@@ -27,25 +29,25 @@ def visible_arguments(schedule: Schedule, *, to_any: bool) -> ShownArguments | N
     return shown
 
 
-@admin.display(description="arguments")
+@admin.display(description=gettext_lazy("arguments"))
 def arguments(schedule: Schedule) -> SafeString:
     """As everybody may see them."""
     return _shown(visible_arguments(schedule, to_any=False))
 
 
-@admin.display(description="arguments")
+@admin.display(description=gettext_lazy("arguments"))
 def unredacted_arguments(schedule: Schedule) -> SafeString:
     """As those see them who may view any argument."""
     return _shown(visible_arguments(schedule, to_any=True))
 
 
-@admin.display(description="arguments")
+@admin.display(description=gettext_lazy("arguments"))
 def hidden_arguments(schedule: Schedule) -> str:
     """Why they are not shown."""
-    return (
-        "Hidden: no definition of this name is known here, so nothing says which arguments "
-        f"are sensitive. The permission {VIEW_ARGUMENTS} shows them."
-    )
+    return _(
+        "Hidden: no definition of this name is known here, so nothing says which arguments are "
+        "sensitive. The permission %(permission)s shows them."
+    ) % {"permission": VIEW_ARGUMENTS}
 
 
 def _shown(shown: ShownArguments | None) -> SafeString:
@@ -63,7 +65,9 @@ def restored(
     if REDACTED not in [*args, *kwargs.values()]:
         return args, kwargs
     if schedule is None or task_name != schedule.task_name:
-        raise InvalidSchedule(f"Write the values anew that stand as {REDACTED}.")
+        raise InvalidSchedule(
+            _("Write the values anew that stand as %(mark)s.") % {"mark": REDACTED}
+        )
     definition = registry.get(task_name)
     marks = redacted_for(definition, [None] * len(args), dict.fromkeys(kwargs))
     return (
@@ -84,5 +88,7 @@ def restored(
 
 def _old(values: Any, place: Any, is_there: bool) -> Any:
     if not is_there:
-        raise InvalidSchedule(f"Write the value {place!r} anew: there is none to keep.")
+        raise InvalidSchedule(
+            _("Write the value %(place)s anew: there is none to keep.") % {"place": repr(place)}
+        )
     return values[place]

@@ -12,6 +12,7 @@ from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
 
 from taskqueue import schedules
 from taskqueue.admin.schedules.acts import ScheduleActs
@@ -49,12 +50,12 @@ class ScheduleEditing(ScheduleActs):
             raise PermissionDenied
         schedule: Any = self.get_object(request, str(object_id))
         if schedule is None:
-            self.message_user(request, "There is no such schedule any more.", messages.ERROR)
+            self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
             return redirect("admin:taskqueue_schedule_changelist")
         if schedule.source == ScheduleSource.CODE:
-            refusal = f"{schedule.name} is declared in code, beside {schedule.task_name}: it is " \
-                "edited there."  # fmt: skip
-            self.message_user(request, refusal, messages.ERROR)
+            refusal = _("%(name)s is declared in code, beside %(task)s: it is edited there.")
+            named = {"name": schedule.name, "task": schedule.task_name}
+            self.message_user(request, refusal % named, messages.ERROR)
             return redirect("admin:taskqueue_schedule_change", schedule.pk)
         return self._edit(request, schedule)
 
@@ -88,7 +89,7 @@ class ScheduleEditing(ScheduleActs):
             return None
         if saved is None:
             return None
-        done = "Created" if form.schedule is None else "Edited"
+        done = _("Created") if form.schedule is None else _("Edited")
         self.note(request, saved.pk, saved.name, f"{done}.")
         self.message_user(request, f"{done}: {saved.name}", messages.SUCCESS)
         return saved
@@ -99,15 +100,20 @@ class ScheduleEditing(ScheduleActs):
         own = ("name",) if schedule is None else ()
         parts: Any = (
             (None, {"fields": (*own, "task", "enabled")}),
-            ("When", {"fields": RULE}),
-            ("What each run is given", {"fields": CALL, "description": _hint(request, schedule)}),
-            ("Policies", {"fields": POLICIES}),
-            ("Audit", {"fields": ("reason",)}),
+            (_("When"), {"fields": RULE}),
+            (
+                _("What each run is given"),
+                {"fields": CALL, "description": _hint(request, schedule)},
+            ),
+            (_("Policies"), {"fields": POLICIES}),
+            (_("Audit"), {"fields": ("reason",)}),
         )
         shown = AdminForm(form, parts, {}, model_admin=self)
         context = {
             **self.admin_site.each_context(request),
-            "title": "Create schedule" if schedule is None else f"Edit {schedule.name}",
+            "title": _("Create schedule")
+            if schedule is None
+            else _("Edit %(name)s") % {"name": schedule.name},
             "adminform": shown,
             "errors": AdminErrorList(form, []),
             "inline_admin_formsets": [],
@@ -155,8 +161,11 @@ def _tell_stale(form: ScheduleForm, row: Schedule) -> None:
     """Refuse once: what is saved again replaces knowingly what the row says now."""
     form.add_error(
         None,
-        "Somebody has changed this schedule since you opened the form, so nothing was saved. Its "
-        "page shows what it says now, the form what you wrote: saved again, that replaces it.",
+        _(
+            "Somebody has changed this schedule since you opened the form, so nothing was saved. "
+            "Its page shows what it says now, the form what you wrote: saved again, that replaces "
+            "it."
+        ),
     )
     data: Any = form.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
     data["seen"] = row.changed_at.isoformat()
@@ -169,10 +178,11 @@ def _hint(request: HttpRequest, schedule: Schedule | None) -> str:
         return ""
     shown = visible_arguments(schedule, to_any=request.user.has_perm(VIEW_ARGUMENTS))
     if shown is None:
-        return (
+        return _(
             "Its arguments are hidden, for no definition of its task is known here: write them "
             "anew, for the task that you choose."
         )
     if REDACTED not in [*shown.args, *shown.kwargs.values()]:
         return ""
-    return f"Values that stand as {REDACTED} are kept as they are, unless you write others."
+    kept = _("Values that stand as %(mark)s are kept as they are, unless you write others.")
+    return kept % {"mark": REDACTED}

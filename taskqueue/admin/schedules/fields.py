@@ -9,12 +9,19 @@ from typing import Any, NoReturn
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from taskqueue.exceptions import InvalidArguments
 from taskqueue.payload import encode
 
 MICROSECOND = timedelta(microseconds=1)
-UNITS = {"1": "seconds", "60": "minutes", "3600": "hours", "86400": "days"}
+UNITS = {
+    "1": gettext_lazy("seconds"),
+    "60": gettext_lazy("minutes"),
+    "3600": gettext_lazy("hours"),
+    "86400": gettext_lazy("days"),
+}
 MOST_JSON = 1_000_000
 
 
@@ -55,7 +62,7 @@ class SpanField(forms.MultiValueField):
         try:
             return timedelta(microseconds=int(number * int(unit or 1) * 1_000_000))
         except OverflowError:
-            raise ValidationError("This is longer than any calendar.") from None
+            raise ValidationError(_("This is longer than any calendar.")) from None
 
 
 class MomentField(forms.CharField):
@@ -70,7 +77,7 @@ class MomentField(forms.CharField):
             return datetime.fromisoformat(text)
         except ValueError:
             raise ValidationError(
-                "Write a moment such as 2026-12-01 09:00, or 2026-12-01 09:00+01:00."
+                _("Write a moment such as 2026-12-01 09:00, or 2026-12-01 09:00+01:00.")
             ) from None
 
 
@@ -88,14 +95,14 @@ class JsonField(forms.CharField):
         if not text:
             return self.kind()
         try:
-            parsed = json.loads(text, parse_constant=_refuse)
+            parsed = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once_each)
         except RecursionError:
-            raise ValidationError("This is nested too deep.") from None
+            raise ValidationError(_("This is nested too deep.")) from None
         except ValueError as error:
-            raise ValidationError(f"This is no JSON: {error}") from None
+            raise ValidationError(_("This is no JSON: %(error)s") % {"error": error}) from None
         if not isinstance(parsed, self.kind):
             example = '["a", 1]' if self.kind is list else '{"a": 1}'
-            raise ValidationError(f"Write it as {example}.")
+            raise ValidationError(_("Write it as %(example)s.") % {"example": example})
         try:
             return json.loads(encode(parsed, limit=MOST_JSON, what="This"))
         except InvalidArguments as error:
@@ -104,6 +111,14 @@ class JsonField(forms.CharField):
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON value.")
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names differ: of two values one would be lost silently."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in one object.")
+    return found
 
 
 def as_text(value: Any) -> str:

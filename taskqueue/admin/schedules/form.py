@@ -6,21 +6,23 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.dates import WEEKDAYS_ABBR
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
-from taskqueue.admin.schedules.arguments import restored, visible_arguments
-from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, as_text
+from taskqueue.admin.schedules.arguments import restored
+from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField
+from taskqueue.admin.schedules.initial import OWN_FIELDS, initial_values
 from taskqueue.admin.schedules.rules import (
     KINDS,
     LIMITED,
     USED,
     check_zone,
-    initial_of,
     kinds_of,
     rule_of,
 )
 from taskqueue.definitions import registry
-from taskqueue.engine.schedules.reading import rule_of as rule_of_row
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.policies import Missed, Overlap
@@ -28,7 +30,6 @@ from taskqueue.rules import Cron
 from taskqueue.rules.values import DAYS
 from taskqueue.scheduled import LONGEST_NAME, MOST_FAILURES, Scheduled, check_name, window_of
 
-OWN_FIELDS = {"queue_name": "queue_name", "priority": "priority"}
 WIDE = {"class": "vTextField"}
 
 
@@ -40,69 +41,80 @@ class ScheduleForm(forms.Form):
     """Checks what the verbs check, to tell each error beside its field."""
 
     name = forms.CharField(
-        max_length=LONGEST_NAME, strip=False, widget=forms.TextInput(WIDE),
-        help_text="Unique in the project. It cannot be changed later.",
+        label=_("Name"), max_length=LONGEST_NAME, strip=False, widget=forms.TextInput(WIDE),
+        help_text=_("Unique in the project. It cannot be changed later."),
     )  # fmt: skip
-    task = forms.ChoiceField()
-    enabled = forms.BooleanField(required=False, initial=True)
-    kind = forms.ChoiceField(choices=list(KINDS.items()), initial=Cron.kind)
+    task = forms.ChoiceField(label=_("Task"))
+    enabled = forms.BooleanField(label=_("Enabled"), required=False, initial=True)
+    kind = forms.ChoiceField(label=_("Kind"), choices=list(KINDS.items()), initial=Cron.kind)
     tz = forms.CharField(
-        label="Time zone", initial="UTC", max_length=255,
+        label=_("Time zone"), initial="UTC", max_length=255,
         widget=forms.TextInput({"list": "taskqueue-zones", **WIDE}),
-        help_text=(
+        help_text=_(
             "Whose wall clock cron and daily windows follow, and in which moments below are read "
             "that have no offset. Such as Europe/Berlin."
         ),
     )  # fmt: skip
     expression = forms.CharField(
-        required=False, widget=forms.TextInput(WIDE),
-        help_text=(
+        label=_("Expression"), required=False, widget=forms.TextInput(WIDE),
+        help_text=_(
             "Minute, hour, day of the month, month, day of the week; a sixth field is the second. "
             "Such as 0 6 * * mon-fri."
         ),
     )  # fmt: skip
-    interval = SpanField(help_text="At least one second.")
-    first = forms.CharField(required=False, help_text="A time of the day, such as 09:00.")
+    interval = SpanField(label=_("Interval"), help_text=_("At least one second."))
+    first = forms.CharField(
+        label=_("First"), required=False, help_text=_("A time of the day, such as 09:00.")
+    )
     last = forms.CharField(
+        label=_("Last"),
         required=False,
-        help_text="Such as 17:30; one before the first is of the next day.",
+        help_text=_("Such as 17:30; one before the first is of the next day."),
     )
-    step = SpanField(label="Every", help_text="How often in between.")
+    step = SpanField(label=_("Every"), help_text=_("How often in between."))
     days = forms.MultipleChoiceField(
-        required=False, choices=[(day, day) for day in DAYS], initial=list(DAYS),
-        widget=forms.CheckboxSelectMultiple, help_text="On which the window begins.",
+        label=_("Days"), required=False, initial=list(DAYS),
+        choices=list(zip(DAYS, WEEKDAYS_ABBR.values(), strict=True)),
+        widget=forms.CheckboxSelectMultiple, help_text=_("On which the window begins."),
     )  # fmt: skip
-    at = MomentField(required=False, help_text="Such as 2026-12-01 09:00.")
-    start = MomentField(required=False, help_text="Nothing runs before. Such as 2026-12-01 09:00.")
-    end = MomentField(required=False, help_text="Nothing runs after.")
+    at = MomentField(label=_("At"), required=False, help_text=_("Such as 2026-12-01 09:00."))
+    start = MomentField(
+        label=_("Start"), required=False,
+        help_text=_("Nothing runs before. Such as 2026-12-01 09:00."),
+    )  # fmt: skip
+    end = MomentField(label=_("End"), required=False, help_text=_("Nothing runs after."))
 
-    args = JsonField(list, label="Positional arguments", help_text='JSON, such as ["a", 1].')
-    kwargs = JsonField(dict, label="Keyword arguments", help_text='JSON, such as {"a": 1}.')
+    args = JsonField(list, label=_("Positional arguments"), help_text=_('JSON, such as ["a", 1].'))
+    kwargs = JsonField(dict, label=_("Keyword arguments"), help_text=_('JSON, such as {"a": 1}.'))
     queue_name = forms.CharField(
-        label="Queue", required=False, help_text="Empty: that of the definition."
+        label=_("Queue"), required=False, help_text=_("Empty: that of the definition.")
     )
-    priority = forms.IntegerField(required=False, help_text="Empty: that of the definition.")
+    priority = forms.IntegerField(
+        label=_("Priority"), required=False, help_text=_("Empty: that of the definition.")
+    )
     options = JsonField(
-        dict, label="Further options",
-        help_text='JSON, as for .using(...), durations in seconds: {"max_attempts": 3}.',
+        dict, label=_("Further options"),
+        help_text=_('JSON, as for .using(...), durations in seconds: {"max_attempts": 3}.'),
     )  # fmt: skip
 
     missed = forms.ChoiceField(
-        choices=_choices(Missed), initial=Missed.LATEST.value,
-        help_text="Which of the times run that passed while no worker served the schedule.",
+        label=_("Missed"), choices=_choices(Missed), initial=Missed.LATEST.value,
+        help_text=_("Which of the times run that passed while no worker served the schedule."),
     )  # fmt: skip
-    missed_window = SpanField(help_text="For missed = window: how late a run may be.")
+    missed_window = SpanField(
+        label=_("Missed window"), help_text=_("For missed = window: how late a run may be.")
+    )
     overlap = forms.ChoiceField(
-        choices=_choices(Overlap), initial=Overlap.SKIP.value,
-        help_text="What becomes of a time while an earlier run has not ended.",
+        label=_("Overlap"), choices=_choices(Overlap), initial=Overlap.SKIP.value,
+        help_text=_("What becomes of a time while an earlier run has not ended."),
     )  # fmt: skip
     pause_after_failures = forms.IntegerField(
-        required=False, min_value=1, max_value=MOST_FAILURES,
-        help_text="After so many failed runs in a row. Empty: never.",
+        label=_("Pause after failures"), required=False, min_value=1, max_value=MOST_FAILURES,
+        help_text=_("After so many failed runs in a row. Empty: never."),
     )  # fmt: skip
     reason = forms.CharField(
-        required=False, max_length=1000, widget=forms.TextInput(WIDE),
-        help_text="Why, for the audit.",
+        label=_("Reason"), required=False, max_length=1000, widget=forms.TextInput(WIDE),
+        help_text=_("Why, for the audit."),
     )  # fmt: skip
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -134,7 +146,7 @@ class ScheduleForm(forms.Form):
             raise ValidationError(str(error)) from None
         except ScheduleDoesNotExist:
             return name
-        raise ValidationError("There is a schedule of that name already.")
+        raise ValidationError(gettext("There is a schedule of that name already."))
 
     def clean_tz(self) -> str:
         """A zone that there is."""
@@ -162,13 +174,14 @@ class ScheduleForm(forms.Form):
         elif given.get("missed_window") is not None:
             self._try("missed_window", window_of, given["missed_window"])
         elif "missed_window" not in self.errors:
-            self.add_error("missed_window", "missed = window needs this.")
+            self.add_error("missed_window", gettext("missed = window needs this."))
 
     def _check_call(self, given: dict[str, Any]) -> None:
         """Arguments and options, by the definition."""
         options = given["options"]
-        for name in OWN_FIELDS.keys() & options.keys():
-            self.add_error("options", f"{name} has a field of its own.")
+        for name in set(OWN_FIELDS) & options.keys():
+            refusal = gettext("%(name)s has a field of its own.") % {"name": name}
+            self.add_error("options", refusal)
         definition = self._try("task", registry.get, given["task"])
         if definition is None:
             return
@@ -214,30 +227,6 @@ def _encode(scheduled: Scheduled, definition: Any) -> None:
     except InvalidSchedule:
         raise
     except Exception as error:
-        raise InvalidSchedule(
-            f"The unique_key of {definition.name} cannot be made of these arguments: "
-            f"{type(error).__name__}: {error}"
-        ) from None
-
-
-def initial_values(schedule: Schedule | None, *, sees_any: bool) -> dict[str, Any]:
-    """What the form of that schedule says at first."""
-    if schedule is None:
-        return {}
-    rule = rule_of_row(schedule)
-    options = dict(schedule.options)
-    values: dict[str, Any] = {
-        "task": schedule.task_name,
-        "enabled": schedule.is_enabled,
-        **{name: options.pop(name, "") for name in OWN_FIELDS},
-        "options": as_text(options),
-        "missed": schedule.missed,
-        "missed_window": schedule.missed_window,
-        "overlap": schedule.overlap,
-        "pause_after_failures": schedule.pause_after_failures,
-        "seen": schedule.changed_at.isoformat(),
-    }
-    shown = visible_arguments(schedule, to_any=sees_any)
-    if shown is not None:
-        values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
-    return values if rule is None else values | initial_of(rule)
+        refusal = gettext("The unique_key of %(name)s cannot be made of these arguments: %(error)s")
+        named = {"name": definition.name, "error": f"{type(error).__name__}: {error}"}
+        raise InvalidSchedule(refusal % named) from None

@@ -9,8 +9,11 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
+from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, as_json, moment, moments, preformatted
 from taskqueue.admin.schedules.acts import is_deletable
 from taskqueue.admin.schedules.arguments import (
@@ -46,14 +49,16 @@ class ScheduleAdmin(ScheduleEditing):
         "paused_by", "trouble", "next_at", "last_nominal_at", "last_status",
     )  # fmt: skip
     list_display = (
-        "name", "state", "next_time", *moments("last_nominal_at"), "last_status", "rule_text",
-        "task_name", "source",
+        "name", "state", "next_time", "last_run", "rule_and_task", "source",
     )  # fmt: skip
     list_filter = (StateFilter, "source")
     lookups = ("source__exact", "state")
     ordering: ClassVar[tuple[str, ...]] = ("name",)
     search_fields = ("name",)
-    search_help_text = "The beginning of a schedule's name, or the whole name of a task."
+    search_help_text = _("The beginning of a schedule's name, or the whole name of a task.")
+
+    class Media:
+        css = {"all": ["taskqueue/pages.css"]}
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Who edits them sees them."""
@@ -96,10 +101,10 @@ class ScheduleAdmin(ScheduleEditing):
             about.extend(PAUSE)
         return (
             (None, {"fields": (*about, *ABOUT)}),
-            ("Last run", {"fields": LAST}),
-            ("What each run is given", {"fields": (call, "shown_options")}),
-            ("Policies", {"fields": POLICIES}),
-            ("Times", {"fields": TIMES, "classes": ("collapse",)}),
+            (_("Last run"), {"fields": LAST}),
+            (_("What each run is given"), {"fields": (call, "shown_options")}),
+            (_("Policies"), {"fields": POLICIES}),
+            (_("Times"), {"fields": TIMES, "classes": ("collapse",)}),
         )
 
     def change_view(
@@ -120,57 +125,70 @@ class ScheduleAdmin(ScheduleEditing):
             request, object_id, form_url, {**context, **(extra_context or {})}
         )
 
-    @admin.display(description="rule")
+    @admin.display(description=_("rule"))
     def rule_text(self, schedule: Schedule) -> str:
         return rule_text(schedule)
 
-    @admin.display(description="state")
-    def state(self, schedule: Schedule) -> str:
+    @admin.display(description=_("rule"))
+    def rule_and_task(self, schedule: Schedule) -> SafeString:
+        return format_html(
+            '{} <span class="taskqueue-quiet">{}</span>', rule_text(schedule), schedule.task_name
+        )
+
+    @admin.display(description=_("state"))
+    def state(self, schedule: Schedule) -> SafeString:
         return state_of(schedule)
 
-    @admin.display(description="next")
+    @admin.display(description=_("next"))
     def next_time(self, schedule: Schedule) -> SafeString:
         return moment(schedule.next_at) if schedule.is_active else EMPTY
 
-    @admin.display(description="next times")
+    @admin.display(description=_("last run"))
+    def last_run(self, schedule: Schedule) -> SafeString:
+        """Of the last that started its time, of the last that ended what it came to."""
+        if not schedule.last_status:
+            return moment(schedule.last_nominal_at)
+        return format_html("{} {}", moment(schedule.last_nominal_at), badge(schedule.last_status))
+
+    @admin.display(description=_("next times"))
     def next_times(self, schedule: Schedule) -> SafeString:
         return next_times(schedule)
 
-    @admin.display(description="trouble")
+    @admin.display(description=_("trouble"))
     def shown_trouble(self, schedule: Schedule) -> SafeString:
         return preformatted(schedule.trouble)
 
-    @admin.display(description="source")
+    @admin.display(description=_("source"))
     def where(self, schedule: Schedule) -> str:
         return shown_source(schedule)
 
-    @admin.display(description="options")
+    @admin.display(description=_("options"))
     def shown_options(self, schedule: Schedule) -> SafeString:
         return as_json(schedule.options) if schedule.options else EMPTY
 
-    @admin.display(description="nominal time of the last that started")
+    @admin.display(description=_("nominal time of the last that started"))
     def last_nominal(self, schedule: Schedule) -> SafeString:
         return moment(schedule.last_nominal_at)
 
-    @admin.display(description="its task")
+    @admin.display(description=_("its task"))
     def last_task_link(self, schedule: Schedule) -> SafeString:
         task_id = schedule.last_task_id
         return link_to_task(task_id, is_kept=task_id in kept_tasks([task_id]))
 
-    @admin.display(description="what the last that ended came to")
-    def last_outcome(self, schedule: Schedule) -> str:
-        return schedule.last_status or "-"
+    @admin.display(description=_("what the last that ended came to"))
+    def last_outcome(self, schedule: Schedule) -> SafeString:
+        return badge(schedule.last_status) if schedule.last_status else EMPTY
 
-    @admin.display(description="when that ended")
+    @admin.display(description=_("when that ended"))
     def last_finished(self, schedule: Schedule) -> SafeString:
         return moment(schedule.last_finished_at)
 
-    @admin.display(description="return value")
+    @admin.display(description=_("return value"))
     def last_result(self, schedule: Schedule) -> SafeString:
         is_success = schedule.last_status == TaskStatus.SUCCEEDED
         return as_json(schedule.last_return_value) if is_success else EMPTY
 
-    @admin.display(description="error")
+    @admin.display(description=_("error"))
     def shown_error(self, schedule: Schedule) -> SafeString:
         return preformatted(schedule.last_error)
 

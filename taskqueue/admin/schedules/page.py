@@ -10,8 +10,11 @@ from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from taskqueue import schedules
+from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment
 from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.definitions import registry
@@ -69,7 +72,7 @@ def link_to_task(task_id: Any, *, is_kept: bool) -> SafeString:
     if task_id is None:
         return EMPTY
     if not is_kept:
-        return format_html('{} <span class="taskqueue-quiet">(pruned)</span>', task_id)
+        return format_html('{} <span class="taskqueue-quiet">({})</span>', task_id, _("pruned"))
     return link_to_row(Task, task_id, task_id)
 
 
@@ -77,19 +80,18 @@ def shown_times(row: Occurrence) -> SafeString:
     """The nominal time; of a row that stands for many, the first, the last and how many."""
     if row.count <= 1 or row.nominal_until is None:
         return moment(row.nominal_at)
-    return format_html(
-        "{} to {} ({} times)", moment(row.nominal_at), moment(row.nominal_until), row.count
-    )
+    words = ngettext("{} to {} ({} time)", "{} to {} ({} times)", row.count)
+    return format_html(words, moment(row.nominal_at), moment(row.nominal_until), row.count)
 
 
-def shown_status(row: Occurrence) -> str:
-    """Its status, and what its task came to."""
-    return f"{row.status}: {row.task_status}" if row.task_status else row.status
+def shown_status(row: Occurrence) -> SafeString:
+    """Its status, or what its task came to."""
+    return badge(row.task_status or row.status)
 
 
 def shown_requester(row: Occurrence) -> str:
     """Who had it run by hand; empty for a time of the rule."""
-    return "" if row.requested_by is None else row.requested_by or "yes"
+    return "" if row.requested_by is None else row.requested_by or _("yes")
 
 
 def next_times(schedule: Schedule) -> SafeString:
@@ -128,8 +130,10 @@ def _in(zone: Any, at: datetime) -> str:
 def shown_source(schedule: Schedule) -> str:
     """Where it is edited."""
     if schedule.source != ScheduleSource.CODE:
-        return "row: created at run time, edited here"
+        return _("row: created at run time, edited here")
     definition = registry.find(schedule.task_name)
     if definition is None:
-        return f"code: beside {schedule.task_name}, which is not known here"
-    return f"code: declared beside {definition.name} in the module {definition.body.__module__}"
+        unknown = _("code: beside %(task)s, which is not known here")
+        return unknown % {"task": schedule.task_name}
+    known = _("code: declared beside %(task)s in the module %(module)s")
+    return known % {"task": definition.name, "module": definition.body.__module__}

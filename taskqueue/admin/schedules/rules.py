@@ -10,17 +10,19 @@ from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
 from taskqueue.rules.zones import zone_name
 
 KINDS = {
-    Cron.kind: "cron: an expression",
-    Every.kind: "every: so often, in real time",
-    AfterEnd.kind: "after end: so long after the last run has ended",
-    DailyWindow.kind: "daily window: so often between two times of the day",
-    Once.kind: "once: at one moment",
+    Cron.kind: gettext_lazy("cron: an expression"),
+    Every.kind: gettext_lazy("every: so often, in real time"),
+    AfterEnd.kind: gettext_lazy("after end: so long after the last run has ended"),
+    DailyWindow.kind: gettext_lazy("daily window: so often between two times of the day"),
+    Once.kind: gettext_lazy("once: at one moment"),
 }
 USED = {
     Cron.kind: ("expression",),
@@ -48,7 +50,8 @@ def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
     Raises ValidationError, by the field that it is about.
     """
     if missing := [name for name in USED[kind] if given.get(name) in (None, "", [])]:
-        raise ValidationError({name: f"A rule of this kind needs {name}." for name in missing})
+        needed = _("A rule of this kind needs this.")
+        raise ValidationError(dict.fromkeys(missing, needed))
     rule = _built(kind, given)
     try:
         rule.check()
@@ -90,8 +93,11 @@ def moment_in(tz: str, field: str, moment: datetime | None) -> datetime | None:
     if is_left_out:
         raise ValidationError(
             {
-                field: f"{moment.isoformat(' ')} does not exist in {tz}: the clocks are put "
-                "forward there. Write another time, or one with its offset."
+                field: _(
+                    "%(moment)s does not exist in %(zone)s: the clocks are put forward there. "
+                    "Write another time, or one with its offset."
+                )
+                % {"moment": moment.isoformat(" "), "zone": tz}
             }
         )
     return aware

@@ -7,46 +7,48 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
+from taskqueue.admin.badges import badge
 from taskqueue.engine.schedules.reading import OVERDUE, conditions
 from taskqueue.rules import AfterEnd
 
 RESTS = Q(is_enabled=False) | Q(removed_at__isnull=False)
 OVER = Q(next_at=None) & ~Q(rule__kind=AfterEnd.kind)
 STATES = {
-    "active": ("active", ~RESTS & ~OVER & Q(paused_at=None, trouble="")),
-    "paused": ("paused", Q(paused_at__isnull=False)),
-    "disabled": ("disabled", Q(is_enabled=False)),
-    "removed": ("removed from code", Q(removed_at__isnull=False)),
-    "trouble": ("in trouble", ~Q(trouble="")),
-    "over": ("over: no time to come", ~RESTS & OVER),
-    "overdue": ("overdue: no worker serves it", ~RESTS & Q(next_at__lt=F("now") - OVERDUE)),
+    "active": (_("active"), ~RESTS & ~OVER & Q(paused_at=None, trouble="")),
+    "paused": (_("paused"), Q(paused_at__isnull=False)),
+    "disabled": (_("disabled"), Q(is_enabled=False)),
+    "removed": (_("removed from code"), Q(removed_at__isnull=False)),
+    "trouble": (_("in trouble"), ~Q(trouble="")),
+    "over": (_("over: no time to come"), ~RESTS & OVER),
+    "overdue": (_("overdue: no worker serves it"), ~RESTS & Q(next_at__lt=F("now") - OVERDUE)),
 }
 """By its word in the address: what it is called, and the rows that are in it."""
-WORDS = {
-    "removed": "removed from code",
-    "trouble": "in trouble",
-    "overdue": "overdue: no worker serves it",
-}
 
 
-def state_of(schedule: Any) -> str:
-    """All that keeps it from running, else that it is active; `now` is annotated."""
-    found = [
-        f"paused by {schedule.paused_by}" if name == "paused" and schedule.paused_by
-        else WORDS.get(name, name)
-        for name in conditions(schedule, schedule.now)
-    ]  # fmt: skip
-    return ", ".join(found) or "active"
+def state_of(schedule: Any) -> SafeString:
+    """All that keeps it from running, else that it is active, as badges; `now` is annotated."""
+    names = conditions(schedule, schedule.now) or ["active"]
+    return format_html_join(" ", "{}", ((_badge(name, schedule),) for name in names))
+
+
+def _badge(name: str, schedule: Any) -> SafeString:
+    if name == "paused" and schedule.paused_by:
+        return badge(name, gettext("paused by %(who)s") % {"who": schedule.paused_by})
+    return badge(name, STATES[name][0] if name in ("over", "overdue") else None)
 
 
 class StateFilter(admin.SimpleListFilter):
     """By state; a schedule may be in several."""
 
-    title = "state"
+    title = _("state")
     parameter_name = "state"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [(word, title) for word, (title, _) in STATES.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.display import EMPTY, as_json, list_url, moment, preformatted
@@ -89,7 +90,7 @@ class WorkerAdmin(WorkerActs):
             request_seen_at=moment(worker.request_seen_at) if worker.request_seen_at else "",
             held=held(request, worker.name) if sees_leases else None,
             past=past(worker.name) if sees_leases else None,
-            looked_through=NEWEST,
+            looked_through=number_format(NEWEST, force_grouping=True),
             held_url=list_url(Lease, **running) if sees_leases else "",
             audit_url=list_url(Audit, q=worker.name)
             if request.user.has_perm("taskqueue.view_audit") else "",
