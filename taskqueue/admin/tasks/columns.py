@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -12,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, link_to_list, moment
+from taskqueue.admin.display import EMPTY, link_to_list
 from taskqueue.admin.durations import short_duration
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import written
@@ -48,11 +50,11 @@ class TaskColumns(ReadOnlyAdmin):
         return str(task.attempt) if task.attempt else str(EMPTY)
 
     @admin.display(description=gettext_lazy("enqueued"))
-    def shown_enqueued(self, task: Task) -> SafeString:
-        return moment(task.enqueued_at)
+    def shown_enqueued(self, task: Any) -> SafeString:
+        return _short(task.enqueued_at, task.now)
 
     @admin.display(description=gettext_lazy("due or ended"))
-    def shown_moment(self, task: Task) -> SafeString:
+    def shown_moment(self, task: Any) -> SafeString:
         """What comes next, or what was last: in a word, and when."""
         if task.status in FINISHED:
             word, at = _("ended"), task.finished_at
@@ -62,7 +64,11 @@ class TaskColumns(ReadOnlyAdmin):
             word, at = _("started"), task.started_at
         else:
             return EMPTY
-        return format_html('<span class="taskqueue-quiet">{}</span> {}', word, moment(at))
+        return format_html(
+            '<span class="taskqueue-when"><span class="taskqueue-quiet">{}</span> {}</span>',
+            word,
+            _short(at, task.now),
+        )
 
     @admin.display(description=gettext_lazy("duration"))
     def shown_duration(self, task: Any) -> str:
@@ -80,3 +86,14 @@ class TaskColumns(ReadOnlyAdmin):
             return EMPTY
         name = task.error_class.rpartition(".")[2]
         return format_html('<span title="{}">{}</span>', task.error_class, name)
+
+
+def _short(at: datetime, now: datetime) -> SafeString:
+    """A point in time of today without its date; the tooltip says it exactly."""
+    local = timezone.localtime(at)
+    is_today = local.date() == timezone.localtime(now).date()
+    return format_html(
+        '<time class="taskqueue-when" datetime="{0}" title="{0}">{1}</time>',
+        local.isoformat(),
+        local.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M"),
+    )

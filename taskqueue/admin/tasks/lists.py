@@ -14,6 +14,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 from taskqueue.admin.base import LeanList
 from taskqueue.admin.tasks.columns import TaskColumns
@@ -28,7 +29,7 @@ from taskqueue.admin.tasks.narrowing import (
     with_old_filters,
 )
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.monitoring.counts import status_counts
+from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.searching import Page, Search, SearchError, find
 from taskqueue.payload import storable
 
@@ -160,7 +161,8 @@ class TaskList(TaskColumns, TaskExport):
             "matching": pages.matching,
             "tabs": status_tabs(pages.search, pages.counts),
             "queues": queue_links(pages.search),
-            "most_exported": MOST_ROWS,
+            "most_exported": Count(MOST_ROWS),
+            "title": capfirst(self.opts.verbose_name_plural),
         }
 
 
