@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from pathlib import Path
 
 from django.db import transaction
 
@@ -330,3 +331,13 @@ async def swallow_async(path: str) -> str:
         except:  # noqa: E722
             append(path, "swallowed")
     return "done all the same"
+
+
+@task(takes_context=True)
+def follow(context: Context, path: str) -> str:
+    """Says the progress that stands in a file, until that is a hundred or it is asked to stop."""
+    while (percent := int(Path(path).read_text())) < 100:
+        context.progress(percent, 100, f"{percent} of 100 steps")
+        context.check()
+        time.sleep(0.02)
+    return "there"

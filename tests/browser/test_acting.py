@@ -1,0 +1,102 @@
+"""Tasks and queues are acted on in a real browser."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from taskqueue.models import Operation, Queue, Task
+from tests.browser.chromium import expect
+from tests.conftest import Drain, StartWorker
+from tests.sample.tasks import add
+
+pytestmark = pytest.mark.slow
+HEAD = "[data-refresh=taskqueue-head]"
+SUBMIT = "#content form:not([method=dialog]) [type=submit]"
+MANY = 130
+
+
+def test_a_failed_task_is_retried_with_other_arguments(
+    admin_page: Any, drain: Drain, start_worker: StartWorker
+) -> None:
+    failed = add.enqueue("two", 3)
+    drain()
+    page = admin_page
+    page.goto(f"/admin/taskqueue/task/{failed.id}/change/")
+    expect(page.locator(HEAD)).to_contain_text("TypeError")
+    page.click("text=Retry with other arguments")
+    assert "two" in page.input_value("#id_args")
+    page.fill("#id_args", "[2, 3")
+    page.click(SUBMIT)
+    expect(page.locator("#content .errorlist").first).to_be_visible()
+    page.fill("#id_args", "[2, 3]")
+    page.fill("#id_reason", "a number was meant")
+    page.click(SUBMIT)
+    expect(page.locator(".messagelist .success")).to_contain_text("Enqueued")
+    assert str(failed.id) not in page.url
+    page.select_option("[data-refresh-seconds]", "2")
+    start_worker("--concurrency", "1")
+    expect(page.locator(HEAD)).to_contain_text("succeeded")
+    expect(page.locator("[data-refresh=taskqueue-result]")).to_contain_text("5")
+    again = Task.objects.exclude(id=failed.id).get()
+    assert (again.args, again.return_value, str(again.retry_of_id)) == ([2, 3], 5, str(failed.id))
+
+
+def test_a_queue_is_paused_and_resumed_from_the_dashboard(
+    admin_page: Any, transactional_db: None
+) -> None:
+    Queue.objects.create(name="mail")
+    page = admin_page
+    page.goto("/admin/taskqueue/dashboard/")
+    queue = page.locator("[data-refresh=taskqueue-queues] tbody tr")
+    queue.get_by_role("button").click()
+    page.fill("#taskqueue-ask-reason", "the provider is down")
+    page.keyboard.press("Enter")
+    expect(page.locator(".messagelist .success")).to_be_visible()
+    expect(queue).to_contain_text("the provider is down")
+    paused = Queue.objects.get(name="mail")
+    assert (paused.paused_by, paused.pause_reason) == ("admin", "the provider is down")
+    queue.get_by_role("button").click()
+    page.click("#taskqueue-ask [data-ask-yes]")
+    expect(page.locator(".messagelist .success")).to_be_visible()
+    expect(queue).not_to_contain_text("the provider is down")
+    assert Queue.objects.get(name="mail").paused_at is None
+
+
+def test_all_that_a_search_finds_is_retried_in_the_background(
+    admin_page: Any, start_worker: StartWorker
+) -> None:
+    now = timezone.now()
+    Task.objects.bulk_create(
+        Task(
+            name=f"tests.sample.tasks.{'noop' if number < MANY else 'mark'}", status="failed",
+            finished_at=now, crash_delay=timedelta(seconds=10), error_class="builtins.OSError",
+        )
+        for number in range(MANY + 5)
+    )  # fmt: skip
+    page = admin_page
+    page.goto("/admin/taskqueue/task/")
+    page.keyboard.press("/")
+    page.keyboard.type("status:failed name:tests.sample.tasks.noop")
+    page.keyboard.press("Enter")
+    page.check("#action-toggle")
+    page.click(".actions .question a")
+    page.select_option("select[name=action]", "retry_many")
+    page.click("button[name=index]")
+    expect(page.locator(".taskqueue-start-count")).to_contain_text(str(MANY))
+    page.fill("#id_reason", "the disk has room again")
+    page.click(".taskqueue-start-form [type=submit]")
+    page.wait_for_url("**/operation/*/change/")
+    page.select_option("[data-refresh-seconds]", "2")
+    page.evaluate("window.isNotReloaded = true")
+    expect(page.locator("[data-refresh-root]")).to_contain_text("No worker lives")
+    start_worker("--concurrency", "1")
+    expect(page.locator("[data-refresh-root]")).to_contain_text("finished")
+    expect(page.locator("[data-refresh-root] progress")).to_have_attribute("value", "100")
+    assert page.evaluate("window.isNotReloaded === true")
+    done = Operation.objects.get()
+    assert (done.done, done.requested_by) == (MANY, "admin")
+    assert Task.objects.filter(status="failed").count() == 5
