@@ -1,0 +1,364 @@
+"""The dashboard shows how all is to those who may view it, with buttons for those who may act."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import escape
+
+from taskqueue import Every, schedules
+from taskqueue.admin.queues.addresses import act_url
+from taskqueue.models import Lease, Queue, Rollup, Schedule, Task, Worker
+from taskqueue.models.worker import LONGEST_NAME
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL, Rows
+from tests.sample.tasks import add
+
+URL = "/admin/taskqueue/dashboard/"
+CARDS = {
+    "view_queue": "queues",
+    "view_worker": "workers",
+    "view_lease": "running",
+    "view_schedule": "schedules",
+}
+"""By the permission that shows it."""
+MOST_QUERIES = 13
+"""Session, user, the user's and the groups' permissions, then the page's own nine."""
+
+
+def read(client: Client, **given: str) -> str:
+    response = client.get(URL, given)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def region(page: str, name: str) -> str:
+    """What stands in one region of the page; empty where it has none."""
+    found = re.split(r'data-refresh="([\w-]+)"', page)
+    return dict(zip(found[1::2], found[2::2], strict=True)).get(f"taskqueue-{name}", "")
+
+
+def words(html: str) -> str:
+    """The text alone, with single blanks."""
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+@pytest.fixture
+def worker(db: None) -> Worker:
+    """One that lives, and takes from all queues."""
+    return make_worker("worker-1")
+
+
+def make_worker(name: str, **fields: Any) -> Worker:
+    now = timezone.now()
+    given = {
+        "host": "host-1", "pid": 4711, "started_at": now, "seen_at": now, "concurrency": 8,
+        "versions": {"taskqueue": "0.1.0"}, "memory_bytes": 52_428_800, "lease_seconds": 3600,
+    }  # fmt: skip
+    return Worker.objects.create(name=name, **{**given, **fields})
+
+
+def make_running(worker: Worker, name: str = "shop.tasks.send", **fields: Any) -> Task:
+    now = timezone.now()
+    task = Task.objects.create(
+        name=name, status="running", attempt=1, crash_delay=timedelta(seconds=1)
+    )
+    given = {
+        "attempt": 1, "status": "running", "claimed_at": now, "started_at": now,
+        "expires_at": now + timedelta(hours=1),
+    }  # fmt: skip
+    Lease.objects.create(task=task, worker=worker, **{**given, **fields})
+    return task
+
+
+# Who may see it
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [("anonymous", 302), ("user", 302), ("staff", 403), ("viewer", 200), ("superuser", 200)],
+)
+def test_the_dashboard_is_for_those_who_may_view_tasks(
+    role: str, status: int, log_in_as: LogIn
+) -> None:
+    response = log_in_as(role).get(URL)
+    assert response.status_code == status
+    if status == 302:
+        assert "/login/" in response.headers["Location"]
+
+
+def test_other_permissions_do_not_open_it(log_in_as: LogIn) -> None:
+    assert log_in_as("viewer", *CARDS, "operate", "stop").get(URL).status_code == 403
+
+
+@pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
+def test_it_can_only_be_read(method: str, log_in_as: LogIn) -> None:
+    assert getattr(log_in_as("superuser"), method)(URL).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["add/", "1/change/", "1/delete/", "1/history/"])
+def test_rows_of_what_it_sums_up_have_no_pages(path: str, log_in_as: LogIn) -> None:
+    assert log_in_as("superuser").get(URL + path).status_code == 404
+
+
+def test_each_card_asks_for_the_permission_to_view_what_it_shows(
+    rows: Rows, log_in_as: LogIn
+) -> None:
+    page = read(log_in_as("viewer", "view_task"))
+    for name in CARDS.values():
+        assert not region(page, name), name
+    assert region(page, "counts")
+    assert "worker-1" not in page
+
+
+@pytest.mark.parametrize(("permission", "name"), CARDS.items())
+def test_the_permission_to_view_one_shows_no_other_card(
+    permission: str, name: str, rows: Rows, log_in_as: LogIn
+) -> None:
+    page = read(log_in_as("viewer", "view_task", permission))
+    for other in CARDS.values():
+        assert bool(region(page, other)) == (other == name), other
+
+
+# What it shows
+
+
+def test_counts_lead_to_the_tasks_of_that_status(rows: Rows, log_in_as: LogIn) -> None:
+    add.enqueue(1)
+    counts = region(read(log_in_as("viewer")), "counts")
+    assert "0 blocked 0 scheduled 1 ready 0 running" in words(counts)
+    assert "0 failed 1 cancelled" in words(counts)
+    for status in ("ready", "failed", "cancelled"):
+        assert f'href="{reverse("admin:taskqueue_task_changelist")}?status={status}"' in counts
+
+
+def test_idle_is_told_from_dead(log_in_as: LogIn) -> None:
+    client = log_in_as("viewer")
+    assert "No worker lives" in words(region(read(client), "state"))
+    worker = make_worker("worker-1")
+    assert "Idle 1 worker lives, 0 of 8 slots busy." in words(region(read(client), "state"))
+    make_running(worker)
+    assert "At work 1 worker lives, 1 of 8 slots busy." in words(region(read(client), "state"))
+    Worker.objects.update(status="quiet")
+    assert "Nobody takes tasks" in words(region(read(client), "state"))
+    Worker.objects.update(seen_at=timezone.now() - timedelta(hours=2))
+    assert "No worker lives" in words(region(read(client), "state"))
+
+
+def test_charts_show_what_the_rollups_say_for_the_span_of_the_address(
+    log_in_as: LogIn, worker: Worker
+) -> None:
+    now = timezone.now()
+    for ago, count in ((timedelta(minutes=5), 3), (timedelta(hours=7), 40)):
+        Rollup.objects.create(
+            resolution=60, starts_at=(now - ago).replace(second=0, microsecond=0), name="a",
+            queue_name="default", succeeded=count, failed=1, run_times={"0": count},
+        )  # fmt: skip
+    client = log_in_as("viewer")
+    assert "succeeded: 3, failed: 1" in region(read(client), "charts")
+    assert "succeeded: 43, failed: 2" in region(read(client, span="day"), "charts")
+    assert "succeeded: 3, failed: 1" in region(read(client, span="<year>"), "charts")
+    assert 'href="?span=week"' in region(read(client), "charts")
+
+
+def test_a_queue_tells_what_waits_who_runs_and_why_it_is_paused(
+    log_in_as: LogIn, worker: Worker
+) -> None:
+    now = timezone.now()
+    Queue.objects.create(name="default", paused_at=now, paused_by="ann", pause_reason="a deploy")
+    add.enqueue(1)
+    shown = words(region(read(log_in_as("viewer")), "queues"))
+    assert re.search(r"default paused since [\d:]+ by ann: a deploy 1 under 10 s 0 of 8", shown)
+
+
+def test_a_worker_tells_where_it_is_and_how_it_does(log_in_as: LogIn, worker: Worker) -> None:
+    make_running(worker)
+    make_worker("gone", status="stopped")
+    shown = words(region(read(log_in_as("viewer")), "workers"))
+    assert "worker-1 host-1, process 4711 version 0.1.0 active all 1 of 8 under 10 s 50.0" in shown
+    assert "gone" not in shown
+
+
+def test_what_runs_leads_to_its_task_and_its_worker(log_in_as: LogIn, worker: Worker) -> None:
+    task = make_running(worker, progress=42.4, progress_message="row 3", wedged_at=timezone.now())
+    shown = region(read(log_in_as("viewer")), "running")
+    assert reverse("admin:taskqueue_task_change", args=[task.pk]) in shown
+    assert reverse("admin:taskqueue_worker_change", args=[worker.pk]) in shown
+    assert 'max="100" value="42"' in shown
+    assert "seems wedged" in shown
+    assert "42 % row 3" in words(shown)
+
+
+def test_the_next_schedules_are_shown_in_words(log_in_as: LogIn, worker: Worker) -> None:
+    for name, minutes in (("later", 10), ("sooner", 5), ("paused", 1)):
+        rule = Every(timedelta(minutes=minutes))
+        schedules.create(name, task=add, args=[1], rule=rule)
+        soon = timezone.now() + timedelta(minutes=minutes)
+        Schedule.objects.filter(name=name).update(next_at=soon)
+    schedules.pause("paused")
+    shown = words(region(read(log_in_as("viewer")), "schedules"))
+    assert shown.index("sooner") < shown.index("Every 5 minutes") < shown.index("later")
+    assert "paused" not in shown
+
+
+def test_the_latest_failures_are_grouped_by_error(log_in_as: LogIn, worker: Worker) -> None:
+    for number in range(3):
+        Task.objects.create(
+            name="shop.tasks.send", status="failed", attempt=1, finished_at=timezone.now(),
+            error_class="builtins.ValueError", error_message=f"no such order: {number}",
+            crash_delay=timedelta(seconds=1),
+        )  # fmt: skip
+    shown = region(read(log_in_as("viewer")), "failures")
+    assert "builtins.ValueError 3 tasks no such order: 2 shop.tasks.send" in words(shown)
+    assert reverse("admin:taskqueue_failure_changelist") in shown
+
+
+def test_where_there_is_nothing_sentences_say_so(log_in_as: LogIn) -> None:
+    page = words(read(log_in_as("viewer")))
+    for sentence in (
+        "Nothing ended in this time.", "Nothing ran in this time.", "Nothing runs right now.",
+        "No worker has seen a queue yet.", "No worker lives. Start one with manage.py runworker.",
+        "No task has failed.", "No schedule has a time to come.",
+        "No worker lives: what is enqueued waits until one is started",
+    ):  # fmt: skip
+        assert sentence in page
+
+
+# Buttons
+
+
+def buttons(page: str) -> list[tuple[str, str]]:
+    """The address and the verb of each."""
+    return re.findall(r'formaction="([^"]+)" name="verb" value="(\w+)"', page)
+
+
+def test_who_may_only_view_is_shown_no_button(log_in_as: LogIn, worker: Worker) -> None:
+    make_running(worker)
+    Queue.objects.create(name="default")
+    page = read(log_in_as("viewer"))
+    assert buttons(page) == []
+    assert "data-ask=" not in page
+
+
+@pytest.mark.parametrize(
+    ("permission", "verbs"),
+    [("control_queues", ["pause"]), ("stop", ["stop", "quiet", "stop", "kill"])],
+)
+def test_buttons_are_for_those_who_may_do_what_they_say(
+    permission: str, verbs: list[str], log_in_as: LogIn, worker: Worker
+) -> None:
+    make_running(worker)
+    Queue.objects.create(name="default")
+    page = read(log_in_as("viewer", "view_task", *CARDS, permission))
+    assert [verb for _url, verb in buttons(page)] == verbs
+
+
+def test_buttons_post_to_what_they_are_about(log_in_as: LogIn, worker: Worker) -> None:
+    task = make_running(worker)
+    Task.objects.update(queue_name="a/b & c")
+    page = read(log_in_as("superuser"))
+    of_worker = f"/admin/taskqueue/worker/{worker.pk}/act/"
+    assert buttons(page) == [
+        (f"/admin/taskqueue/task/{task.pk}/act/", "stop"),
+        (act_url("a/b & c"), "pause"),
+        *((of_worker, verb) for verb in ("quiet", "stop", "kill")),
+    ]
+
+
+def test_a_button_does_what_it_says_and_leads_back(log_in_as: LogIn, worker: Worker) -> None:
+    Queue.objects.create(name="default")
+    client = log_in_as("superuser")
+    page = read(client, span="day")
+    assert f'name="next" value="{URL}?span=day"' in page
+    (url, verb), *_others = buttons(page)
+    given = {"verb": verb, "reason": "a deploy", "next": f"{URL}?span=day"}
+    assert client.post(url, given).headers["Location"] == f"{URL}?span=day"
+    page = read(client)
+    assert "by user: a deploy" in words(region(page, "queues"))
+    assert buttons(page)[0] == (url, "resume")
+
+
+@pytest.mark.parametrize(
+    ("fields", "verbs"),
+    [
+        ({"status": "quiet"}, ["stop", "kill"]),
+        ({"status": "stopping"}, ["kill"]),
+        ({"status": "lost"}, []),
+        ({"seen_at": timezone.now() - timedelta(hours=3)}, []),
+    ],
+)
+def test_a_worker_is_asked_only_what_it_can_still_do(
+    fields: dict[str, Any], verbs: list[str], log_in_as: LogIn
+) -> None:
+    make_worker("worker-1", **fields)
+    assert [verb for _url, verb in buttons(read(log_in_as("superuser")))] == verbs
+
+
+# Text from elsewhere
+
+
+@pytest.fixture
+def evil_rows(db: None) -> Iterator[None]:
+    """A script in every field that the page may show."""
+    now = timezone.now()
+    worker = make_worker(
+        EVIL, host=EVIL, versions={"taskqueue": EVIL}, queues={EVIL: 1}, trouble=EVIL
+    )
+    make_worker("lost" + EVIL, status="lost")
+    make_running(worker, EVIL, progress=5, progress_message=EVIL, wedged_at=now)
+    Queue.objects.create(name=EVIL, paused_at=now, paused_by=EVIL, pause_reason=EVIL)
+    Queue.objects.create(name="unserved" + EVIL)
+    for status, queue in (("ready", EVIL), ("ready", "unserved" + EVIL), ("failed", EVIL)):
+        Task.objects.create(
+            name=EVIL, queue_name=queue, status=status, attempt=1, error_class=EVIL,
+            error_message=EVIL, finished_at=now if status == "failed" else None,
+            crash_delay=timedelta(seconds=1),
+        )  # fmt: skip
+    schedules.create(EVIL.replace("/", "|"), task=add, args=[1], rule=Every(timedelta(hours=1)))
+    Rollup.objects.create(queue_name=EVIL, name=EVIL, succeeded=1, starts_at=now)
+    return
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Requested-With": "taskqueue-refresh"}])
+def test_text_from_elsewhere_is_shown_as_text(
+    headers: dict[str, str], evil_rows: None, log_in_as: LogIn
+) -> None:
+    page = log_in_as("superuser").get(URL, {"span": EVIL}, headers=headers).content.decode()
+    assert EVIL not in page
+    assert EVIL.replace("/", "|") not in page
+    assert page.count(escape(EVIL)) > 15
+
+
+def test_nothing_on_the_page_needs_a_lax_content_security_policy(
+    evil_rows: None, log_in_as: LogIn
+) -> None:
+    page = read(log_in_as("superuser"))
+    tags = re.findall(r"<[a-zA-Z][^>]*>", page)
+    assert not [tag for tag in tags if re.search(r"\s(style|on[a-z]+)\s*=", tag)]
+    assert not [tag for tag in tags if tag.startswith("<script") and "src=" not in tag]
+    assert not [tag for tag in tags if tag.startswith("<style")]
+    assert "javascript:" not in page
+
+
+# Cost
+
+
+def test_the_page_costs_few_queries_however_much_there_is(
+    evil_rows: None, log_in_as: LogIn, django_assert_max_num_queries: Any
+) -> None:
+    worker = make_worker("busy", concurrency=50)
+    for number in range(30):
+        make_running(worker, f"shop.tasks.task_{number}")
+        Queue.objects.create(name=f"queue-{number}")
+        make_worker(f"worker-{number}"[:LONGEST_NAME])
+    client = log_in_as("viewer")
+    for given in ({}, {"span": "day"}, {"span": "week"}):
+        with django_assert_max_num_queries(MOST_QUERIES):
+            read(client, **given)

@@ -1,0 +1,53 @@
+"""Our pages lead to each other, by links and by keys, as far as one may view them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.admin.conftest import LogIn
+from tests.admin.rows import Rows
+
+NAMES = ("dashboard", "task", "failure", "queue", "worker", "schedule", "audit")
+OTHERS = ("lease", "tasklog", "occurrence")
+
+
+def tabs(page: str) -> list[str]:
+    """The models whose pages the tabs lead to."""
+    [nav] = re.findall(r'<nav class="taskqueue-tabs" aria-label="Pages.*?</nav>', page, re.DOTALL)
+    return re.findall(r'href="/admin/taskqueue/(\w+)/"', nav)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
+def test_every_list_leads_to_the_dashboard_and_tells_where_one_is(
+    name: str, rows: Rows, log_in_as: LogIn
+) -> None:
+    page = log_in_as("superuser").get(f"/admin/taskqueue/{name}/").content.decode()
+    assert tabs(page)[:3] == ["dashboard", "task", "failure"]
+    assert "taskqueue/keyboard.js" in page
+    assert "taskqueue/look.css" in page
+    current = f'href="/admin/taskqueue/{name}/" data-taskqueue-key="'
+    assert (current in page) == (name in NAMES)
+    assert len(re.findall(r'data-taskqueue-key="\w" aria-current="page"', page)) == (name in NAMES)
+
+
+def test_the_index_of_the_app_leads_to_the_dashboard(log_in_as: LogIn) -> None:
+    page = log_in_as("superuser").get("/admin/taskqueue/").content.decode()
+    assert tabs(page)[0] == "dashboard"
+    assert "aria-current" not in page.split("taskqueue-tabs")[1].split("</nav>")[0]
+
+
+def test_tabs_lead_only_to_what_one_may_view(log_in_as: LogIn) -> None:
+    client = log_in_as("viewer", "view_task", "view_queue")
+    page = client.get("/admin/taskqueue/dashboard/").content.decode()
+    assert tabs(page) == ["dashboard", "task", "failure", "performance", "queue"]
+
+
+def test_the_help_of_the_keys_names_each_page(log_in_as: LogIn) -> None:
+    page = log_in_as("superuser").get("/admin/taskqueue/dashboard/").content.decode()
+    [dialog] = re.findall(r'<dialog [^>]*id="taskqueue-keyboard".*?</dialog>', page, re.DOTALL)
+    keys = re.findall(r"<kbd>g</kbd> <kbd>(\w)</kbd>", dialog)
+    assert keys == re.findall(r'data-taskqueue-key="(\w)"', page)
+    assert {"d", "t", "w", "q", "s", "f"} <= set(keys)
+    assert len(set(keys)) == len(keys)
