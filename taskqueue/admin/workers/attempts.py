@@ -25,33 +25,39 @@ NEWEST = 10_000
 LONGEST_MESSAGE = 160
 COLUMNS = (
     "task_id", "attempt", "status", "claimed_at", "started_at", "finished_at", "progress",
-    "progress_message", "stop_requested_at", "wedged_at", "error_class", "task__name",
+    "progress_message", "stop_requested_at", "wedged_at", "error_class",
 )  # fmt: skip
 # The condition of the index of what runs: in the text, or SQLite would not use it.
 IS_RUNNING = "taskqueue_lease.status = 'running'"
 
 
 def _of(worker: str) -> QuerySet[Any]:
-    leases = Lease.objects.using(database_alias()).filter(worker_id=worker)
-    return leases.select_related("task").only(*COLUMNS)
+    return Lease.objects.using(database_alias()).filter(worker_id=worker).only(*COLUMNS)
+
+
+def _names(leases: Iterable[Any]) -> dict[Any, str]:
+    """The names of their tasks, of those that are there: a join would leave out the others."""
+    tasks = Task.objects.using(database_alias())
+    return dict(tasks.filter(id__in=[each.task_id for each in leases]).values_list("id", "name"))
 
 
 def held(request: HttpRequest, worker: str) -> list[dict[str, Any]]:
     """Its running attempts, the longest first, with a stop for those who may."""
-    running = (
+    running = list(
         _of(worker)
         .filter(RawSQL(IS_RUNNING, (), output_field=BooleanField()))  # noqa: S611  (a constant)
         .annotate(now=DatabaseClock())
         .order_by("id")[:MOST_HELD]
     )
     may_stop = bool(request.user.has_perm(STOP))
-    return [_held(lease, may_stop) for lease in running]
+    names = _names(running)
+    return [_held(lease, names, may_stop=may_stop) for lease in running]
 
 
-def _held(lease: Any, may_stop: bool) -> dict[str, Any]:
+def _held(lease: Any, names: dict[Any, str], *, may_stop: bool) -> dict[str, Any]:
     since = lease.started_at or lease.claimed_at
     return {
-        "task": _task(lease),
+        "task": _task(lease, names),
         "attempt": link_to_row(Lease, lease.pk, lease.attempt),
         "since": moment(since),
         "age": short_duration(max(0.0, (lease.now - since).total_seconds())),
@@ -80,19 +86,17 @@ def past(worker: str) -> list[dict[str, Any]]:
     if newest is None:
         return []
     ended = _of(worker).filter(id__gt=newest - NEWEST, finished_at__isnull=False)
-    return list(map(_past, _newest(ended)))
+    found = list(ended.order_by("-id")[:MOST_PAST])
+    names = _names(found)
+    return [_past(lease, names) for lease in found]
 
 
-def _newest(leases: QuerySet[Any]) -> Iterable[Any]:
-    return leases.order_by("-id")[:MOST_PAST]
-
-
-def _past(lease: Any) -> dict[str, Any]:
+def _past(lease: Any, names: dict[Any, str]) -> dict[str, Any]:
     ran = None
     if lease.started_at is not None:
         ran = max(0.0, (lease.finished_at - lease.started_at).total_seconds())
     return {
-        "task": _task(lease),
+        "task": _task(lease, names),
         "attempt": link_to_row(Lease, lease.pk, lease.attempt),
         "badge": badge(lease.status),
         "finished_at": moment(lease.finished_at),
@@ -101,9 +105,8 @@ def _past(lease: Any) -> dict[str, Any]:
     }
 
 
-def _task(lease: Any) -> Any:
+def _task(lease: Any, names: dict[Any, str]) -> Any:
     """A link to its task; only the id where it is gone."""
-    try:
-        return link_to_row(Task, lease.task_id, lease.task.name)
-    except Task.DoesNotExist:
+    if lease.task_id not in names:
         return str(lease.task_id)
+    return link_to_row(Task, lease.task_id, names[lease.task_id])

@@ -1,0 +1,158 @@
+"""The queues: all there are with their figures, and a page of each, also before it has a row."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from taskqueue.admin.queues.addresses import act_url, queue_url
+from taskqueue.engine import control
+from taskqueue.models import Queue, Rollup, Worker
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL
+from tests.admin.test_admin import read, url
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/taskqueue/queue/"
+MOST_QUERIES = 15
+
+
+def hire(name: str, **values: Any) -> Worker:
+    """A worker that lives."""
+    now = timezone.now()
+    return Worker.objects.create(
+        **({"host": "host-1", "pid": 1, "started_at": now, "seen_at": now, "concurrency": 4}
+           | {"name": name} | values)
+    )  # fmt: skip
+
+
+def lines(client: Client, **asked: str) -> dict[str, dict[str, Any]]:
+    """What the list says, by name."""
+    answer = client.get(LIST, asked)
+    assert answer.status_code == 200
+    return {line["name"]: line for line in answer.context["lines"]}
+
+
+def test_the_list_says_what_waits_and_who_serves(log_in_as: LogIn) -> None:
+    noop.using(queue_name="mail").enqueue()
+    Queue.objects.create(name="idle")
+    hire("worker-1", queues={"idle": 1})
+    found = lines(log_in_as("viewer", "view_queue"))
+    assert (found["mail"]["waiting"], found["mail"]["slots"]) == ("1", 0)
+    assert "no worker" in found["mail"]["badge"]
+    assert (found["idle"]["waiting"], found["idle"]["slots"]) == ("0", 4)
+    assert "open" in found["idle"]["badge"]
+
+
+def test_the_list_says_who_paused_what_and_why(log_in_as: LogIn) -> None:
+    control.pause("mail", until=timedelta(hours=1), by="ann", reason="the server moves")
+    page = read(log_in_as("viewer", "view_queue"), LIST)
+    for words in ("taskqueue-badge--paused", "until", "by ann", "the server moves"):
+        assert words in page, words
+
+
+def test_the_search_finds_a_part_of_a_name(log_in_as: LogIn) -> None:
+    for name in ("mail", "mail-slow", "default"):
+        Queue.objects.create(name=name)
+    client = log_in_as("viewer", "view_queue")
+    assert list(lines(client, q=" mail ")) == ["mail", "mail-slow"]
+    assert list(lines(client, q="\x00")) == []
+
+
+def test_buttons_are_for_those_who_may_press_them(log_in_as: LogIn) -> None:
+    control.pause("mail")
+    Queue.objects.create(name="default")
+    key = Queue.objects.get(name="mail").pk
+    viewer = log_in_as("viewer", "view_queue")
+    for address in (LIST, url("queue", "change", key)):
+        assert "/act/" not in read(viewer, address)
+
+
+def test_who_may_control_is_offered_to_pause_or_to_resume(log_in_as: LogIn) -> None:
+    control.pause("mail")
+    Queue.objects.create(name="default")
+    page = read(log_in_as("viewer", "view_queue", "control_queues"), LIST)
+    assert page.count('value="pause"') == page.count('value="resume"') == 1
+    assert act_url("mail") in page
+    assert 'name="next" value="/admin/taskqueue/queue/"' in page
+
+
+def test_a_page_shows_its_charts_its_workers_and_where_there_is_more(log_in_as: LogIn) -> None:
+    queue = Queue.objects.create(name="mail")
+    hire("worker-1")
+    hire("worker-2", queues={"default": 1})
+    Rollup.objects.create(
+        queue_name="mail", name="shop.tasks.send", succeeded=3, run_times={"9": 3},
+        wait_times={"9": 3}, starts_at=timezone.now() - timedelta(minutes=2),
+    )  # fmt: skip
+    page = read(log_in_as("viewer"), url("queue", "change", queue.pk))
+    assert "worker-1" in page
+    assert "worker-2" not in page
+    assert "q=queue%3Amail" in page
+    assert page.count("<svg") >= 3
+
+
+def test_workers_and_tasks_are_shown_to_those_who_may_view_them(log_in_as: LogIn) -> None:
+    queue = Queue.objects.create(name="mail")
+    hire("worker-1")
+    page = read(log_in_as("viewer", "view_queue"), url("queue", "change", queue.pk))
+    assert "worker-1" not in page
+    assert "Those that failed" not in page
+
+
+def test_a_queue_without_a_row_has_a_page_by_its_name(log_in_as: LogIn) -> None:
+    noop.using(queue_name="mail").enqueue()
+    client = log_in_as("superuser")
+    page = read(client, queue_url("mail"))
+    assert 'value="pause"' in page
+    assert "has seen a task of this queue yet" in read(client, queue_url("nobody"))
+    Queue.objects.create(name="mail")
+    assert "Known since" in read(client, f"{queue_url('mail')}&span=week")
+
+
+@pytest.mark.parametrize("asked", [{}, {"name": ""}, {"name": "a\x00b"}])
+def test_a_name_that_no_queue_can_have_leads_to_the_list(
+    asked: dict[str, str], log_in_as: LogIn
+) -> None:
+    answer = log_in_as("superuser").get("/admin/taskqueue/queue/named/", asked)
+    assert (answer.status_code, answer["Location"]) == (302, LIST)
+
+
+def test_a_hostile_name_or_reason_is_text(log_in_as: LogIn) -> None:
+    queue = Queue.objects.create(name=EVIL)
+    control.pause("mail", by=EVIL, reason=EVIL)
+    hire(EVIL)
+    client = log_in_as("superuser")
+    for address in (
+        LIST, url("queue", "change", queue.pk), queue_url(EVIL), queue_url("mail"),
+        f"{LIST}?q={EVIL}",
+    ):  # fmt: skip
+        page = read(client, address)
+        assert EVIL not in page, address
+        assert "&lt;script&gt;alert(" in page, address
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [("anonymous", 302), ("user", 302), ("staff", 403), ("viewer", 200), ("superuser", 200)],
+)
+def test_the_page_by_name_is_for_those_who_may_view_queues(
+    role: str, status: int, log_in_as: LogIn
+) -> None:
+    assert log_in_as(role).get(queue_url("mail")).status_code == status
+
+
+def test_the_pages_cost_few_queries(log_in_as: LogIn, django_assert_max_num_queries: Any) -> None:
+    for number in range(30):
+        queue = Queue.objects.create(name=f"queue-{number}")
+        noop.using(queue_name=queue.name).enqueue()
+        hire(f"worker-{number}")
+    client = log_in_as("viewer")
+    for address in (LIST, url("queue", "change", queue.pk), queue_url(queue.name)):
+        with django_assert_max_num_queries(MOST_QUERIES):
+            read(client, address)
