@@ -132,11 +132,15 @@ class EnqueueForm(forms.Form):
         return found
 
     def _call(self, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
-        values = {
-            each.name: given[each.field_name]
-            for each in self.parameters
-            if not each.is_left_out(given[each.field_name], self[each.field_name].data)
-        }
+        place = inspect.Parameter.VAR_POSITIONAL
+        is_by_place = any(
+            each.place is place and given[each.field_name] for each in self.parameters
+        )
+        values = {}
+        for each in self.parameters:
+            value, raw = given[each.field_name], self[each.field_name].data
+            if not each.is_left_out(value, raw, is_by_place=is_by_place):
+                values[each.name] = value
         try:
             return call_of(self.parameters, values)
         except ValueError as error:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -36,8 +37,12 @@ class ValueField(JsonField):
         self.kind, self.initial, self.required = kind, None, required
 
     def clean(self, value: Any) -> Any:
-        """The value."""
-        return super().clean(value) if (value or "").strip() else None
+        """The value. Raises ValidationError."""
+        if (value or "").strip():
+            return super().clean(value)
+        if self.required:
+            raise ValidationError(self.error_messages["required"], code="required")
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,18 +69,26 @@ class Parameter:
         """Whether a call without it is none."""
         return self.default is EMPTY and self.place not in VARIABLE
 
-    def is_left_out(self, value: Any, raw: Any) -> bool:
-        """Whether what the field holds asks for the default, which then applies by itself."""
+    def is_left_out(self, value: Any, raw: Any, *, is_by_place: bool) -> bool:
+        """Whether what the field holds is the default, which then applies by itself.
+
+        Where arguments go by their place, those that stand before others are all given.
+        """
         if self.place in VARIABLE:
             return not value
         if self.default is EMPTY:
             return False
-        if self.kind is bool:
-            return bool(value == self.default)
-        if self.kind is str and not self.is_sensitive:
-            shown = self.default if isinstance(self.default, str) else ""
-            return bool(value == shown)
-        return raw in (None, "")
+        is_empty = raw in (None, "") and self.kind is not bool
+        if is_empty and (self.kind is not str or self.is_sensitive):
+            return True
+        return not is_by_place and bool(value == self._shown_default)
+
+    @property
+    def _shown_default(self) -> Any:
+        """What the field holds at first."""
+        if isinstance(self.default, Enum):
+            return self.default.value
+        return "" if self.default is None and self.kind is str else self.default
 
 
 def parameters(definition: Definition[Any, Any]) -> list[Parameter]:

@@ -1,0 +1,325 @@
+"""The form that enqueues: made from a signature, strict about what it takes, silent of secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.utils import timezone
+
+from taskqueue import task
+from taskqueue.definitions import registry
+from taskqueue.models import Audit, Task
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL, SECRET
+from tests.admin.test_admin import read, url
+from tests.admin.test_task_acts import state
+from tests.sample.tasks import add, echo, log_in, mark, noop, unique
+
+pytestmark = pytest.mark.django_db
+
+
+class Colour(Enum):
+    """Of the tests."""
+
+    RED = "r"
+    BLUE = "b"
+
+
+def form_url(name: str) -> str:
+    """The address of a definition's form."""
+    return f"{url('task', 'add')}?name={name}"
+
+
+def send(client: Client, definition: Any, **given: str) -> Any:
+    """Post its form."""
+    return client.post(form_url(definition.name), given)
+
+
+@contextmanager
+def declared(body: Any, **options: Any) -> Iterator[Any]:
+    """A definition for the time of a test."""
+    found = task(name=f"tests.{body.__name__}", **options)(body)
+    try:
+        yield found
+    finally:
+        del registry._definitions[found.name]
+
+
+def every_kind(
+    text: str,
+    number: int,
+    ratio: float,
+    is_loud: bool,
+    colour: Colour,
+    size: Literal["s", "m", 3],
+    items: list[int],
+    table: dict[str, Any],
+    anything: Any,
+    untold,  # type: ignore[no-untyped-def]
+    maybe: int | None = None,
+    level: int = 3,
+    note: str = "none given",
+    is_dry: bool = True,
+    inferred=1.5,
+) -> None:
+    """One parameter of each kind."""
+
+
+KINDS = {
+    "arg_text": " a\u00e9 ", "arg_number": "-5", "arg_ratio": "1.5", "arg_is_loud": "on",
+    "arg_colour": '"b"', "arg_size": "3", "arg_items": "[1, 2]", "arg_table": '{"a": [1]}',
+    "arg_anything": '"x"', "arg_untold": "null",
+}  # fmt: skip
+GIVEN = {
+    "text": " a\u00e9 ", "number": -5, "ratio": 1.5, "is_loud": True, "colour": "b", "size": 3,
+    "items": [1, 2], "table": {"a": [1]}, "anything": "x", "untold": None,
+}  # fmt: skip
+
+
+def test_each_kind_of_parameter_has_its_field(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    with declared(every_kind) as definition:
+        page = read(client, form_url(definition.name))
+        for part in (
+            'type="checkbox" name="arg_is_loud"', '<select name="arg_colour"',
+            'type="number" name="arg_number"', '<textarea name="arg_items"',
+            'value="none given"', 'name="arg_level" value="3"', "Left out: 3.", ">RED<",
+        ):  # fmt: skip
+            assert part in page, part
+        defaults = {
+            "arg_level": "3", "arg_note": "none given", "arg_is_dry": "on", "arg_inferred": "",
+        }  # fmt: skip
+        answer = send(client, definition, **KINDS, **defaults)
+        made = Task.objects.get()
+        assert answer["Location"] == url("task", "change", made.id)
+        assert (made.args, made.kwargs) == ([], GIVEN)
+        send(
+            client, definition, **KINDS, arg_level="", arg_note="", arg_maybe="7", arg_inferred="2"
+        )
+        made = Task.objects.latest("id")
+        assert made.kwargs == {
+            **GIVEN, "note": "", "is_dry": False, "maybe": 7, "inferred": 2.0,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"arg_number": ""}, {"arg_number": "1.5"}, {"arg_number": "x"}, {"arg_number": str(2**63)},
+        {"arg_number": "9" * 5000}, {"arg_ratio": "nan"}, {"arg_ratio": "inf"},
+        {"arg_colour": '"g"'}, {"arg_colour": ""}, {"arg_size": EVIL}, {"arg_items": "{}"},
+        {"arg_items": "[1"}, {"arg_items": "[NaN]"}, {"arg_table": '{"a": 1, "a": 2}'},
+        {"arg_anything": "[" * 100_000}, {"arg_anything": "[" * 40 + "]" * 40},
+        {"arg_anything": str(2**64)}, {"arg_text": "\x00"}, {"arg_text": "x" * 70_000},
+        {"arg_untold": ""}, {"queue_name": "a b"}, {"queue_name": EVIL}, {"priority": "101"},
+        {"priority": "x"}, {"run_after": "soon"}, {"run_after": "in 999999999 weeks"},
+        {"run_after": "9999-12-31 23:59-10:00"}, {"unique_key": "x" * 256}, {"unique_key": "\x00"},
+        {"max_attempts": "0"}, {"timeout_0": "-1", "timeout_1": "1"}, {"options": "[]"},
+        {"options": '{"nonsense": 1}'}, {"options": '{"sensitive": []}'},
+        {"options": '{"workers": 0}'}, {"options": '{"backoff": "x"}'},
+        {"options": '{"worker_names": [[1]]}'}, {"options": '{"metadata": []}'},
+        {"options": '{"priority": 1}', "priority": "2"},
+        {"options": '{"broadcast": true, "workers": 3}'}, {"options": '{"deadline": "x"}'},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told_and_nothing_is_written(
+    given: dict[str, str], log_in_as: LogIn
+) -> None:
+    client = log_in_as("superuser")
+    before = state()
+    with declared(every_kind) as definition:
+        answer = send(client, definition, **{**KINDS, **given})
+    assert answer.status_code == 200
+    assert "errorlist" in answer.content.decode()
+    assert EVIL not in answer.content.decode()
+    assert state() == before
+
+
+def test_options_go_to_the_task(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    send(
+        client, add, arg_a="1", arg_b="1", queue_name="mail", priority="-3", unique_key="k",
+        run_after="in 5 minutes", max_attempts="4", timeout_0="2", timeout_1="60",
+        options='{"retention": 60, "metadata": {"a": 1}}', reason="a test",
+    )  # fmt: skip
+    made = Task.objects.get()
+    assert (made.queue_name, made.priority, made.unique_key) == ("mail", -3, "k")
+    assert (made.status, made.max_attempts, made.options["timeout"]) == ("scheduled", 4, 120)
+    assert (made.retention, made.metadata) == (timedelta(seconds=60), {"a": 1})
+    assert made.run_after > timezone.now() + timedelta(minutes=4)
+    line = Audit.objects.get()
+    assert (line.verb, line.actor, line.reason) == ("enqueue", "user", "a test")
+    assert LogEntry.objects.get().object_id == str(made.id)
+
+
+def test_more_arguments_than_there_are_names_for(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    send(client, echo, arg_args='[1, "a"]', arg_kwargs='{"b": null}')
+    assert (Task.objects.get().args, Task.objects.get().kwargs) == ([1, "a"], {"b": None})
+
+    def placed(a: int, /, b: int = 2, *rest: int, c: int = 3) -> None:
+        """By their place."""
+
+    with declared(placed) as definition:
+        before = state()
+        told = send(client, definition, arg_a="1", arg_b="", arg_rest="[5]").content.decode()
+        assert "Give this one too" in told
+        assert state() == before
+        send(client, definition, arg_a="1", arg_b="4", arg_rest="[5, 6]", arg_c="3")
+        assert Task.objects.latest("id").args == [1, 4, 5, 6]
+        send(client, definition, arg_a="1", arg_b="2", arg_rest="", arg_c="4")
+        made = Task.objects.latest("id")
+        assert (made.args, made.kwargs) == ([1], {"c": 4})
+
+
+# Secrets
+
+
+def test_a_secret_is_typed_unseen_and_never_given_back(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    page = read(client, form_url(log_in.name))
+    assert 'type="password" name="arg_password"' in page
+    answer = send(client, log_in, arg_user="bob", arg_password=SECRET, priority="x")
+    assert answer.status_code == 200
+    assert SECRET not in answer.content.decode()
+    assert 'value="bob"' in answer.content.decode()
+    answer = send(client, log_in, arg_user="bob", arg_password=SECRET)
+    assert Task.objects.get().kwargs == {"user": "bob", "password": SECRET}
+    assert SECRET not in read(client, answer["Location"])
+    assert not Audit.objects.filter(detail__contains=SECRET).exists()
+    before = state()
+    assert send(client, log_in, arg_user="bob").status_code == 200
+    assert state() == before
+
+
+def test_secrets_of_other_kinds_are_as_silent(log_in_as: LogIn) -> None:
+    def keep(
+        pin: int = 4711, kind: Literal["gold", "iron"] = "gold", box: dict[str, Any] | None = None,
+        **rest: Any,
+    ) -> None:  # fmt: skip
+        """Has many."""
+
+    client = log_in_as("superuser")
+    with declared(keep, sensitive=["pin", "kind", "box", "token"]) as definition:
+        page = read(client, form_url(definition.name))
+        assert "4711" not in page
+        assert "Left out: &#x27;gold" not in page
+        wrong = {"arg_pin": SECRET, "arg_kind": SECRET, "arg_box": f'"{SECRET}"'}
+        for given in (wrong, {"arg_rest": f'{{"token": "{SECRET}"}}'}):
+            answer = send(client, definition, **given)
+            assert "errorlist" in answer.content.decode()
+            assert SECRET not in answer.content.decode()
+        assert not Task.objects.exists()
+        send(client, definition, arg_pin="12", arg_kind='"iron"', arg_box='{"a": 1}',
+             arg_token=SECRET, arg_rest='{"b": 1}')  # fmt: skip
+        made = Task.objects.get()
+        assert made.kwargs == {
+            "pin": 12, "kind": "iron", "box": {"a": 1}, "token": SECRET, "b": 1,
+        }  # fmt: skip
+        send(client, definition)
+        assert Task.objects.latest("id").kwargs == {}
+
+
+def test_a_unique_key_that_cannot_be_made_tells_no_argument(log_in_as: LogIn) -> None:
+    def held(word: str) -> None:
+        """Has a key."""
+
+    def refuse(word: str) -> str:
+        raise KeyError(word)
+
+    client = log_in_as("superuser")
+    with declared(held, unique_key=refuse, sensitive=["word"]) as definition:
+        answer = send(client, definition, arg_word=SECRET)
+    assert "KeyError" in answer.content.decode()
+    assert SECRET not in answer.content.decode()
+    assert not Task.objects.exists()
+
+
+# Who, and what
+
+
+@pytest.mark.parametrize(
+    ("permissions", "status"),
+    [(["enqueue"], 200), (["view_task"], 403), (["view_task", "operate", "stop", "purge"], 403)],
+)
+def test_it_is_for_those_who_may_enqueue(
+    permissions: list[str], status: int, log_in_as: LogIn
+) -> None:
+    client = log_in_as("staff", *permissions)
+    for address in (url("task", "add"), form_url(noop.name)):
+        assert client.get(address).status_code == status
+    answer = send(client, noop)
+    assert answer.status_code == (302 if status == 200 else status)
+    assert Task.objects.exists() == (status == 200)
+
+
+def test_who_may_not_view_tasks_is_led_to_the_form_again(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "enqueue")
+    answer = client.post(form_url(noop.name), {}, follow=True)
+    assert answer.status_code == 200
+    assert "Enqueued." in answer.content.decode()
+
+
+def test_a_get_or_a_form_without_the_token_enqueues_nothing(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    before = state()
+    read(client, form_url(add.name) + "&arg_a=1&_save=1")
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = client.cookies
+    assert send(strict, add, arg_a="1").status_code == 403
+    assert client.put(form_url(add.name)).status_code == 405
+    assert state() == before
+
+
+def test_definitions_are_chosen_among_all_that_are_registered(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    page = read(client, url("task", "add"))
+    for definition in (add, log_in, echo):
+        assert form_url(definition.name).partition("?")[2] in page
+    assert "A sum." in page
+    told = read(client, form_url("tests.sample.tasks.ad"))
+    assert "Did you mean" in told
+    assert EVIL not in read(client, form_url(EVIL))
+    assert client.post(form_url("os.system"), {}).status_code == 200
+    assert not Task.objects.exists()
+
+
+def test_to_show_a_form_runs_no_body(log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Any] = []
+    monkeypatch.setattr(type(noop), "__call__", lambda self, *args: ran.append(self))
+    client = log_in_as("superuser")
+    for definition in (noop, echo, mark):
+        read(client, form_url(definition.name))
+        send(client, definition, priority="x")
+    assert ran == []
+
+
+def test_the_holder_of_a_unique_key_is_what_one_is_led_to(log_in_as: LogIn) -> None:
+    holder, client = unique.enqueue("a"), log_in_as("superuser")
+    answer = client.post(form_url(unique.name), {"arg_key": "a"}, follow=True)
+    assert answer.redirect_chain[-1][0] == url("task", "change", holder.id)
+    assert "Nothing was enqueued" in answer.content.decode()
+    assert Task.objects.count() == 1
+    assert not Audit.objects.exists()
+    told = send(client, unique, arg_key="a", options='{"on_duplicate": "raise"}')
+    assert "holds the unique key" in told.content.decode()
+
+
+def test_what_a_body_or_a_default_says_is_escaped(log_in_as: LogIn) -> None:
+    def odd(word: str = EVIL, other: Any = (EVIL,)) -> None:
+        """Odd."""
+
+    odd.__doc__ = EVIL
+    client = log_in_as("superuser")
+    with declared(odd) as definition:
+        for address in (form_url(definition.name), url("task", "add")):
+            page = read(client, address)
+            assert EVIL not in page
+            assert "gotcha" in page
