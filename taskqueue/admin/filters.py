@@ -1,42 +1,84 @@
-"""Filters whose choices cost no look at a large table."""
+"""Filters of lists of attempts, which an index answers however many rows there are."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import BooleanField, Max, Q, QuerySet
+from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
+from taskqueue.admin.badges import WORDS
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.wedged import wedged
-from taskqueue.models import Queue
+from taskqueue.models import Lease
+from taskqueue.states import LeaseStatus
 
 MOST = 100
+MOST_RUNNING = 10_000
+MOST_LOOKED_AT = 100_000
+"""Of the attempts of a worker that ended well no index tells: so many of all are looked at."""
+UNSUCCESSFUL = (LeaseStatus.FAILED, LeaseStatus.LOST, LeaseStatus.STOPPED, LeaseStatus.RETURNED)
+# Conditions of partial indexes: in the text, or SQLite would not use them.
+IS_RUNNING = "taskqueue_lease.status = 'running'"
+IS_UNSUCCESSFUL = "taskqueue_lease.status IN ('failed', 'lost', 'returned', 'stopped')"
 
 
-class QueueFilter(admin.SimpleListFilter):
-    """By queue: those that have a row, not those that a DISTINCT over all tasks would find."""
+def _literal(condition: str) -> Q:
+    return Q(RawSQL(condition, (), output_field=BooleanField()))  # noqa: S611  (constants)
 
-    title = "queue"
-    parameter_name = "queue_name"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        queues = Queue.objects.using(database_alias()).order_by("name")
-        return [(name, name) for name in queues.values_list("name", flat=True)[:MOST]]
+class LeaseStatusFilter(admin.SimpleListFilter):
+    """What runs, and what went wrong. Of what succeeded there is no index: most of all have."""
+
+    title = _("status")
+    parameter_name = "status__exact"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        statuses = (LeaseStatus.RUNNING, *UNSUCCESSFUL)
+        return [(status.value, WORDS[status.value]) for status in statuses]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(queue_name=self.value()) if self.value() else queryset
+        status = self.value()
+        if status == LeaseStatus.RUNNING:
+            running = Lease.objects.using(database_alias()).filter(_literal(IS_RUNNING))
+            ids = running.order_by("worker_id").values_list("pk", flat=True)[:MOST_RUNNING]
+            return queryset.filter(pk__in=list(ids))
+        if status in UNSUCCESSFUL:
+            return queryset.filter(_literal(IS_UNSUCCESSFUL), status=status)
+        return queryset.none() if status else queryset
+
+
+class WorkerFilter(admin.SimpleListFilter):
+    """Those of one worker, for links from its page: what it runs, and what it did lately."""
+
+    title = _("worker, of late")
+    parameter_name = "worker__name__exact"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        name = request.GET.get(self.parameter_name, "")
+        return [(name, name)] if name else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if not self.value():
+            return queryset
+        its = queryset.filter(worker_id=self.value())
+        if request.GET.get(LeaseStatusFilter.parameter_name) == LeaseStatus.RUNNING:
+            return its  # Few enough already.
+        last = Lease.objects.using(database_alias()).aggregate(last=Max("pk"))["last"] or 0
+        return its.filter(pk__gt=last - MOST_LOOKED_AT)
 
 
 class WedgedFilter(admin.SimpleListFilter):
     """Those that run and are marked; found through the index of what runs, however much has run."""
 
-    title = "wedged"
+    title = _("wedged")
     parameter_name = "wedged"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "yes")]
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("yes", _("yes"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() != "yes":

@@ -8,10 +8,12 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
+from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_list, link_to_row, moments, preformatted
-from taskqueue.admin.filters import WedgedFilter
+from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
 from taskqueue.admin.searches import by_task
 from taskqueue.admin.tasks.history import progress_of
 from taskqueue.models import Lease, Task, Worker
@@ -25,20 +27,24 @@ class LeaseAdmin(ReadOnlyAdmin):
         "error_class",
     )  # fmt: skip
     list_display = (
-        "id", "task_link", "attempt", "status", "worker_link",
+        "id", "task_link", "attempt", "shown_status", "worker_link",
         *moments("claimed_at", "finished_at", "wedged_at"), "error_class",
     )  # fmt: skip
-    list_filter = ("status", WedgedFilter)
+    list_filter = (LeaseStatusFilter, WedgedFilter, WorkerFilter)
     lookups = ("status__exact", "task__id__exact", "worker__name__exact", "wedged")
     search_fields = ("task",)
-    search_help_text = "The id of a task."
+    search_help_text = _("The id of a task.")
     fieldsets = (
         (
             None,
-            {"fields": ("id", "task_link", "attempt", "status", "worker_link", "progress_text")},
+            {
+                "fields": (
+                    "id", "task_link", "attempt", "shown_status", "worker_link", "progress_text",
+                )
+            },
         ),
         (
-            "Times",
+            _("Times"),
             {
                 "fields": moments(
                     "claimed_at", "started_at", "progressed_at", "wedged_at", "expires_at",
@@ -46,9 +52,9 @@ class LeaseAdmin(ReadOnlyAdmin):
                 )
             },
         ),
-        ("Error", {"fields": ("error_class", "message", "shown_traceback")}),
+        (_("Error"), {"fields": ("error_class", "message", "shown_traceback")}),
         (
-            "Stop",
+            _("Stop"),
             {
                 "fields": (
                     *moments("stop_requested_at"), "stop_requested_by", "stop_reason",
@@ -63,22 +69,26 @@ class LeaseAdmin(ReadOnlyAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         return by_task(queryset, search_term), False
 
-    @admin.display(description="task")
+    @admin.display(description=_("status"))
+    def shown_status(self, lease: Lease) -> SafeString:
+        return badge(lease.status)
+
+    @admin.display(description=_("task"))
     def task_link(self, lease: Lease) -> SafeString:
         return link_to_row(Task, lease.task_id, lease.task_id)
 
-    @admin.display(description="worker")
+    @admin.display(description=_("worker"))
     def worker_link(self, lease: Lease) -> SafeString:
         return link_to_list(Worker, lease.worker_id, q=lease.worker_id)
 
-    @admin.display(description="progress")
+    @admin.display(description=_("progress"))
     def progress_text(self, lease: Lease) -> str:
         return progress_of(lease)
 
-    @admin.display(description="message")
+    @admin.display(description=_("message"))
     def message(self, lease: Lease) -> SafeString:
         return preformatted(lease.error_message)
 
-    @admin.display(description="traceback")
+    @admin.display(description=_("traceback"))
     def shown_traceback(self, lease: Lease) -> SafeString:
         return preformatted(lease.traceback)

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_row, moments, preformatted
@@ -26,7 +27,7 @@ class TaskLogAdmin(ReadOnlyAdmin):
     list_display = ("id", *moments("logged_at"), "level_name", "task_link", "attempt", "beginning")
     lookups = ("task__id__exact",)
     search_fields = ("task",)
-    search_help_text = "The id of a task."
+    search_help_text = _("The id of a task.")
     fields = (
         "id", "task_link", "attempt", *moments("logged_at"), "level_name", "logger",
         "shown_message",
@@ -41,19 +42,19 @@ class TaskLogAdmin(ReadOnlyAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         return by_task(queryset, search_term), False
 
-    @admin.display(description="task")
+    @admin.display(description=_("task"))
     def task_link(self, line: TaskLog) -> SafeString:
         return link_to_row(Task, line.task_id, line.task_id)
 
-    @admin.display(description="level")
+    @admin.display(description=_("level"))
     def level_name(self, line: TaskLog) -> str:
         return level_name(line.level)
 
-    @admin.display(description="message")
+    @admin.display(description=_("message"))
     def beginning(self, line: Any) -> str:
         beginning: str = line.start[:LONGEST_BEGINNING]
         return beginning + "…" * (len(line.start) > LONGEST_BEGINNING)
 
-    @admin.display(description="message")
+    @admin.display(description=_("message"))
     def shown_message(self, line: TaskLog) -> SafeString:
         return preformatted(line.message)
