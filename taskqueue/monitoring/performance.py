@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from taskqueue.histogram import quantile
+from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollup_statements import NAMES
-from taskqueue.monitoring.spans import span_of, summed
+from taskqueue.monitoring.spans import span_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,10 @@ from datetime import datetime
 
 from taskqueue.engine.sqlite.values import loaded
 from taskqueue.histogram import Histogram, quantile
+from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollup_statements import SERIES
-from taskqueue.monitoring.spans import SPANS, span_of, summed
+from taskqueue.monitoring.spans import SPANS, span_of
 
 __all__ = ["SPANS", "Series", "series"]
 
@@ -26,8 +27,8 @@ class Series:
     failed: list[int]
     lost: list[int]
     stopped: list[int]
-    run_times: list[Histogram] = field(repr=False)
-    wait_times: list[Histogram] = field(repr=False)
+    run_times: list[Mapping[int, int]] = field(repr=False)
+    wait_times: list[Mapping[int, int]] = field(repr=False)
 
     @property
     def run_p50(self) -> list[float | None]:
@@ -116,5 +117,8 @@ def _quantiles(histograms: Sequence[Mapping[int, int]], share: float) -> list[fl
     return [quantile(histogram, share) for histogram in histograms]
 
 
-def _merged(histograms: Sequence[Histogram]) -> Histogram:
-    return sum(histograms, Histogram())
+def _merged(histograms: Sequence[Mapping[int, int]]) -> Histogram:
+    merged = Histogram()
+    for histogram in histograms:
+        merged.update(histogram)
+    return merged

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskqueue.engine.sqlite.values import clock, stored
-from taskqueue.histogram import Histogram, loaded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -57,12 +55,3 @@ def span_of(name: str) -> Span:
         return SPANS[name]
     except KeyError:
         raise ValueError(f"{name!r} is no span. Choose from {', '.join(SPANS)}.") from None
-
-
-def summed(histograms: str | None) -> Histogram:
-    """The sum of histograms that were stored as JSON, joined by commas."""
-    total: dict[str, int] = {}
-    for histogram in json.loads(f"[{histograms or ''}]"):
-        for bucket, count in histogram.items():
-            total[bucket] = total.get(bucket, 0) + count
-    return loaded(total)

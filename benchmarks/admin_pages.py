@@ -1,0 +1,267 @@
+"""Measure the admin's pages over many tasks: `python -m benchmarks.admin_pages [--tasks N]`.
+
+Fills a PostgreSQL of its own, asks for every page 30 times as a superuser, and prints how long the
+answers took, how many statements each sent, and whether one of these reads a large table whole.
+Ends with 1 where a page exceeds a limit. 10,000,000 tasks take some 9 GB of disk, below TMPDIR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from benchmarks.harness import SERVER_SETTINGS, say
+from project.postgres import Server
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+MOST_MILLISECONDS, MOST_QUERIES = 300, 15
+REQUESTS = 30
+BYTES_A_TASK = 900
+"""Of disk, with its share of all else; measured over 10,000,000."""
+LARGE = ("taskqueue_task", "taskqueue_lease")
+FAST_FILLING: dict[str, str | int] = {
+    **SERVER_SETTINGS,
+    "wal_level": "minimal",
+    "max_wal_senders": 0,
+    "maintenance_work_mem": "512MB",
+}
+STATUSES = (
+    "blocked", "scheduled", "ready", "running", "retrying", "succeeded", "failed", "cancelled",
+)  # fmt: skip
+SEARCHES = (
+    "name:shop.tasks.task_00",
+    "name:shop.tasks.task_19",
+    "name:shop.*",
+    "name:shop.tasks.nowhere",
+    "queue:queue-3",
+    "queue:queue-3 status:ready",
+    "status:failed error:shop.errors.Error7",
+    'status:failed error:"was refused"',
+    'error:"nowhere to be found"',
+    "priority:>=5 status:ready",
+    "schedule:schedule-3",
+    "worker:worker-3",
+    "key:nobody",
+    "args.user.id:42",
+    "args.user.id:42 name:shop.tasks.task_03 status:failed",
+    "metadata.tenant:7 status:succeeded",
+    "after:2d before:1d",
+    "nothing like it",
+)
+PAGES_BACK = 20
+"""How often the link to older tasks is followed, to come to a deep page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """An address, and what it came to."""
+
+    address: str
+    milliseconds: list[float]
+    queries: int
+    scans: list[str]
+    slowest: str
+    """The statement that took longest, and how many milliseconds."""
+
+    @property
+    def p95(self) -> float:
+        """By the nearest rank."""
+        return sorted(self.milliseconds)[round(0.95 * len(self.milliseconds)) - 1]
+
+    @property
+    def is_within(self) -> bool:
+        """Whether it keeps to every limit."""
+        return self.p95 <= MOST_MILLISECONDS and self.queries <= MOST_QUERIES and not self.scans
+
+    def __str__(self) -> str:
+        return (
+            f"{'ok  ' if self.is_within else 'OVER'}"
+            f" {statistics.median(self.milliseconds):7.0f} {self.p95:7.0f}"
+            f" {max(self.milliseconds):7.0f} {self.queries:4d}  {self.address}"
+            + "".join(f"\n       scan: {line}" for line in self.scans)
+            + ("" if self.is_within else f"\n       slowest statement: {self.slowest}")
+        )
+
+
+def main() -> None:
+    """Fill, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.admin_pages", description=__doc__)
+    parser.add_argument("--tasks", type=int, default=10_000_000, help="how many there are")
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="of each page")
+    arguments = parser.parse_args()
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    if free < arguments.tasks * BYTES_A_TASK * 1.5:
+        parser.error(
+            f"{free / 1e9:.0f} GB of disk are free: too few for {arguments.tasks:,} tasks."
+        )
+    with tempfile.TemporaryDirectory() as folder, Server(settings=FAST_FILLING) as server:
+        _set_up(server, Path(folder))
+        client = _prepared(arguments.tasks)
+        pages = []
+        for address in _addresses(client):
+            pages.append(_measured(client, address, arguments.requests))
+            say(str(pages[-1]))
+        print(_table(pages, arguments.tasks))
+    sys.exit(not all(page.is_within for page in pages))
+
+
+def _set_up(server: Server, folder: Path) -> None:
+    """The demo project, on a database of this server."""
+    server.create_database("admin_pages")
+    os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
+    os.environ["TASKQUEUE_DEMO_DIRECTORY"] = str(folder)
+    os.environ["TASKQUEUE_DEMO_DATABASE_URL"] = (
+        f"postgresql://postgres@{server.host}:{server.port}/admin_pages"
+    )
+    import django
+    from django.conf import settings
+
+    settings.DEBUG = False
+    settings.ALLOWED_HOSTS = ["testserver"]
+    django.setup()
+    logging.disable(logging.WARNING)
+
+
+def _prepared(tasks: int) -> Client:
+    """Migrated and filled; a client of somebody who may do everything."""
+    from django.contrib.auth import get_user_model
+    from django.core.management import call_command
+    from django.test import Client
+
+    from benchmarks import admin_rows
+    from project.tasks import walk
+    from taskqueue import Every, schedules
+
+    call_command("migrate", verbosity=0)
+    admin_rows.fill(admin_rows.Sizes(tasks), say)
+    for number in range(40):
+        schedules.create(f"schedule-{number}", walk, Every(hours=number + 1), args=["."])
+    admin_rows.fill_occurrences()
+    admin_rows.settle()
+    client = Client()
+    client.force_login(get_user_model().objects.create_superuser("ann"))
+    return client
+
+
+def _addresses(client: Client) -> Iterator[str]:
+    """Every page: lists and forms as the admin's own table of addresses has them, and variants."""
+    from django.urls import reverse
+
+    yield reverse("admin:app_list", args=["taskqueue"])
+    yield from _of_models()
+    for page in ("dashboard", "performance"):
+        for span in ("hour", "day", "week"):
+            yield f"{reverse(f'admin:taskqueue_{page}_changelist')}?span={span}"
+    tasks = reverse("admin:taskqueue_task_changelist")
+    for text in (*(f"status:{status}" for status in STATUSES), *SEARCHES):
+        yield f"{tasks}?{urlencode({'q': text})}"
+    for text in ("", "status:succeeded", "args.user.id:42"):
+        yield _deep(client, f"{tasks}?{urlencode({'q': text})}")
+    start = reverse("admin:taskqueue_operation_start")
+    for text in ("status:failed", "args.user.id:42"):
+        yield f"{start}?{urlencode({'verb': 'retry', 'q': text})}"
+
+
+def _of_models() -> Iterator[str]:
+    """The list of each model, its form to add, the pages of a row; of a task of each status."""
+    from django.apps import apps
+    from django.contrib import admin
+    from django.urls import NoReverseMatch, reverse
+
+    from taskqueue.models import Task
+
+    for model in apps.get_app_config("taskqueue").get_models():
+        if not admin.site.is_registered(model):
+            continue
+        name = f"admin:taskqueue_{model._meta.model_name}"
+        yield reverse(f"{name}_changelist")
+        rows: Any = model._default_manager
+        row = rows.order_by("-pk").first()
+        for page in ("change", "history"):
+            try:
+                if row is not None and not model._meta.proxy:
+                    yield reverse(f"{name}_{page}", args=[row.pk])
+            except NoReverseMatch:
+                continue
+    for name in ("task_add", "schedule_add"):
+        yield reverse(f"admin:taskqueue_{name}")
+    for status in STATUSES:
+        if (task := Task.objects.filter(status=status).first()) is not None:
+            yield reverse("admin:taskqueue_task_change", args=[task.pk])
+
+
+def _deep(client: Client, address: str) -> str:
+    """The page that is so many pages further back."""
+    for _ in range(PAGES_BACK):
+        found = re.search(r'href="\?([^"]*before=[^"]*)"', client.get(address).content.decode())
+        if found is None:
+            break
+        address = f"{address.partition('?')[0]}?{found[1].replace('&amp;', '&')}"
+    return address
+
+
+def _measured(client: Client, address: str, requests: int) -> Page:
+    from django.db import connection
+
+    sent: list[tuple[float, str, Any]] = []
+
+    def note(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return execute(sql, parameters, many, context)
+        finally:
+            sent.append((1000 * (time.perf_counter() - began), sql, parameters))
+
+    took = []
+    for _ in range(requests):
+        began = time.perf_counter()
+        response = client.get(address)
+        took.append(1000 * (time.perf_counter() - began))
+        if response.status_code not in (200, 403):
+            say(f"{address} answers {response.status_code}")
+    with connection.execute_wrapper(note):
+        client.get(address)
+    slowest = max(sent, default=(0.0, "", None))
+    return Page(
+        address=address,
+        milliseconds=took,
+        queries=len(sent),
+        scans=[line for _, sql, parameters in sent for line in _scans(sql, parameters)],
+        slowest=f"{slowest[0]:.0f} ms: {' '.join(slowest[1].split())[:300]}",
+    )
+
+
+def _scans(sql: str, parameters: Any) -> list[str]:
+    """The lines of its plan that read a large table whole."""
+    from django.db import connection
+
+    if not sql.lstrip().startswith(("SELECT", "WITH")) or not any(name in sql for name in LARGE):
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {sql}", parameters)
+        lines = [str(row[0]).strip() for row in cursor.fetchall()]
+    return [line for line in lines if any(f"Seq Scan on {name} " in line for name in LARGE)]
+
+
+def _table(pages: list[Page], tasks: int) -> str:
+    head = f"{tasks:,} tasks; milliseconds, the limit of p95 is {MOST_MILLISECONDS}"
+    columns = f"     {'p50':>7} {'p95':>7} {'max':>7} {'queries':>4}"
+    return "\n".join([head, columns, *map(str, pages)])
+
+
+if __name__ == "__main__":
+    main()
