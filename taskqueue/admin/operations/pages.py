@@ -90,10 +90,9 @@ class OperationAdmin(OperationStart):
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         operation = _found(object_id)
-        found = fragment(request, self.fragment_template, self._shown(operation))
+        found = fragment(request, self.fragment_template, self._shown(request, operation))
         if is_refresh(request):
             return answer(request, found)
-        is_open = operation.finished_at is None
         return report(
             self,
             request,
@@ -105,7 +104,7 @@ class OperationAdmin(OperationStart):
             created_at=moment(operation.created_at),
             arguments=_arguments(operation),
             chosen=_chosen(operation),
-            may_cancel=is_open and self._may_cancel(request, operation),
+            may_cancel=self._may_cancel(request, operation),
             tasks_url=list_url(Task, q=operation.query) if operation.query else "",
             audit_url=self._audit_url(request, operation),
         )
@@ -134,10 +133,13 @@ class OperationAdmin(OperationStart):
         verb = VERBS.get(operation.verb)
         return verb is not None and bool(request.user.has_perm(verb.permission))
 
-    def _shown(self, operation: Operation) -> dict[str, Any]:
+    def _shown(self, request: HttpRequest, operation: Operation) -> dict[str, Any]:
         is_open = operation.finished_at is None
-        has_worker = not is_open or any(each.is_alive for each in worker_figures())
-        return {**figures(operation, verb_label(operation)), "has_worker": has_worker}
+        return {
+            **figures(operation, verb_label(operation)),
+            "has_worker": not is_open or any(each.is_alive for each in worker_figures()),
+            "may_cancel": is_open and self._may_cancel(request, operation),
+        }
 
     def _audit_url(self, request: HttpRequest, operation: Operation) -> str:
         if not request.user.has_perm("taskqueue.view_audit"):

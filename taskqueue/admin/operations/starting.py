@@ -119,7 +119,7 @@ class OperationStart(ReadOnlyAdmin):
 
     def _after(self, request: HttpRequest, operation: Operation) -> HttpResponse:
         self.message_user(
-            request, _("It has begun; a worker does it in the background."), messages.SUCCESS
+            request, _("It is asked for; a worker does it in the background."), messages.SUCCESS
         )
         if self.has_view_permission(request):
             return redirect("admin:taskqueue_operation_change", operation.pk)
