@@ -9,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from taskqueue import Every, schedules
+from taskqueue.control import TaskFilter
 from taskqueue.models import (
     Audit,
     Lease,
@@ -141,7 +142,8 @@ def _make_records(made: Everything, name: str) -> None:
     made.rows["operation"] = Operation.objects.create(verb="retry", **who)
     made.rows["failed operation"] = Operation.objects.create(
         verb="update", status="failed", error=text, finished_at=now, started_at=now, **who,
-        chosen={"queue_name": text}, arguments={"changes": {"queue_name": text}},
+        chosen={"which": TaskFilter(queue_name=text).to_json()},
+        arguments={"changes": {"queue_name": text}},
     )  # fmt: skip
     subjects = [str(made.tasks["failed"].pk), text, made.rows["schedule"].name]
     for subject in subjects:

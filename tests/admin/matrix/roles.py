@@ -27,7 +27,14 @@ class Clients:
         self.anonymous = Client()
         self.superuser = _logged_in(User.objects.create_superuser("superuser"))
         """Who may do everything, and has no permission of their own."""
-        self._staff = {each: self._member(each) for each in {NONE, *permission_sets}}
+        self._staff: dict[Permissions, Client] = {}
+        for each in (NONE, *permission_sets):
+            self.admit(each)
+
+    def admit(self, permissions: Permissions) -> None:
+        """Let somebody with these permissions be there, for all tests to come."""
+        if permissions not in self._staff:
+            self._staff[permissions] = self._member(permissions)
 
     def staff(self, permissions: Permissions) -> Client:
         """Who may enter the admin, and has these permissions of the app."""
