@@ -26,7 +26,7 @@ from taskqueue.states import LeaseStatus
 PART_SECONDS = 10.0
 """For how long one row is written, which stands for the moment at which it was begun."""
 
-_LEASE_STATUS = {
+_LEASE_STATUS: dict[str, str] = {
     Kind.SUCCEEDED: LeaseStatus.SUCCEEDED,
     Kind.FAILED: LeaseStatus.FAILED,
     Kind.RETRY_LATER: LeaseStatus.FAILED,
@@ -39,6 +39,9 @@ _LEASE_STATUS = {
     Kind.PARKED: LeaseStatus.RETURNED,
     Kind.UNSTARTED: LeaseStatus.RETURNED,
 }
+_RAN = frozenset({Kind.SUCCEEDED, Kind.FAILED, Kind.RETRY_LATER})
+"""Whose run times are kept: nobody cut these short."""
+_ENDS = frozenset({"succeeded", "failed", "cancelled"})
 
 
 class Subject(NamedTuple):
@@ -172,19 +175,21 @@ class Tally:
         return row
 
     def _add(self, outcome: Outcome, status: str, subject: Subject, now: float) -> _Row:
-        row = self._row(subject.queue_name, subject.name)
-        kind = Kind(outcome.kind)
-        if kind is Kind.UNSTARTED and status != "cancelled":
+        row = self._rows.get((subject.queue_name, subject.name)) or self._row(
+            subject.queue_name, subject.name
+        )
+        kind, started = outcome.kind, outcome.started
+        if kind == "unstarted" and status != "cancelled":
             return row
-        is_stopped = status == "cancelled" and kind not in (Kind.LOST, Kind.FENCED)
+        is_stopped = status == "cancelled" and kind not in ("lost", "fenced")
         row.attempts["stopped" if is_stopped else _LEASE_STATUS[kind]] += 1
-        if status in ("succeeded", "failed", "cancelled"):
+        if status in _ENDS:
             row.tasks[status] += 1
-        if outcome.started is not None:
-            if kind in (Kind.SUCCEEDED, Kind.FAILED, Kind.RETRY_LATER):
-                row.ran(outcome.started - outcome.ended, subject.task_id)
+        if started is not None:
+            if kind in _RAN:
+                row.ran(started - outcome.ended, subject.task_id)
             if subject.ready_at is not None:
-                row.waited(max(0.0, now - outcome.started - subject.ready_at))
+                row.waited(max(0.0, now - started - subject.ready_at))
         return row
 
 
