@@ -9,7 +9,8 @@ import json
 from typing import Any
 
 import pytest
-from django.db import connection
+from asgiref.sync import sync_to_async
+from django.db import connection, connections
 from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -157,6 +158,8 @@ def test_an_asynchronous_server_is_given_an_asynchronous_stream(log_in_as: LogIn
         client.cookies = known.cookies
         response: Any = await client.get(EXPORT, {"format": "jsonl"})
         assert response.is_async
-        return b"".join([part async for part in response.streaming_content])
+        read = b"".join([part async for part in response.streaming_content])
+        await sync_to_async(connections.close_all)()  # Those of the thread that it was read in.
+        return read
 
     assert json.loads(asyncio.run(ask()))["name"] == add.name
