@@ -72,6 +72,8 @@ class Page:
 
     address: str
     milliseconds: list[float]
+    cpu: float
+    """Milliseconds of this process's own work, at the median: these do not wait for others."""
     queries: int
     scans: list[str]
     slowest: str
@@ -91,7 +93,7 @@ class Page:
         return (
             f"{'ok  ' if self.is_within else 'OVER'}"
             f" {statistics.median(self.milliseconds):7.0f} {self.p95:7.0f}"
-            f" {max(self.milliseconds):7.0f} {self.queries:4d}  {self.address}"
+            f" {max(self.milliseconds):7.0f} {self.cpu:7.0f} {self.queries:4d}  {self.address}"
             + "".join(f"\n       scan: {line}" for line in self.scans)
             + ("" if self.is_within else f"\n       slowest statement: {self.slowest}")
         )
@@ -226,11 +228,12 @@ def _measured(client: Client, address: str, requests: int) -> Page:
         finally:
             sent.append((1000 * (time.perf_counter() - began), sql, parameters))
 
-    took = []
+    took, worked = [], []
     for _ in range(requests):
-        began = time.perf_counter()
+        began, work_began = time.perf_counter(), time.process_time()
         response = client.get(address)
         took.append(1000 * (time.perf_counter() - began))
+        worked.append(1000 * (time.process_time() - work_began))
         if response.status_code not in (200, 403):
             say(f"{address} answers {response.status_code}")
     with connection.execute_wrapper(note):
@@ -239,6 +242,7 @@ def _measured(client: Client, address: str, requests: int) -> Page:
     return Page(
         address=address,
         milliseconds=took,
+        cpu=statistics.median(worked),
         queries=len(sent),
         scans=[line for _, sql, parameters in sent for line in _scans(sql, parameters)],
         slowest=f"{slowest[0]:.0f} ms: {' '.join(slowest[1].split())[:300]}",
@@ -258,8 +262,11 @@ def _scans(sql: str, parameters: Any) -> list[str]:
 
 
 def _table(pages: list[Page], tasks: int) -> str:
-    head = f"{tasks:,} tasks; milliseconds, the limit of p95 is {MOST_MILLISECONDS}"
-    columns = f"     {'p50':>7} {'p95':>7} {'max':>7} {'queries':>4}"
+    head = (
+        f"{tasks:,} tasks, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f};"
+        f" milliseconds, the limit of p95 is {MOST_MILLISECONDS}"
+    )
+    columns = f"     {'p50':>7} {'p95':>7} {'max':>7} {'cpu':>7} queries"
     return "\n".join([head, columns, *map(str, pages)])
 
 

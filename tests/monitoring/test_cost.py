@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.db import connection
 
+from taskqueue.engine.connections import installed
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import worker_figures
@@ -15,6 +17,7 @@ from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import SPANS, series
+from tests.engine.steps import another_connection
 from tests.monitoring.many import fill
 
 Reading = Callable[[], Any]
@@ -56,6 +59,15 @@ def test_each_reading_is_few_statements_and_no_scan(db: None) -> None:
         if _is_scan(line)
     ]
     assert scans == []
+
+
+@pytest.mark.postgresql_only
+def test_the_server_may_bind_the_parameters(db: None) -> None:
+    """As `server_side_binding` in a project's settings asks for: then each has to have a type."""
+    with another_connection() as bound, installed(bound):
+        assert bound.settings_dict["OPTIONS"]["server_side_binding"]
+        for reading, _ in QUERIES.values():
+            reading()
 
 
 def _statements(reading: Reading) -> list[tuple[str, Any]]:
