@@ -61,7 +61,7 @@ def test_a_task_leads_to_its_lease_and_its_log_lines(
     look(page, tmp_path, "lines")
 
     page.goto(f"/admin/taskqueue/task/{secret.id}/change/")
-    assert "[redacted]" in page.inner_text(".field-arguments")
+    assert "[redacted]" in page.inner_text("#taskqueue-arguments")
     assert SECRET not in page.content()
     look(page, tmp_path, "secret")
     assert "gotcha" not in page.title()
