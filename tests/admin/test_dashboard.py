@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from taskqueue import Every, schedules
-from taskqueue.admin.queues.addresses import act_url
 from taskqueue.models import Lease, Queue, Rollup, Schedule, Task, Worker
 from taskqueue.models.worker import LONGEST_NAME
 from tests.admin.conftest import LogIn
@@ -215,9 +215,12 @@ def test_the_latest_failures_are_grouped_by_error(log_in_as: LogIn, worker: Work
             error_class="builtins.ValueError", error_message=f"no such order: {number}",
             crash_delay=timedelta(seconds=1),
         )  # fmt: skip
-    shown = region(read(log_in_as("viewer")), "failures")
+    client = log_in_as("viewer")
+    shown = region(read(client), "failures")
     assert "builtins.ValueError 3 tasks no such order: 2 shop.tasks.send" in words(shown)
     assert reverse("admin:taskqueue_failure_changelist") in shown
+    [found] = re.findall(r'href="([^"]*\?q=[^"]*)"', shown)
+    assert str(client.get(unescape(found)).context["matching"]) == "3"
 
 
 def test_where_there_is_nothing_sentences_say_so(log_in_as: LogIn) -> None:
@@ -229,76 +232,6 @@ def test_where_there_is_nothing_sentences_say_so(log_in_as: LogIn) -> None:
         "No worker lives: what is enqueued waits until one is started",
     ):  # fmt: skip
         assert sentence in page
-
-
-# Buttons
-
-
-def buttons(page: str) -> list[tuple[str, str]]:
-    """The address and the verb of each."""
-    return re.findall(r'formaction="([^"]+)" name="verb" value="(\w+)"', page)
-
-
-def test_who_may_only_view_is_shown_no_button(log_in_as: LogIn, worker: Worker) -> None:
-    make_running(worker)
-    Queue.objects.create(name="default")
-    page = read(log_in_as("viewer"))
-    assert buttons(page) == []
-    assert "data-ask=" not in page
-
-
-@pytest.mark.parametrize(
-    ("permission", "verbs"),
-    [("control_queues", ["pause"]), ("stop", ["stop", "quiet", "stop", "kill"])],
-)
-def test_buttons_are_for_those_who_may_do_what_they_say(
-    permission: str, verbs: list[str], log_in_as: LogIn, worker: Worker
-) -> None:
-    make_running(worker)
-    Queue.objects.create(name="default")
-    page = read(log_in_as("viewer", "view_task", *CARDS, permission))
-    assert [verb for _url, verb in buttons(page)] == verbs
-
-
-def test_buttons_post_to_what_they_are_about(log_in_as: LogIn, worker: Worker) -> None:
-    task = make_running(worker)
-    Task.objects.update(queue_name="a/b & c")
-    page = read(log_in_as("superuser"))
-    of_worker = f"/admin/taskqueue/worker/{worker.pk}/act/"
-    assert buttons(page) == [
-        (f"/admin/taskqueue/task/{task.pk}/act/", "stop"),
-        (act_url("a/b & c"), "pause"),
-        *((of_worker, verb) for verb in ("quiet", "stop", "kill")),
-    ]
-
-
-def test_a_button_does_what_it_says_and_leads_back(log_in_as: LogIn, worker: Worker) -> None:
-    Queue.objects.create(name="default")
-    client = log_in_as("superuser")
-    page = read(client, span="day")
-    assert f'name="next" value="{URL}?span=day"' in page
-    (url, verb), *_others = buttons(page)
-    given = {"verb": verb, "reason": "a deploy", "next": f"{URL}?span=day"}
-    assert client.post(url, given).headers["Location"] == f"{URL}?span=day"
-    page = read(client)
-    assert "by user: a deploy" in words(region(page, "queues"))
-    assert buttons(page)[0] == (url, "resume")
-
-
-@pytest.mark.parametrize(
-    ("fields", "verbs"),
-    [
-        ({"status": "quiet"}, ["stop", "kill"]),
-        ({"status": "stopping"}, ["kill"]),
-        ({"status": "lost"}, []),
-        ({"seen_at": timezone.now() - timedelta(hours=3)}, []),
-    ],
-)
-def test_a_worker_is_asked_only_what_it_can_still_do(
-    fields: dict[str, Any], verbs: list[str], log_in_as: LogIn
-) -> None:
-    make_worker("worker-1", **fields)
-    assert [verb for _url, verb in buttons(read(log_in_as("superuser")))] == verbs
 
 
 # Text from elsewhere

@@ -114,4 +114,3 @@ def count_links(counts: dict[str, Count]) -> list[dict[str, Any]]:
         }
         for status, count in counts.items()
     ]
-

@@ -24,6 +24,7 @@ from taskqueue.monitoring.failures import FailureGroup
 from taskqueue.monitoring.fleet import LOST, WorkerFigures
 from taskqueue.monitoring.lanes import QueueFigures
 from taskqueue.monitoring.running import RunningTask
+from taskqueue.monitoring.searching.terms import quoted
 
 LONGEST_MESSAGE = 160
 
@@ -37,7 +38,7 @@ def queue_rows(request: HttpRequest, queues: Sequence[QueueFigures]) -> list[dic
             "url": queue_url(queue.name),
             "badge": _queue_badge(queue),
             "waiting": queue.waiting,
-            "waiting_url": list_url(Task, status="ready", q=f'queue:"{queue.name}"'),
+            "waiting_url": list_url(Task, q=f"queue:{quoted(queue.name)} status:ready"),
             "oldest": "" if queue.oldest_seconds is None else rounded_age(queue.oldest_seconds),
             "running": queue.running,
             "slots": queue.slots,
@@ -129,11 +130,17 @@ def failure_rows(groups: Sequence[FailureGroup]) -> list[dict[str, Any]]:
             "error": group.error_class or _("no error class"),
             "name": group.name,
             "count": group.count,
+            "url": list_url(Task, q=_search(group)) if group.error_class else "",
             "last_seen": short_moment(group.last_seen),
             "example": link_to_row(Task, group.example_id, _line(group.example_message)),
         }
         for group in groups
     ]
+
+
+def _search(group: FailureGroup) -> str:
+    """What finds the tasks of the group."""
+    return f"status:failed error:{quoted(group.error_class)} name:{quoted(group.name)}"
 
 
 def _line(message: str) -> str:
