@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 from django.core import checks
+from django.utils.translation import gettext_lazy as _
 
 
 class TaskQueueConfig(AppConfig):
     """A task queue in the project's own database."""
 
     name = "taskqueue"
-    verbose_name = "Task queue"
+    verbose_name = _("Task queue")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

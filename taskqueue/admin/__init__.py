@@ -12,6 +12,7 @@ from taskqueue.admin.dashboard.pages import DashboardAdmin
 from taskqueue.admin.failures import FailureAdmin
 from taskqueue.admin.leases import LeaseAdmin
 from taskqueue.admin.logs import TaskLogAdmin
+from taskqueue.admin.naming import name_models
 from taskqueue.admin.occurrences import OccurrenceAdmin
 from taskqueue.admin.operations.pages import OperationAdmin
 from taskqueue.admin.performance import PerformanceAdmin
@@ -33,6 +34,8 @@ from taskqueue.models import (
     TaskLog,
     Worker,
 )
+
+name_models()
 
 admin.site.register(Dashboard, DashboardAdmin)
 admin.site.register(Task, TaskAdmin)

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import moments
@@ -17,7 +18,7 @@ class AuditAdmin(ReadOnlyAdmin):
     columns = ("at", "actor", "verb", "subject", "reason", "before")
     list_display = ("id", *moments("at"), "actor", "verb", "subject", "before", "reason")
     search_fields = ("subject",)
-    search_help_text = "The id of a task, or the whole name of what else it was done to."
+    search_help_text = _("The id of a task, or the whole name of what else it was done to.")
     fields = ("id", *moments("at"), "actor", "verb", "subject", "before", "reason", "detail")
 
     def get_search_results(

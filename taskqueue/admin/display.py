@@ -14,6 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.naming import moment_word
 
 EMPTY = SafeString("-")
 """What stands where there is nothing."""
@@ -31,7 +34,7 @@ def moments(*names: str) -> tuple[Any, ...]:
 def moment_column(name: str) -> Shown:
     """A column for a point in time."""
 
-    @admin.display(description=name.removesuffix("_at").replace("_", " "))
+    @admin.display(description=moment_word(name))
     def show(row: Any) -> SafeString:
         return moment(getattr(row, name))
 
@@ -62,7 +65,8 @@ def preformatted(text: str) -> SafeString:
     if not text:
         return EMPTY
     if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}\n… [{len(text) - LONGEST:,} characters more]"
+        more = _("%(number)s characters more") % {"number": f"{len(text) - LONGEST:,}"}
+        text = f"{text[:LONGEST]}\n… [{more}]"
     return format_html('<pre class="taskqueue-text">{}</pre>', text)
 
 

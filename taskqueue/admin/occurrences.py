@@ -8,7 +8,9 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
+from taskqueue.admin.badges import WORDS
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.display import link_to_row, moments
 from taskqueue.admin.schedules.page import (
@@ -16,6 +18,7 @@ from taskqueue.admin.schedules.page import (
     kept_tasks,
     link_to_task,
     shown_requester,
+    shown_status,
     shown_times,
 )
 from taskqueue.admin.searches import row_id
@@ -30,11 +33,11 @@ MOST = 10_000
 class NewestStatusFilter(admin.SimpleListFilter):
     """By status; what has not ended is in an index, of the others the newest are looked at."""
 
-    title = "status"
+    title = _("status")
     parameter_name = "status"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(status.value, status.value) for status in OccurrenceStatus]
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(status.value, WORDS[status.value]) for status in OccurrenceStatus]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         status = self.value()
@@ -88,23 +91,23 @@ class OccurrenceAdmin(ReadOnlyAdmin):
         """Of one schedule by its times, as its index has them."""
         return ("-nominal_at",) if OF_SCHEDULE in request.GET else ("-id",)
 
-    @admin.display(description="nominal time")
+    @admin.display(description=_("nominal time"))
     def times(self, row: Occurrence) -> SafeString:
         return shown_times(row)
 
-    @admin.display(description="schedule")
+    @admin.display(description=_("schedule"))
     def schedule_link(self, row: Occurrence) -> SafeString:
         return link_to_row(Schedule, row.schedule_id, row.schedule.name)
 
-    @admin.display(description="status")
-    def shown_status(self, row: Occurrence) -> str:
-        return f"{row.status}: {row.task_status}" if row.task_status else row.status
+    @admin.display(description=_("status"))
+    def shown_status(self, row: Occurrence) -> SafeString:
+        return shown_status(row)
 
-    @admin.display(description="by hand")
+    @admin.display(description=_("by hand"))
     def by_hand(self, row: Occurrence) -> str:
         return shown_requester(row) or "-"
 
-    @admin.display(description="task")
+    @admin.display(description=_("task"))
     def task_link(self, row: Any) -> SafeString:
         is_kept = getattr(row, "is_kept", None)
         if is_kept is None:
