@@ -50,6 +50,7 @@ def everything(text: str, *, name: str = echo.name, **arguments: Any) -> Everyth
     _make_lanes(made)
     for status in TaskStatus:
         made.tasks[status.value] = _task(made, status, name=name, **call)
+    made.rows["stranger"] = _task(made, TaskStatus.CANCELLED, name=text, **call)
     _make_attempts(made)
     _make_schedule(made)
     _make_records(made, name)
@@ -115,16 +116,19 @@ def _make_attempts(made: Everything) -> None:
 def _make_schedule(made: Everything) -> None:
     text, now = made.text, timezone.now()
     schedule = schedules.create(
-        text.replace("/", "|"), echo, Every(hours=1), args=[text], kwargs={"note": text},
-        options={"metadata": {text: text}, "queue_name": text}, by=text, reason=text,
+        "plain", echo, Every(hours=1), args=[text], kwargs={"note": text},
+        options={"metadata": {text: text}}, by=text, reason=text,
     )  # fmt: skip
-    other = schedules.create(f"{schedule.name} paused", echo, Every(hours=1), by=text)
+    other = schedules.create("plain too", echo, Every(hours=1), by=text)
     rows = Schedule.objects.filter(pk__in=[schedule.pk, other.pk])
     rows.update(
         trouble=text, last_status="failed", last_error=text, last_finished_at=now,
         last_return_value=text, last_task_id=made.tasks["failed"].pk, last_nominal_at=now,
     )  # fmt: skip
-    rows.filter(pk=other.pk).update(paused_at=now, paused_by=text, pause_reason=text)
+    rows.filter(pk=schedule.pk).update(name=text, options={"queue_name": text, text: text})
+    rows.filter(pk=other.pk).update(
+        name=f"{text} paused", task_name=text, paused_at=now, paused_by=text, pause_reason=text
+    )
     made.rows["schedule"] = rows.get(pk=schedule.pk)
     made.rows["paused schedule"] = rows.get(pk=other.pk)
     made.rows["occurrence"] = Occurrence.objects.create(
