@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from django.utils.formats import number_format
 
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.reading import read
 from taskqueue.states import TaskStatus
 
 CAP = 10_000
@@ -33,42 +32,44 @@ class Count:
 
 # Reads one index for each status, up to the limit: its order keeps the planner from reading the
 # table in its place. An ordinary task that runs is found by its lease, for no index holds it.
-STATUS_COUNTS = """
+_STATUS_COUNTS = """
 SELECT 'blocked', count(*) FROM (
     SELECT 1 FROM taskqueue_task
     WHERE status = 'blocked' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY id LIMIT %s
+    ORDER BY id LIMIT %(limit)s
 ) AS counted
 UNION ALL
 SELECT 'scheduled', count(*) FROM (
     SELECT 1 FROM taskqueue_task
     WHERE status = 'scheduled' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY id LIMIT %s
+    ORDER BY id LIMIT %(limit)s
 ) AS counted
 UNION ALL
 SELECT 'retrying', count(*) FROM (
     SELECT 1 FROM taskqueue_task
     WHERE status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY id LIMIT %s
+    ORDER BY id LIMIT %(limit)s
 ) AS counted
 UNION ALL
 SELECT 'ready', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = 'ready' AND NOT claimed_apart
-    ORDER BY queue_name LIMIT %s
+    WHERE status = 'ready' AND {ordinary}
+    ORDER BY queue_name LIMIT %(limit)s
 ) AS counted
 UNION ALL
 SELECT status, count(*) FROM (
     SELECT status FROM taskqueue_task
-    WHERE claimed_apart AND status IN ('ready', 'running')
-    ORDER BY pinned_to LIMIT %s
+    WHERE {apart} AND status IN ('ready', 'running')
+    ORDER BY pinned_to LIMIT %(limit)s
 ) AS counted
 GROUP BY status
 UNION ALL
 SELECT 'running', count(*) FROM (
     SELECT 1
     FROM (
-        SELECT task_id FROM taskqueue_lease WHERE status = 'running' ORDER BY worker_id LIMIT %s
+        SELECT task_id FROM taskqueue_lease
+        WHERE status = 'running'
+        ORDER BY worker_id LIMIT %(limit)s
     ) AS held
     JOIN taskqueue_task AS task ON task.id = held.task_id
     WHERE NOT task.claimed_apart
@@ -77,27 +78,39 @@ UNION ALL
 SELECT 'succeeded', count(*) FROM (
     SELECT 1 FROM taskqueue_task
     WHERE status = 'succeeded' AND finished_at IS NOT NULL
-    ORDER BY finished_at DESC LIMIT %s
+    ORDER BY finished_at DESC LIMIT %(limit)s
 ) AS counted
 UNION ALL
 SELECT 'failed', count(*) FROM (
     SELECT 1 FROM taskqueue_task
     WHERE status = 'failed' AND finished_at IS NOT NULL
-    ORDER BY finished_at DESC LIMIT %s
+    ORDER BY finished_at DESC LIMIT %(limit)s
 ) AS counted
 UNION ALL
 SELECT 'cancelled', count(*) FROM (
     SELECT 1 FROM taskqueue_task
     WHERE status = 'cancelled' AND finished_at IS NOT NULL
-    ORDER BY finished_at DESC LIMIT %s
+    ORDER BY finished_at DESC LIMIT %(limit)s
 ) AS counted
 """
+
+# The conditions of the indexes. SQLite wants them word by word, and Django 6.1 writes `= 0` where
+# earlier versions write NOT.
+_CONDITIONS = {
+    "postgresql": {"ordinary": "NOT claimed_apart", "apart": "claimed_apart"},
+    "sqlite": {
+        "ordinary": "NOT claimed_apart AND claimed_apart = 0",
+        "apart": "claimed_apart AND claimed_apart = 1",
+    },
+}
+STATUS_COUNTS = {
+    vendor: _STATUS_COUNTS.format(**conditions) for vendor, conditions in _CONDITIONS.items()
+}
 
 
 def status_counts(*, cap: int = CAP) -> dict[str, Count]:
     """How many tasks are of each status, up to `cap`; in one statement."""
     found = dict.fromkeys((status.value for status in TaskStatus), 0)
-    limits = (cap + 1,) * STATUS_COUNTS.count("%s")
-    for status, number in fetch(project_connection(), STATUS_COUNTS, limits):
+    for status, number in read(STATUS_COUNTS, limit=cap + 1):
         found[status] += number
     return {status: Count.of(number, cap=cap) for status, number in found.items()}

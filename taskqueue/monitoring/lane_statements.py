@@ -82,14 +82,19 @@ JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
 """
 
+# SQLite wants the condition of a partial index word by word, and Django 6.1 writes `= 0` where
+# earlier versions write NOT: both stand here.
 _SQLITE = """
 WITH RECURSIVE lane (queue_name, place) AS (
-    SELECT min(queue_name), 1 FROM taskqueue_task WHERE status = 'ready' AND NOT claimed_apart
+    SELECT min(queue_name), 1
+    FROM taskqueue_task
+    WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
     UNION ALL
     SELECT (
         SELECT min(queue_name)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND queue_name > lane.queue_name
+        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+            AND queue_name > lane.queue_name
     ), place + 1
     FROM lane
     WHERE lane.queue_name IS NOT NULL AND place < %(limit)s
@@ -97,7 +102,8 @@ WITH RECURSIVE lane (queue_name, place) AS (
     SELECT queue_name, (
         SELECT max(priority)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND queue_name = lane.queue_name
+        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+            AND queue_name = lane.queue_name
     )
     FROM lane
     WHERE queue_name IS NOT NULL
@@ -105,7 +111,7 @@ WITH RECURSIVE lane (queue_name, place) AS (
     SELECT queue_name, (
         SELECT max(priority)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart
+        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
             AND queue_name = step.queue_name AND priority < step.priority
     )
     FROM step
@@ -114,7 +120,7 @@ WITH RECURSIVE lane (queue_name, place) AS (
     SELECT queue_name, min((
         SELECT min(run_after)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart
+        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
             AND queue_name = step.queue_name AND priority = step.priority
     ))
     FROM step
@@ -127,7 +133,8 @@ SELECT
         FROM (
             SELECT 1
             FROM taskqueue_task AS task
-            WHERE task.status = 'ready' AND NOT task.claimed_apart
+            WHERE task.status = 'ready'
+                AND NOT task.claimed_apart AND task.claimed_apart = 0
                 AND task.queue_name = oldest.queue_name
             LIMIT %(cap)s
         )
@@ -141,7 +148,8 @@ SELECT
 FROM (
     SELECT queue_name, run_after
     FROM taskqueue_task
-    WHERE claimed_apart AND status IN ('ready', 'running') AND status = 'ready'
+    WHERE claimed_apart AND claimed_apart = 1
+        AND status IN ('ready', 'running') AND status = 'ready'
     ORDER BY pinned_to, queue_name
     LIMIT %(cap)s
 )
