@@ -308,3 +308,27 @@ def test_arguments_of_unknown_definitions_are_asked_for_only_by_who_may_view_the
     client = log_in_as("staff", *ALL)
     confirm(client, "retry", q="args.password:secret")
     assert not which_of(Operation.objects.get()).arguments_of_unknown
+
+
+def test_a_form_that_is_sent_twice_counts_once(log_in_as: LogIn) -> None:
+    fail(2)
+    client = log_in_as("staff", *ALL)
+    page = client.get(START, {"verb": "duplicate", "q": "status:failed"}).content.decode()
+    key = page.split('name="operation" value="')[1][:36]
+    answers = [confirm(client, "duplicate", q="status:failed", operation=key) for _ in range(2)]
+    assert {each.url for each in answers} == {page_of(Operation.objects.get())}
+    serve_all()
+    assert statuses() == {"failed": 2, "ready": 2}
+
+
+def test_the_list_says_how_tasks_were_chosen(log_in_as: LogIn) -> None:
+    ids, client = fail(2), log_in_as("superuser")
+    for which, query, words in (
+        (TaskFilter(ids=ids), "", "chosen one by one"),
+        (TaskFilter(everything=True), "", "all tasks"),
+        (FAILED, "", "by a filter"),
+        (FAILED, "status:failed", "status:failed"),
+    ):
+        operation = start_operation("retry", which, query=query)
+        assert words in read(client, url("operation", "changelist"))
+        assert words in read(client, page_of(operation))

@@ -23,6 +23,7 @@ from taskqueue.engine.operations.pruning import KEPT, prune_operations
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Lease, Operation, Task
 from taskqueue.outcomes import Kind
+from taskqueue.uuid7 import uuid7
 from tests.engine.operation_steps import audited, fail, figures, fill, seen, serve_all, statuses
 from tests.engine.steps import HOUR, claim, end, past
 from tests.sample.tasks import noop
@@ -277,3 +278,12 @@ def test_what_ended_long_ago_is_forgotten() -> None:
         )
     assert prune_operations(connection) == 1
     assert Operation.objects.count() == 2
+
+
+def test_asked_for_twice_with_one_id_it_is_begun_once() -> None:
+    fill(2)
+    key = uuid7()
+    made = [start_operation("duplicate", FAILED, operation_id=key, by=by) for by in ("a", "b")]
+    assert [each.id for each in made] == [key, key]
+    assert made[1].requested_by == "a"
+    assert Audit.objects.filter(verb="start operation").count() == 1

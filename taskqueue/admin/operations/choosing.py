@@ -76,9 +76,9 @@ def ticked(request: HttpRequest, name: str) -> tuple[UUID, ...]:
     return uuids(request.POST.getlist(name))
 
 
-def hidden_fields(verb: str, choice: Choice) -> list[Mapping[str, str]]:
-    """What a form carries along, so that its answer says the same."""
-    fields = [("verb", verb)]
+def hidden_fields(verb: str, choice: Choice, operation_id: UUID) -> list[Mapping[str, str]]:
+    """What a form carries along, so that its answer says the same, and sent twice counts once."""
+    fields = [("verb", verb), ("operation", str(operation_id))]
     if choice.ids is None:
         fields.append(("q", choice.query))
     else:

@@ -7,13 +7,14 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import path
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import list_url, moment, moments
@@ -57,13 +58,28 @@ class OperationAdmin(OperationStart):
         own = path("<uuid:object_id>/cancel/", view, name="taskqueue_operation_cancel")
         return [own, *super().get_urls()]
 
+    def get_queryset(self, request: HttpRequest) -> Any:
+        """Which tasks are meant is told by what is stored, which may be long and is not read."""
+        return (
+            super()
+            .get_queryset(request)
+            .annotate(
+                has_ids=_given("ids"),
+                has_everything=_given("everything"),
+            )
+        )
+
     @admin.display(description=gettext_lazy("Operation"))
     def what(self, operation: Operation) -> str:
         return verb_label(operation)
 
     @admin.display(description=gettext_lazy("Tasks"))
-    def which(self, operation: Operation) -> str:
-        return Truncator(operation.query or _("chosen one by one")).chars(LONGEST_WORDS)
+    def which(self, operation: Any) -> str:
+        if operation.query:
+            return Truncator(operation.query).chars(LONGEST_WORDS)
+        if operation.has_ids:
+            return _("chosen one by one")
+        return _("all tasks") if operation.has_everything else _("by a filter")
 
     @admin.display(description=gettext_lazy("Status"))
     def shown_status(self, operation: Operation) -> SafeString:
@@ -169,10 +185,20 @@ def _arguments(operation: Operation) -> list[tuple[str, object]]:
     return [(words.get(name, name), value) for name, value in values.items()]
 
 
+def _given(name: str) -> Any:
+    """Whether a stored filter chooses by that."""
+    stored = Q(**{f"chosen__which__{name}__isnull": False})
+    return ExpressionWrapper(stored, output_field=BooleanField())
+
+
 def _chosen(operation: Operation) -> str:
-    """How many were chosen one by one; empty where a search chose."""
+    """Which tasks, in words, where no search says it."""
     try:
-        ids = which_of(operation).ids
+        which = which_of(operation)
     except (KeyError, ValueError):
-        return ""
-    return "" if ids is None or operation.query else number(len(ids))
+        return _("by a filter of a newer version")
+    if which.ids is not None:
+        return ngettext("%(count)s chosen one", "%(count)s chosen one by one", len(which.ids)) % {
+            "count": number(len(which.ids))
+        }
+    return _("all tasks") if which.everything else _("by a filter")

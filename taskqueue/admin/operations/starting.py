@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_row, list_url, moment
-from taskqueue.admin.operations.choosing import Choice, hidden_fields
+from taskqueue.admin.operations.choosing import Choice, hidden_fields, uuids
 from taskqueue.admin.operations.forms import StartForm
 from taskqueue.admin.operations.verbs import (
     VERBS,
@@ -33,6 +33,7 @@ from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.searching import SearchError
 from taskqueue.payload import storable
+from taskqueue.uuid7 import uuid7
 
 LONGEST_NOTE = LONGEST_REASON + 200
 
@@ -87,7 +88,7 @@ class OperationStart(ReadOnlyAdmin):
             verb=verb,
             choice=choice,
             form=form,
-            hidden=hidden_fields(verb.name, choice),
+            hidden=hidden_fields(verb.name, choice, uuid7()),
             problem=problem,
             list_url=list_url(Task, **({"q": choice.query} if choice.query else {})),
             leaves_out_running=leaves_out_running(verb, request.user),
@@ -107,6 +108,7 @@ class OperationStart(ReadOnlyAdmin):
                 by=request.user,
                 reason=form.cleaned_data["reason"],
                 arguments=form.arguments(),
+                operation_id=next(iter(uuids(request.POST.getlist("operation"))), None),
             )
         except ValueError as error:  # InvalidTask and SearchError are such.
             form.add_error(None, str(error))

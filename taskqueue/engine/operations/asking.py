@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.db import IntegrityError
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
@@ -20,6 +21,7 @@ from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models.operation import Operation, OperationStatus
 from taskqueue.payload import storable
+from taskqueue.uuid7 import uuid7
 
 MOST_IDS = 10_000
 """Tasks that may be chosen one by one."""
@@ -34,13 +36,15 @@ def start_operation(
     by: object = "",
     reason: str = "",
     arguments: Mapping[str, Any] | None = None,
+    operation_id: UUID | None = None,
 ) -> Operation:
     """Have a verb done to all tasks that fit, in the background, by whichever worker has time.
 
     `verb` is one of `VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`, `update`
     takes `{"changes": {a term: its value}}`, the others no arguments. `query` is shown where the
-    filter was typed as a search. Tasks that are enqueued from now on are left out. Raises
-    ValueError or `InvalidTask` before anything is written.
+    filter was typed as a search. Tasks that are enqueued from now on are left out. Asked for again
+    with the same `operation_id`, it is begun once, and the first is given back. Raises ValueError
+    or `InvalidTask` before anything is written.
     """
     known = verb_named(verb)
     stored = known.stored(arguments or {})
@@ -49,21 +53,26 @@ def start_operation(
     who = person(by, reason)
     connection = project_connection()
     expected = estimate(verb, which, sample=0)
-    with atomic(using=connection.alias):
-        operation = Operation(
-            verb=verb,
-            query=storable(query, limit=LONGEST_QUERY),
-            chosen=chosen_json(which),
-            arguments=stored,
-            expected=None if expected.is_capped else expected.fitting,
-            last_id=newest_id(connection),
-            requested_by=who.by,
-            reason=who.reason,
-        )
-        operation.save(using=connection.alias, force_insert=True)
-        act = Act(str(operation.id), detail=f"{verb}: {operation.query or _words(which)}")
-        audit(connection, "start operation", [act], person=who)
-        wake(connection, "")
+    operation = Operation(
+        id=operation_id or uuid7(),
+        verb=verb,
+        query=storable(query, limit=LONGEST_QUERY),
+        chosen=chosen_json(which),
+        arguments=stored,
+        expected=None if expected.is_capped else expected.fitting,
+        last_id=newest_id(connection),
+        requested_by=who.by,
+        reason=who.reason,
+    )
+    try:
+        with atomic(using=connection.alias):
+            operation.save(using=connection.alias, force_insert=True)
+            act = Act(str(operation.id), detail=f"{verb}: {operation.query or _words(which)}")
+            audit(connection, "start operation", [act], person=who)
+            wake(connection, "")
+    except IntegrityError:
+        if operation_id is None:
+            raise
     return get_operation(operation.id)
 
 
