@@ -47,7 +47,7 @@ $(READY): pyproject.toml
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-# Both databases are run side by side, and so are the halves of the suite. A program starts them,
+# Both databases are run side by side, and so are the shares of the suite. A program starts them,
 # for what a shell starts with & ignores SIGINT, and Ctrl-C would leave it behind.
 test: $(READY)
 	@$(RUN) -m tests.side_by_side $(ARGS)

@@ -20,7 +20,13 @@ from types import FrameType
 from typing import IO
 
 DATABASES = ("sqlite", "postgresql")
-HALVES = {"tests/worker": ["tests/worker"], "the rest": ["tests", "--ignore=tests/worker"]}
+# What waits most of its time for leases to run out, and what real browsers show.
+PATIENT = ["tests/browser", "tests/chaos", "tests/guarantees", "tests/schedules/year"]
+SHARES = {
+    "tests/worker": ["tests/worker"],
+    "the patient": PATIENT,
+    "the rest": ["tests", *(f"--ignore={each}" for each in ["tests/worker", *PATIENT])],
+}
 OPTIONS = ("-W", "error", "--durations=15")
 # What follows one of these is no path to tests, even where a file has that name.
 WITH_VALUE = ("-m", "-k", "-p", "-o", "-c", "-W", "-r", "--ignore", "--deselect", "--basetemp")
@@ -53,7 +59,7 @@ class Part:
 
 
 def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part]:
-    """Return what is to run: two parts a database, or one where the arguments choose tests."""
+    """Return what is to run: three parts a database, or one where the arguments choose tests."""
     return [part for database in DATABASES for part in _of(database, tuple(arguments), environment)]
 
 
@@ -61,11 +67,11 @@ def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -
     if _names_paths(given):
         return [Part(database=database, arguments=given, may_be_empty=True)]
     selects = any(re.match("-[mk]", argument) for argument in given)
-    # Two parts on one server that is not ours would share one test database.
+    # Several parts on one server that is not ours would share one test database.
     is_shared = database == "postgresql" and environment.get("TASKQUEUE_TEST_DATABASE_URL")
     if selects or is_shared:
         return [Part(database=database, arguments=given)]
-    return [Part(database, name, (*chosen, *given)) for name, chosen in HALVES.items()]
+    return [Part(database, name, (*chosen, *given)) for name, chosen in SHARES.items()]
 
 
 def _names_paths(arguments: tuple[str, ...]) -> bool:

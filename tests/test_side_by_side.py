@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from tests.side_by_side import NOTHING_COLLECTED, Part, parts
+from tests.side_by_side import NOTHING_COLLECTED, PATIENT, Part, parts
 
 
 def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
     return {part.title: list(part.arguments) for part in parts(arguments, environment)}
 
 
-def test_the_whole_suite_is_run_in_two_parts_on_each_database() -> None:
-    worker, rest = ["tests/worker", "-x"], ["tests", "--ignore=tests/worker", "-x"]
+def test_the_whole_suite_is_run_in_three_parts_on_each_database() -> None:
+    worker, patient = ["tests/worker", "-x"], [*PATIENT, "-x"]
+    rest = ["tests", *(f"--ignore={each}" for each in ["tests/worker", *PATIENT]), "-x"]
     assert described("-x") == {
         "sqlite: tests/worker": worker,
+        "sqlite: the patient": patient,
         "sqlite: the rest": rest,
         "postgresql: tests/worker": worker,
+        "postgresql: the patient": patient,
         "postgresql: the rest": rest,
     }
 
@@ -37,17 +40,22 @@ def test_chosen_tests_are_run_by_one_pytest_a_database(arguments: list[str]) -> 
 
 @pytest.mark.parametrize("arguments", [["--maxfail", "2"], ["-W", "tests"], ["--lf"]])
 def test_options_and_their_values_choose_no_tests(arguments: list[str]) -> None:
-    assert len(described(*arguments)) == 4
+    assert len(described(*arguments)) == 6
 
 
 def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest() -> None:
     titles = list(described(TASKQUEUE_TEST_DATABASE_URL="postgresql://localhost/shop"))
-    assert titles == ["sqlite: tests/worker", "sqlite: the rest", "postgresql"]
+    assert titles == [
+        "sqlite: tests/worker",
+        "sqlite: the patient",
+        "sqlite: the rest",
+        "postgresql",
+    ]
 
 
 def test_no_two_parts_share_a_cache() -> None:
     caches = [argument for part in parts([], {}) for argument in part.command() if "=." in argument]
-    assert len(set(caches)) == 4
+    assert len(set(caches)) == 6
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from django.apps import apps
-from django.contrib import admin
 from django.urls import URLPattern, URLResolver, path
 
 urlpatterns: list[URLPattern | URLResolver] = []
 if apps.is_installed("django.contrib.admin"):
+    # Workers do without, and need not load it.
+    from django.contrib import admin
+
     urlpatterns.append(path("admin/", admin.site.urls))

@@ -5,8 +5,11 @@ from django.utils import timezone
 from taskqueue.models import Operation, Task
 from tests.browser.chromium import expect
 from tests.worker.test_operations import fail
+
 pytestmark = pytest.mark.django_db(transaction=True)
 OUT = Path("/tmp/ops_shots")
+
+
 def test_flow(admin_page, live_server, start_worker):
     page = admin_page
     fail(3000)
@@ -27,8 +30,11 @@ def test_flow(admin_page, live_server, start_worker):
     seen = []
     for _ in range(100):
         text = page.inner_text(".taskqueue-operation-state")
-        if text not in seen: seen.append(text); page.screenshot(path=OUT / f"flow-page{len(seen)}.png", full_page=True)
-        if "finished" in text: break
+        if text not in seen:
+            seen.append(text)
+            page.screenshot(path=OUT / f"flow-page{len(seen)}.png", full_page=True)
+        if "finished" in text:
+            break
         page.wait_for_timeout(200)
     print(seen)
     print(page.inner_text("[data-refresh-root]"))
