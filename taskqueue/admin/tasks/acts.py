@@ -9,12 +9,13 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import LONGEST_REASON, reason_of
+from taskqueue.admin.reports import report
 from taskqueue.admin.returning import back
 from taskqueue.admin.tasks.verbs import CANCEL, DELETE, DUPLICATE, STOP_IT, VERBS, Verb
 from taskqueue.engine.connections import database_alias
@@ -129,18 +130,12 @@ class TaskActs(ReadOnlyAdmin):
         rows = Task.objects.using(database_alias()).filter(pk=task_id)
         return rows.defer("args", "kwargs", "return_value", "error_message").first()
 
-    def _ask_before_deleting(self, request: HttpRequest, task: Task) -> TemplateResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _("Delete task"),
-            "subtitle": None,
-            "opts": self.opts,
-            "media": self.media,
-            "task": task,
-            "reason": reason_of(request),
-            "next": request.POST.get("next", ""),
-        }
-        return TemplateResponse(request, self.delete_template, context)
+    def _ask_before_deleting(self, request: HttpRequest, task: Task) -> HttpResponse:
+        return report(
+            self, request, self.delete_template, _("Delete task"),
+            task=task, badge=badge(task.status), reason=reason_of(request),
+            next=request.POST.get("next", ""),
+        )  # fmt: skip
 
 
 def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:
