@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -14,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, link_to_list
+from taskqueue.admin.display import EMPTY
 from taskqueue.admin.durations import short_duration
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import written
@@ -26,6 +28,17 @@ SHORT = 8
 
 class TaskColumns(ReadOnlyAdmin):
     """Each is a method, so that a project can name those that it wants."""
+
+    @admin.display(description=gettext_lazy("chosen"))
+    def action_checkbox(self, obj: Any) -> SafeString:
+        """As Django's own, which takes a template for each."""
+        label = _("Select this task for an action: %(task)s") % {"task": obj}
+        return format_html(
+            '<input type="checkbox" name="{}" value="{}" class="action-select" aria-label="{}">',
+            ACTION_CHECKBOX_NAME,
+            obj.pk,
+            label,
+        )
 
     @admin.display(description=gettext_lazy("name"))
     def shown_name(self, task: Task) -> str:
@@ -43,7 +56,8 @@ class TaskColumns(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("queue"))
     def shown_queue(self, task: Task) -> SafeString:
-        return link_to_list(Task, task.queue_name, q=written(queue=task.queue_name))
+        text = urlencode({"q": written(queue=task.queue_name)})
+        return format_html('<a href="?{}">{}</a>', text, task.queue_name)
 
     @admin.display(description=gettext_lazy("attempt"))
     def shown_attempt(self, task: Task) -> str:

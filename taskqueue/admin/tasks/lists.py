@@ -112,13 +112,13 @@ class TaskPages(LeanList):
         """The names of the columns."""
         return list(result_headers(self))
 
-    def rows(self) -> list[list[SafeString]]:
+    def rows(self) -> list[SafeString]:
         """Cells that say which column they are of, for a phone, where no heads of columns stand."""
         labels = [
             "" if name == "action_checkbox" else _label(name, self.model, self.model_admin)
             for name in self.list_display
         ]
-        return [list(map(_labelled, row, labels)) for row in results(self)]
+        return [SafeString("".join(map(_labelled, row, labels))) for row in results(self)]
 
 
 class TaskList(TaskColumns, TaskExport):
