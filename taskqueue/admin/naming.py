@@ -11,7 +11,7 @@ from django.apps import apps
 from django.utils.translation import gettext_lazy as _
 
 MODELS: dict[str, tuple[Any, Any]] = {
-    "audit": (_("audit"), _("audit")),
+    "audit": (_("audit entry"), _("audit entries")),
     "worker": (_("worker"), _("workers")),
     "task": (_("task"), _("tasks")),
     "lease": (_("lease"), _("leases")),

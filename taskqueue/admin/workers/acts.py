@@ -26,15 +26,15 @@ from taskqueue.models import Worker
 VERBS: dict[str, tuple[Callable[..., None], Any]] = {
     "quiet": (
         control.quiet_worker,
-        gettext_lazy("%(worker)s is asked to claim nothing more, and to stay."),
+        gettext_lazy("Worker %(worker)s is asked to claim nothing more, and to stay."),
     ),
     "stop": (
         control.stop_worker,
-        gettext_lazy("%(worker)s is asked to finish what runs, and to end."),
+        gettext_lazy("Worker %(worker)s is asked to finish what runs, and to end."),
     ),
     "kill": (
         control.kill_worker,
-        gettext_lazy("%(worker)s is asked to end at once, and to return what runs."),
+        gettext_lazy("Worker %(worker)s is asked to end at once, and to return what runs."),
     ),
 }
 
@@ -84,7 +84,7 @@ class WorkerActs(ReadOnlyAdmin):
             return
         asked = Worker.objects.using(database_alias()).filter(pk=worker.pk, request=verb)
         if verb == worker.request or not asked.exists():
-            told = _("%(worker)s has been asked for this, or for more, already.")
+            told = _("Worker %(worker)s has been asked for this, or for more, already.")
             self.message_user(request, told % {"worker": worker.name}, messages.WARNING)
             return
         told = str(done) % {"worker": worker.name}
