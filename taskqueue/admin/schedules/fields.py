@@ -29,8 +29,11 @@ class SpanWidget(forms.MultiWidget):
     """A number and its unit."""
 
     def __init__(self, attrs: Any = None) -> None:
-        number = forms.NumberInput({"step": "any", "class": "taskqueue-number"})
-        super().__init__((number, forms.Select(choices=list(UNITS.items()))), attrs)
+        number = forms.NumberInput(
+            {"step": "any", "class": "taskqueue-number", "aria-label": gettext_lazy("How many")}
+        )
+        unit = forms.Select({"aria-label": gettext_lazy("Unit")}, choices=list(UNITS.items()))
+        super().__init__((number, unit), attrs)
 
     def decompress(self, value: Any) -> list[Any]:
         """The number in the largest unit in which it is whole."""
