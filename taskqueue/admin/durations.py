@@ -15,10 +15,10 @@ def short_duration(seconds: float | None) -> str:
         return _("under 1 ms")
     if seconds < 0.9995:
         return _("%(number)s ms") % {"number": f"{seconds * 1000:.0f}"}
-    if seconds < 90:
+    if seconds < 2 * MINUTE:
         return _("%(number)s s") % {"number": _two_digits(seconds)}
     if seconds < 90 * MINUTE:
-        return _("%(number)s min") % {"number": f"{seconds / MINUTE:.0f}"}
+        return _("%(number)s min") % {"number": _two_digits(seconds / MINUTE)}
     if seconds < 36 * HOUR:
         return _("%(number)s h") % {"number": _two_digits(seconds / HOUR)}
     return _("%(number)s d") % {"number": _two_digits(seconds / DAY)}
