@@ -16,7 +16,7 @@ from taskqueue.models import Lease, Occurrence, Task
 from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
 from taskqueue.states import FINISHED, WAITING, TaskStatus
 
-MOST_CANDIDATES = 10_000
+MOST_CANDIDATES = 1_000
 """So many rows are looked at one by one; of more only those that a page needs."""
 SKEW = timedelta(hours=1)
 """How far the clock of who made an id may be from the database's."""
