@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils.html import format_html
@@ -19,6 +19,7 @@ from taskqueue.models import Audit, Lease, Task
 from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
 LONGEST_DETAIL = 300
+ONE_TRANSACTION = timedelta(milliseconds=500)
 ENDS: dict[str, Any] = {
     LeaseStatus.SUCCEEDED: gettext_lazy("Attempt %(number)s succeeded"),
     LeaseStatus.FAILED: gettext_lazy("Attempt %(number)s failed"),
@@ -77,7 +78,7 @@ def steps(task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: Any
         found.extend(_attempt(lease, _seconds(ready, lease.claimed_at)))
         since = max(since, lease.finished_at or since)
     has_stops = any(lease.stop_requested_at for lease in leases)
-    found.extend(_act(line) for line in audits if not (_is_first_stop(line) and has_stops))
+    found.extend(_act(line, task) for line in audits if not (_is_first_stop(line) and has_stops))
     found.extend(_end(task, leases, since, now))
     return sorted(found, key=lambda step: (step.kind == "now", step.at))
 
@@ -125,10 +126,13 @@ def _is_first_stop(line: Audit) -> bool:
     return line.verb == "stop" and not line.detail
 
 
-def _act(line: Audit) -> Step:
+def _act(line: Audit, task: Task) -> Step:
+    at, end = line.at, task.finished_at
+    if end is not None and end < at < end + ONE_TRANSACTION:
+        at = end  # The line is written after what it tells of.
     said = "; ".join(filter(None, (line.detail, line.reason)))
     return Step(
-        at=line.at, kind="act", title=ACTS.get(line.verb, line.verb), who=line.actor,
+        at=at, kind="act", title=ACTS.get(line.verb, line.verb), who=line.actor,
         detail=Truncator(said).chars(LONGEST_DETAIL),
     )  # fmt: skip
 
