@@ -15,7 +15,8 @@ from taskqueue import control
 from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.tasks.forms import WIDE, WhenField, name_parts
-from taskqueue.admin.tasks.parameters import call_of, field_of, parameters
+from taskqueue.admin.tasks.parameter_fields import field_of
+from taskqueue.admin.tasks.parameters import call_of, parameters
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import DuplicateTask, TaskQueueError
 

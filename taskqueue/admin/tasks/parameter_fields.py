@@ -1,0 +1,114 @@
+"""The field that asks for one parameter of a definition."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from enum import Enum
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue.admin.schedules.fields import JsonField
+from taskqueue.admin.tasks.parameters import EMPTY, VARIABLE, Parameter
+from taskqueue.payload import LARGEST_INTEGER
+
+LONGEST_DEFAULT = 80
+WIDE = {"class": "vTextField"}
+STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+class ValueField(JsonField):
+    """Any JSON value, or one of a kind; None where nothing was given."""
+
+    def __init__(self, kind: type, *, required: bool, **options: Any) -> None:
+        super().__init__(dict if kind is object else kind, **options)
+        self.kind, self.initial, self.required = kind, None, required
+
+    def clean(self, value: Any) -> Any:
+        """The value. Raises ValidationError."""
+        if (value or "").strip():
+            return super().clean(value)
+        if self.required:
+            raise ValidationError(self.error_messages["required"], code="required")
+        return None
+
+
+def field_of(parameter: Parameter) -> forms.Field:
+    """The field that asks for it; a sensitive one never shows what it was given."""
+    named: dict[str, Any] = {
+        "label": STARS.get(parameter.place, "") + parameter.name,
+        "required": False,
+        "help_text": _help(parameter),
+    }  # fmt: skip
+    is_needed = parameter.is_required and not parameter.is_nullable
+    field = _plain_field(parameter, named, is_needed)
+    if parameter.is_sensitive:
+        field.widget = forms.PasswordInput({"autocomplete": "new-password", **WIDE})
+        field.initial = None
+        field.error_messages["invalid_choice"] = gettext_lazy("This is not one of the choices.")
+    elif parameter.default is not EMPTY:
+        field.initial = _initial(parameter)
+    return field
+
+
+def _plain_field(parameter: Parameter, named: dict[str, Any], is_needed: bool) -> forms.Field:
+    kind = parameter.kind
+    if kind is bool and not (parameter.is_nullable or parameter.is_sensitive):
+        return forms.BooleanField(**named)
+    if kind is str:
+        named["required"] = is_needed and parameter.is_sensitive
+        return forms.CharField(strip=False, empty_value="", widget=forms.TextInput(WIDE), **named)
+    named["required"] = is_needed
+    if kind is int:
+        return forms.IntegerField(
+            min_value=-LARGEST_INTEGER, max_value=LARGEST_INTEGER - 1, **named
+        )
+    if kind is float:
+        return forms.FloatField(**named)
+    if isinstance(kind, tuple):
+        choices = kind if parameter.is_required else (("", "---------"), *kind)
+        return forms.TypedChoiceField(choices=choices, coerce=json.loads, empty_value=None, **named)
+    if kind is dict:
+        return ValueField(dict, **named)
+    return ValueField(list if kind is list else object, **named)
+
+
+def _initial(parameter: Parameter) -> Any:
+    default = parameter.default
+    if default is None or parameter.kind in (bool, int, float, str):
+        return default
+    try:
+        return json.dumps(default.value if isinstance(default, Enum) else default)
+    except (TypeError, ValueError):
+        return None
+
+
+def _help(parameter: Parameter) -> str:
+    """Its annotation, and what applies where it is left out."""
+    said = [parameter.annotation]
+    if parameter.place in VARIABLE or parameter.kind in (dict, list, object):
+        said.append(_EXAMPLES.get(parameter.kind, _EXAMPLES[object]))
+    if parameter.default is not EMPTY and not parameter.is_sensitive:
+        said.append(_("Left out: %(default)s.") % {"default": _shown(parameter.default)})
+    elif parameter.default is not EMPTY:
+        said.append(_("May be left out."))
+    return " · ".join(str(each) for each in said if each)
+
+
+_EXAMPLES: dict[object, Any] = {
+    list: gettext_lazy('JSON, such as ["a", 1].'),
+    dict: gettext_lazy('JSON, such as {"a": 1}.'),
+    object: gettext_lazy('JSON, such as 42, "text", true, null or [1, 2].'),
+}
+
+
+def _shown(default: object) -> str:
+    try:
+        return Truncator(repr(default)).chars(LONGEST_DEFAULT)
+    except Exception:  # Whatever a default's repr() does, the form is shown.
+        return type(default).__name__
