@@ -15,6 +15,7 @@ from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.lanes import queue_figures
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.performance import performance
+from taskqueue.monitoring.retrying import retrying
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import SPANS, series
 from tests.engine.steps import another_connection
@@ -28,6 +29,7 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "worker figures": (worker_figures, 1),
     "running now": (running_now, 1),
     "failures": (failures, 1),
+    "retrying": (retrying, 1),
     "notices": (notices, 5),
     "notices where the rest is known": (lambda: notices(queues=[], workers=[], running=[]), 0),
     **{f"series of a {span}": (lambda span=span: series(span), 1) for span in SPANS},
