@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -41,8 +42,29 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def page(browser: Any, live_server: Any) -> Iterator[Any]:
     """A page in a session of its own; it has complained of nothing when the test is over."""
+    with opened_page(browser, live_server) as page:
+        yield page
+
+
+@pytest.fixture
+def admin_page(page: Any, live_server: Any, transactional_db: None) -> Any:
+    """A page of somebody who may do anything, and has logged in already."""
+    let_in(page, live_server)
+    return page
+
+
+@pytest.fixture
+def lenient_page(admin_page: Any, browser: Any, live_server: Any) -> Iterator[Any]:
+    """Another page of theirs, without the Content-Security-Policy: axe styles what it measures."""
+    with opened_page(browser, live_server, bypass_csp=True) as page:
+        page.context.add_cookies(admin_page.context.cookies())
+        yield page
+
+
+@contextmanager
+def opened_page(browser: Any, live_server: Any, **options: Any) -> Iterator[Any]:
     viewport = {"width": 1400, "height": 1000}
-    context = browser.new_context(base_url=live_server.url, viewport=viewport)
+    context = browser.new_context(base_url=live_server.url, viewport=viewport, **options)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     watch = Watch(page)
@@ -51,9 +73,6 @@ def page(browser: Any, live_server: Any) -> Iterator[Any]:
     assert watch.problems == []
 
 
-@pytest.fixture
-def admin_page(page: Any, live_server: Any, transactional_db: None) -> Any:
-    """A page of somebody who may do anything, and has logged in already."""
+def let_in(page: Any, live_server: Any) -> None:
     user = User.objects.create_superuser("admin", password="admin")
     page.context.add_cookies([{**session_of(user), "url": live_server.url}])
-    return page

@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as site:
         set_up(Path(site))
-        cookie, addresses = _filled()
+        cookie, addresses = filled()
         with served() as base:
             if given.readme:
                 take_for_readme(base, addresses, cookie)
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
     return int(bool(problems))
 
 
-def _filled() -> tuple[dict[str, str], dict[str, str]]:
+def filled(count: int = 900) -> tuple[dict[str, str], dict[str, str]]:
     """The session of somebody who may do anything, and the addresses of the pages."""
     from django.contrib.auth.models import User
 
@@ -97,7 +97,7 @@ def _filled() -> tuple[dict[str, str], dict[str, str]]:
     from tests.browser.pages import pages
     from tests.browser.sessions import session_of
 
-    shop = fill()
+    shop = fill(count)
     return session_of(User.objects.create_superuser("admin")), pages(shop)
 
 

@@ -26,14 +26,21 @@ ALIKE = ("dashboard-day", "dashboard-week", "task-searched")
 """Pages that differ from another one only in their figures."""
 
 
-def test_axe_finds_nothing_and_no_page_is_wider_than_a_phone(admin_page: Any) -> None:
+def test_no_page_complains_or_is_wider_than_a_phone(admin_page: Any) -> None:
     page = admin_page
-    shop = fill(ENDED)
+    page.set_viewport_size(NARROW)
+    widths = {}
+    for name, address in pages(fill(ENDED)).items():
+        page.goto(address)
+        widths[name] = page.evaluate("document.scrollingElement.scrollWidth")
+    assert {name: width for name, width in widths.items() if width > NARROW["width"]} == {}
+
+
+def test_axe_finds_nothing_wrong_with_any_page(lenient_page: Any) -> None:
     problems: list[str] = []
-    for name, address in pages(shop).items():
-        if name in ALIKE:
-            continue
-        problems += [f"{name}: {line}" for line in looked_at(page, address)]
+    for name, address in pages(fill(ENDED)).items():
+        if name not in ALIKE:
+            problems += [f"{name}: {line}" for line in looked_at(lenient_page, address)]
     assert problems == []
 
 
@@ -45,9 +52,6 @@ def looked_at(page: Any, address: str) -> list[str]:
     found = violations(page)
     page.set_viewport_size(NARROW)
     found += [f"narrow: {line}" for line in violations_but_colours(page)]
-    width = page.evaluate("document.scrollingElement.scrollWidth")
-    if width > NARROW["width"]:
-        found.append(f"it is {width} wide on a phone")
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size(WIDE)
     page.reload()  # Colours that are on their way to others would be measured half way.
@@ -55,15 +59,14 @@ def looked_at(page: Any, address: str) -> list[str]:
 
 
 def test_what_is_left_out_is_wrong_with_pages_of_djangos_own(
-    admin_page: Any, monkeypatch: pytest.MonkeyPatch
+    lenient_page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = admin_page
     users: Any = admin.site.get_model_admin(User)
     monkeypatch.setattr(users, "search_help_text", "By name.", raising=False)
     broken: dict[str, list[str]] = {}
     for address in ("/admin/auth/user/", "/admin/auth/"):
-        page.goto(address)
-        broken |= broken_rules(page)
+        lenient_page.goto(address)
+        broken |= broken_rules(lenient_page)
     assert set(DJANGOS_OWN) <= set(broken)
     assert any(".breadcrumbs" in target for target in broken["link-in-text-block"])
     assert broken["label-title-only"] == ["#searchbar"]

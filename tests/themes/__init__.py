@@ -1,0 +1,1 @@
+"""The admin's pages under themes that replace Django's look of the admin."""

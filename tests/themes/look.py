@@ -1,0 +1,96 @@
+"""Render every page under one theme: `python -m tests.themes.look settings_unfold [folder]`.
+
+Each is rendered by Django, and shown in a real browser, wide and as on a phone; with a folder,
+pictures are kept there. What is wrong is printed, a line each; the exit code is 1 then.
+
+Themes have inline scripts and styles of their own: no Content-Security-Policy is sent here.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.browser.serving import served, set_up
+
+SIZES = {"wide": {"width": 1400, "height": 900}, "narrow": {"width": 360, "height": 740}}
+SEEN = {
+    "dashboard": (".taskqueue-counts", ".taskqueue-tabs", "[data-refresh=taskqueue-charts] svg"),
+    "task": ("#searchbar", ".taskqueue-tabs", "#result_list"),
+    "task-failed": ("[data-refresh=taskqueue-head]", "#taskqueue-leases"),
+    "task-retry": ("#id_args", "#id_reason"),
+    "failure": (".taskqueue-table",),
+    "performance": (".taskqueue-table",),
+    "queue": (".taskqueue-table",),
+    "worker": (".taskqueue-table",),
+    "schedule-one": (".taskqueue-acts",),
+    "schedule-add": ("#id_name", "#id_kind"),
+    "operation-running": (".taskqueue-progress",),
+}
+"""What must be visible, by the name of the page."""
+MOST_OVERFLOW = 40
+"""Pixels that a theme's own frame may stick out on a phone."""
+
+
+def rendered(addresses: dict[str, str]) -> Iterator[str]:
+    """By Django alone."""
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    client = Client(raise_request_exception=False)
+    client.force_login(User.objects.get(username="admin"))
+    for name, address in addresses.items():
+        answer = client.get(address)
+        if answer.status_code != 200:
+            yield f"{name}: {answer.status_code}"
+
+
+def shown(addresses: dict[str, str], cookie: dict[str, str], folder: Path | None) -> Iterator[str]:
+    """By a browser."""
+    from tests.browser.chromium import open_browser
+
+    with served() as base, open_browser() as browser:
+        for size, viewport in SIZES.items():
+            context = browser.new_context(base_url=base, viewport=viewport)
+            context.add_cookies([{**cookie, "url": base}])
+            page = context.new_page()
+            errors: list[str] = []
+            page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+            for name, seen in SEEN.items():
+                page.goto(addresses[name])
+                yield from (f"{name}, {size}: {what}" for what in _faults(page, seen, size))
+                if folder:
+                    page.screenshot(path=folder / f"{name}-{size}.png", full_page=True)
+            yield from errors
+            context.close()
+
+
+def _faults(page: Any, seen: tuple[str, ...], size: str) -> Iterator[str]:
+    for selector in seen:
+        if not page.locator(selector).first.is_visible():
+            yield f"{selector} is not to be seen"
+    # What a page with nothing of ours on it sticks out by is the theme's own.
+    content = page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth")
+    if size == "narrow" and content > MOST_OVERFLOW:
+        yield f"{content} pixels stick out"
+
+
+def main(theme: str, folder: Path | None) -> int:
+    with tempfile.TemporaryDirectory() as site:
+        set_up(Path(site), f"tests.themes.{theme}")
+        from django.conf import settings
+
+        settings.MIDDLEWARE = [each for each in settings.MIDDLEWARE if "csp" not in each]
+        from tests.browser.screenshots import filled
+
+        cookie, addresses = filled(60)
+        problems = [*rendered(addresses), *shown(addresses, cookie, folder)]
+    print(*problems, sep="\n")
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else None))
