@@ -67,6 +67,12 @@ class ReadOnlyAdmin(_Admin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(database_alias())
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Django takes an empty `?_to_field=` for the name of a field."""
+        return super().get_object(request, object_id, from_field or None)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Every field of the page."""
         return flatten_fieldsets(self.get_fieldsets(request, obj))
