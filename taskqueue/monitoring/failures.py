@@ -87,15 +87,18 @@ class Failures:
     """Whether there may be older ones that were not looked at."""
 
 
-def failures(*, limit: int = 100) -> Failures:
-    """The newest failed tasks, grouped; up to `limit` groups, in one statement."""
+def failures(*, limit: int = 100, newest: int = NEWEST) -> Failures:
+    """The newest failed tasks, grouped; up to `limit` groups, in one statement.
+
+    `newest` is how many are looked at: what is asked for every few seconds should ask for few.
+    """
     connection = project_connection()
-    rows = fetch(connection, FAILURES[connection.vendor], (NEWEST, limit, LONGEST_MESSAGE))
+    rows = fetch(connection, FAILURES[connection.vendor], (newest, limit, LONGEST_MESSAGE))
     looked_at = int(rows[0][-1]) if rows else 0
     return Failures(
         groups=[_group(*row[:-1]) for row in rows],
         looked_at=looked_at,
-        is_capped=looked_at >= NEWEST,
+        is_capped=looked_at >= newest,
     )
 
 

@@ -48,7 +48,7 @@ WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
 ), apart AS (
     SELECT queue_name, run_after
     FROM taskqueue_task
-    WHERE claimed_apart AND status IN ('ready', 'running') AND status = 'ready'
+    WHERE claimed_apart AND status = 'ready'
     ORDER BY pinned_to, queue_name
     LIMIT %(cap)s
 ), held AS (

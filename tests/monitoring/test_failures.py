@@ -46,12 +46,11 @@ def test_of_what_ended_at_one_moment_one_is_the_example() -> None:
     assert group.count == 3
 
 
-def test_only_the_newest_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.failures.NEWEST", 2)
+def test_only_the_newest_are_looked_at() -> None:
     fail("builtins.KeyError", finished_at=ago(HOUR))
     fail()
     fail()
-    found = failures()
+    found = failures(newest=2)
     assert (found.looked_at, found.is_capped) == (2, True)
     assert [group.error_class for group in found.groups] == ["builtins.ValueError"]
 
