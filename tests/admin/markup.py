@@ -34,8 +34,8 @@ class Markup(HTMLParser):
         self.links: list[str] = []
         self.assets: list[str] = []
         self.forms: list[Form] = []
-        self.labels: set[str] = set()
-        self.tags: list[str] = []
+        self.names: set[str] = set()
+        """Of all fields and buttons, wherever they stand."""
         self.text: list[str] = []
         self._is_in_form = False
         self.feed(html)
@@ -43,15 +43,16 @@ class Markup(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
-        self.tags.append(tag)
         self._check(tag, attributes)
         if tag == "a" and "href" in attributes:
             self.links.append(attributes["href"])
         if tag == "form":
             self._is_in_form = True
             self.forms.append(Form(attributes))
-        if tag in ("input", "button", "select", "textarea") and self._is_in_form:
-            self.forms[-1].fields[attributes.get("name", "")] = attributes.get("value", "")
+        if tag in ("input", "button", "select", "textarea"):
+            self.names.add(attributes.get("name", ""))
+            if self._is_in_form:
+                self.forms[-1].fields[attributes.get("name", "")] = attributes.get("value", "")
         if tag in ("link", "script", "img") and (
             at := attributes.get("href", attributes.get("src"))
         ):

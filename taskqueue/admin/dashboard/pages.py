@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.dashboard.parts import parts
+from taskqueue.admin.permissions import CONTROL_QUEUES, STOP
 from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.admin.spans import span_of
@@ -25,4 +26,7 @@ class DashboardAdmin(ReportAdmin):
         found = fragment(request, self.fragment_template, parts(request, span_of(request)))
         if is_refresh(request):
             return answer(request, found)
-        return report(self, request, self.page_template, _("Dashboard"), fragment=found)
+        may_act = any(map(request.user.has_perm, (CONTROL_QUEUES, STOP)))
+        return report(
+            self, request, self.page_template, _("Dashboard"), fragment=found, may_act=may_act
+        )
