@@ -30,6 +30,8 @@ NO_DATABASE = [
     "worker/test_verdicts.py",
     "worker/test_watchdog.py",
     "admin/test_absence.py",
+    "admin/test_themes.py",
+    "browser/test_every_page.py",
     "test_context.py",
     "test_discovery.py",
     "test_registry.py",

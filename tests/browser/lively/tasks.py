@@ -104,6 +104,9 @@ class Maker:
             function=function,
             error=f"{kind.error_class}: {kind.error}",
         )
+        began = started_at - timedelta(seconds=12 * (task.max_attempts - 1) + 1)
+        task.enqueued_at = task.run_after = task.ready_at = began
+        task.id = id_at(began, self.random)
         for number in range(task.max_attempts):
             later = timedelta(seconds=12 * (task.max_attempts - 1 - number))
             self.lease(task, "failed", started_at - later, finished_at=finished_at - later,
