@@ -36,7 +36,7 @@ class Operation(models.Model):
     query = models.TextField(default="", blank=True)
     """The search, as it was typed; empty where tasks were chosen one by one."""
     chosen = models.JSONField(default=dict)
-    """Which tasks: the fields of a `TaskFilter`."""
+    """Which tasks: a `TaskFilter` as JSON, and how far the walk over them has come."""
     arguments = models.JSONField(default=dict)
     """What the verb is given besides."""
     status = models.CharField(

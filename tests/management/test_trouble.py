@@ -47,6 +47,8 @@ ARGUMENTS = {
     "queues": [],
     "workers": [],
     "schedules": [],
+    "operations": [],
+    "roles": [],
 }
 
 
