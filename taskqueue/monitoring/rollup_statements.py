@@ -6,28 +6,33 @@ stored, one behind the other: to take them apart here costs more than in Python.
 
 from __future__ import annotations
 
-# A row for each step that has any, and one without a step where none has.
+# A row for each step, read by a range of the index of its own: to group them all, PostgreSQL would
+# sort the histograms, on disk.
 _SERIES_POSTGRESQL = """
 SELECT
-    clock.now, counted.step, counted.succeeded, counted.failed, counted.lost, counted.stopped,
+    clock.now, step.starts_at, counted.succeeded, counted.failed, counted.lost, counted.stopped,
     counted.run_times, counted.wait_times
 FROM (SELECT statement_timestamp() AS now) AS clock
-LEFT JOIN (
+CROSS JOIN LATERAL generate_series(
+    date_bin(%(step)s, clock.now, 'epoch') - %(rest)s::interval,
+    date_bin(%(step)s, clock.now, 'epoch'),
+    %(step)s
+) AS step (starts_at)
+CROSS JOIN LATERAL (
     SELECT
-        date_bin(%(step)s, starts_at, 'epoch') AS step,
-        sum(succeeded)::bigint AS succeeded, sum(failed)::bigint AS failed,
-        sum(lost)::bigint AS lost, sum(stopped)::bigint AS stopped,
+        COALESCE(sum(succeeded), 0)::bigint AS succeeded,
+        COALESCE(sum(failed), 0)::bigint AS failed,
+        COALESCE(sum(lost), 0)::bigint AS lost,
+        COALESCE(sum(stopped), 0)::bigint AS stopped,
         string_agg(run_times::text, ',') AS run_times,
         string_agg(wait_times::text, ',') AS wait_times
-    FROM taskqueue_rollup
-    WHERE starts_at >= (
-            SELECT date_bin(%(step)s, statement_timestamp(), 'epoch') - %(rest)s::interval
-        )
+    FROM taskqueue_rollup AS rollup
+    WHERE rollup.starts_at >= step.starts_at AND rollup.starts_at < step.starts_at + %(step)s
         AND (%(queue_name)s = '' OR queue_name = %(queue_name)s)
         AND (%(name)s = '' OR name = %(name)s)
-    GROUP BY date_bin(%(step)s, starts_at, 'epoch')
-) AS counted ON true
+) AS counted
 """
+# A row for each step that has any, and one without a step where none has.
 # SQLite would round what is past the last millisecond of a step into the next: whole seconds.
 _SERIES_SQLITE = """
 SELECT
