@@ -122,9 +122,11 @@ class TaskPages(LeanList):
 
 
 def _with_class(text: Any) -> Any:
-    """Django's own text, with the class."""
+    """The box that ticks all, with the class; any other head of a column as it is."""
     toggle = 'id="action-toggle"'
-    return type(text)(text.replace(toggle, f'{toggle} class="action-toggle"')) if text else text
+    if isinstance(text, SafeString) and toggle in text:
+        return SafeString(text.replace(toggle, f'{toggle} class="action-toggle"'))
+    return text
 
 
 class TaskList(TaskColumns, TaskExport):
