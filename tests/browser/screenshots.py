@@ -22,7 +22,8 @@ LOOKS: dict[str, dict[str, Any]] = {
     "dark": {"viewport": {"width": 1400, "height": 900}, "color_scheme": "dark"},
     "narrow": {"viewport": {"width": 360, "height": 740}, "color_scheme": "light"},
 }
-CHOSEN = {"dashboard-day": "light", "task-running": "dark"}
+CHOSEN = {"dashboard": ("dashboard-day", "light"), "task": ("task-running", "dark")}
+"""For the README: by the name of the file, which page in which look."""
 WIDEST = 360
 
 
@@ -57,12 +58,12 @@ def take_for_readme(base: str, addresses: dict[str, str], cookie: dict[str, str]
 
     DOCS.mkdir(parents=True, exist_ok=True)
     with open_browser() as browser:
-        for name, look in CHOSEN.items():
+        for name, (page_name, look) in CHOSEN.items():
             context = browser.new_context(base_url=base, **LOOKS[look])
             context.add_cookies([{**cookie, "url": base}])
             page = context.new_page()
             page.set_viewport_size({"width": 1400, "height": 1180})
-            page.goto(addresses[name])
+            page.goto(addresses[page_name])
             page.screenshot(path=DOCS / f"{name}.png")
             context.close()
 
