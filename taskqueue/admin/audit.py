@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from taskqueue.admin.audit_words import act_word
+from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import moments
+from taskqueue.admin.display import EMPTY, moments
+from taskqueue.models import Audit
 
 
 class AuditAdmin(ReadOnlyAdmin):
     """One act a row."""
 
     columns = ("at", "actor", "verb", "subject", "reason", "before")
-    list_display = ("id", *moments("at"), "actor", "verb", "subject", "before", "reason")
+    list_display = ("id", *moments("at"), "actor", "act", "subject", "status_before", "reason")
     search_fields = ("subject",)
     search_help_text = _("The id of a task, or the whole name of what else it was done to.")
-    fields = ("id", *moments("at"), "actor", "verb", "subject", "before", "reason", "detail")
+    fields = (
+        "id", *moments("at"), "actor", "act", "subject", "status_before", "reason", "detail",
+    )  # fmt: skip
+
+    @admin.display(description=_("verb"))
+    def act(self, line: Audit) -> Any:
+        return act_word(line.verb)
+
+    @admin.display(description=_("before"))
+    def status_before(self, line: Audit) -> SafeString:
+        return badge(line.before) if line.before else EMPTY
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

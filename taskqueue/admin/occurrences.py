@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.badges import WORDS
+from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
-from taskqueue.admin.display import link_to_row, moments
+from taskqueue.admin.display import EMPTY, link_to_row, moments
 from taskqueue.admin.schedules.page import (
     OCCURRENCE_COLUMNS,
     kept_tasks,
@@ -79,8 +79,8 @@ class OccurrenceAdmin(ReadOnlyAdmin):
     list_select_related = ("schedule",)
     lookups = (OF_SCHEDULE, "status")
     fields = (
-        "id", "schedule_link", *moments("nominal_at", "nominal_until"), "count", "status",
-        "reason", "task_link", "task_status", "by_hand",
+        "id", "schedule_link", *moments("nominal_at", "nominal_until"), "count", "own_status",
+        "reason", "task_link", "status_of_task", "by_hand",
         *moments("created_at", "enqueued_at", "finished_at"),
     )  # fmt: skip
 
@@ -102,6 +102,14 @@ class OccurrenceAdmin(ReadOnlyAdmin):
     @admin.display(description=_("status"))
     def shown_status(self, row: Occurrence) -> SafeString:
         return shown_status(row)
+
+    @admin.display(description=_("status"))
+    def own_status(self, row: Occurrence) -> SafeString:
+        return badge(row.status)
+
+    @admin.display(description=_("task status"))
+    def status_of_task(self, row: Occurrence) -> SafeString:
+        return badge(row.task_status) if row.task_status else EMPTY
 
     @admin.display(description=_("by hand"))
     def by_hand(self, row: Occurrence) -> str:

@@ -1,4 +1,4 @@
-"""Cron expressions in plain English, by cron_descriptor.
+"""Cron expressions in plain English, or another language, by cron_descriptor.
 
 It reads each field apart, and takes a step for a pace: `*/40` minutes are "every 40 minutes" to
 it, `wed-fri/2` every second week. What it would say wrong is written out before it is asked.
@@ -20,11 +20,11 @@ _LONGEST_LIST = 6
 
 
 @lru_cache(maxsize=1024)
-def described(expression: str) -> str:
+def described(expression: str, locale: str = "en_US") -> str:
     """Return the expression in words, with a clock of 24 hours; itself where that fails."""
     from cron_descriptor import ExpressionDescriptor, Options  # late: only pages need it
 
-    options = Options(locale_code="en_US", use_24hour_time_format=True)
+    options = Options(locale_code=locale, use_24hour_time_format=True)
     try:
         fields = _plain(expression.lower().split(), expanded(expression))
         if fields is None:

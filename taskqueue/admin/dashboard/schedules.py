@@ -7,8 +7,9 @@ from typing import Any
 from taskqueue.admin.badges import badge
 from taskqueue.admin.dashboard.moments import short_moment
 from taskqueue.admin.display import link_to_row
+from taskqueue.admin.schedules.rule_words import rule_words
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.schedules.reading import OVERDUE, rule_text
+from taskqueue.engine.schedules.reading import OVERDUE
 from taskqueue.models import Schedule
 from taskqueue.models.clock import DatabaseClock
 
@@ -27,7 +28,7 @@ def next_schedules() -> list[dict[str, Any]]:
     return [
         {
             "name": link_to_row(Schedule, schedule.pk, schedule.name),
-            "rule": rule_text(schedule),
+            "rule": rule_words(schedule),
             "next_at": short_moment(schedule.next_at),
             "badge": badge("overdue") if schedule.next_at + OVERDUE < schedule.now else "",
         }

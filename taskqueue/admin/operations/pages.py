@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue.admin.badges import badge
+from taskqueue.admin.choices import WordedChoices
 from taskqueue.admin.display import list_url, moment, moments
 from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
@@ -46,7 +47,7 @@ class OperationAdmin(OperationStart):
         "what", "shown_status", "progress", "which", "by", *moments("created_at"),
     )  # fmt: skip
     list_display_links = ("what",)
-    list_filter = ("status",)
+    list_filter = (("status", WordedChoices),)
     lookups = ("status__exact",)
 
     class Media:

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.badges import badge
+from taskqueue.admin.choices import WordedChoices
 from taskqueue.admin.display import EMPTY, as_json, moment, moments, preformatted
 from taskqueue.admin.schedules.acts import is_deletable
 from taskqueue.admin.schedules.arguments import (
@@ -30,9 +31,9 @@ from taskqueue.admin.schedules.page import (
     next_times,
     shown_source,
 )
+from taskqueue.admin.schedules.rule_words import rule_words
 from taskqueue.admin.schedules.states import StateFilter, state_of
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.models import Schedule
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.schedule import ScheduleSource
@@ -49,9 +50,9 @@ class ScheduleAdmin(ScheduleEditing):
         "paused_by", "trouble", "next_at", "last_nominal_at", "last_status",
     )  # fmt: skip
     list_display = (
-        "name", "state", "next_time", "last_run", "rule_and_task", "source",
+        "name", "state", "next_time", "last_run", "rule_and_task", "source_word",
     )  # fmt: skip
-    list_filter = (StateFilter, "source")
+    list_filter = (StateFilter, ("source", WordedChoices))
     lookups = ("source__exact", "state")
     ordering: ClassVar[tuple[str, ...]] = ("name",)
     search_fields = ("name",)
@@ -127,12 +128,12 @@ class ScheduleAdmin(ScheduleEditing):
 
     @admin.display(description=_("rule"))
     def rule_text(self, schedule: Schedule) -> str:
-        return rule_text(schedule)
+        return rule_words(schedule)
 
     @admin.display(description=_("rule"))
     def rule_and_task(self, schedule: Schedule) -> SafeString:
         return format_html(
-            '{} <span class="taskqueue-quiet">{}</span>', rule_text(schedule), schedule.task_name
+            '{} <span class="taskqueue-quiet">{}</span>', rule_words(schedule), schedule.task_name
         )
 
     @admin.display(description=_("state"))
@@ -157,6 +158,10 @@ class ScheduleAdmin(ScheduleEditing):
     @admin.display(description=_("trouble"))
     def shown_trouble(self, schedule: Schedule) -> SafeString:
         return preformatted(schedule.trouble)
+
+    @admin.display(description=_("source"), ordering="source")
+    def source_word(self, schedule: Schedule) -> Any:
+        return WordedChoices.WORDS.get(schedule.source, schedule.source)
 
     @admin.display(description=_("source"))
     def where(self, schedule: Schedule) -> str:

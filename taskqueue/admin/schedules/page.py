@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.db import DatabaseError
 from django.http import HttpRequest
+from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -122,7 +123,8 @@ def next_times(schedule: Schedule) -> SafeString:
 
 def _in(zone: Any, at: datetime) -> str:
     try:
-        return at.astimezone(zone).strftime("%a %Y-%m-%d %H:%M:%S %z")
+        there = at.astimezone(zone)
+        return f"{WEEKDAYS_ABBR[there.weekday()]} {there:%Y-%m-%d %H:%M:%S %z}"
     except OverflowError:
         return at.isoformat(" ")
 

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.audit_words import act_word
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment, preformatted
 from taskqueue.admin.durations import short_duration
@@ -157,7 +158,7 @@ def _line(line: TaskLog) -> dict[str, Any]:
 def _act(line: Audit) -> dict[str, Any]:
     return {
         "at": moment(line.at),
-        "verb": line.verb,
+        "verb": act_word(line.verb),
         "actor": line.actor,
         "reason": line.reason,
         "before": badge(line.before) if line.before else EMPTY,

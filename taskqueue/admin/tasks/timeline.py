@@ -182,8 +182,8 @@ class Part:
     def text(self) -> str:
         """What it was, and how long."""
         words = {"wait": _("waited"), "idle": _("had ended")}
-        seconds = short_duration(_seconds(self.start, self.end))
-        return f"{words.get(self.kind, _('ran'))} {seconds}"
+        word = words.get(self.kind, _("ran"))  # Not within the f-string: there nobody finds it.
+        return f"{word} {short_duration(_seconds(self.start, self.end))}"
 
 
 def parts(task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: Any) -> list[Part]:

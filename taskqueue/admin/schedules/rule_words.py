@@ -1,0 +1,100 @@
+"""What a rule says, in the user's language; in English it is what the rule itself says."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from django.utils.dates import MONTHS, WEEKDAYS
+from django.utils.translation import get_language, ngettext
+from django.utils.translation import gettext as _
+
+from taskqueue.engine.schedules.reading import rule_of, rule_text
+from taskqueue.models import Schedule
+from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule, cron_words, wording
+from taskqueue.rules.values import DAYS, FULL_DAYS
+
+CRON_LOCALES = {"zh-hans": "zh_CN"}
+"""By our language: what cron_descriptor calls it. It has others, but we have no catalogue then."""
+MONTH_NAMES = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+NAMES = {name.capitalize(): WEEKDAYS[day] for day, name in enumerate(FULL_DAYS)} | {
+    name: MONTHS[month] for month, name in enumerate(MONTH_NAMES, start=1)
+}
+"""Days and months, which cron_descriptor leaves in the language of the process."""
+ENGLISH_NAMES = re.compile(rf"\b({'|'.join(NAMES)})\b")
+
+
+def rule_words(schedule: Schedule) -> str:
+    """The rule of the row in words, or why there are none."""
+    text, rule = rule_text(schedule), rule_of(schedule)
+    language = get_language() or "en"
+    return text if rule is None or language not in CRON_LOCALES else said(rule, language)
+
+
+def said(rule: Rule, language: str) -> str:
+    """The rule with its limits, in a language that we have."""
+    words = _said(rule, language)
+    if rule.start is not None:
+        words = _("%(rule)s, from %(moment)s") % {
+            "rule": words, "moment": wording.moment(rule.start),
+        }  # fmt: skip
+    if rule.end is not None:
+        words = _("%(rule)s, until %(moment)s") % {
+            "rule": words, "moment": wording.moment(rule.end),
+        }  # fmt: skip
+    return words
+
+
+def _said(rule: Rule, language: str) -> str:
+    match rule:
+        case Every():
+            return _("Every %(duration)s") % {"duration": _duration(rule.interval)}
+        case AfterEnd():
+            return _("%(duration)s after the last end") % {"duration": _duration(rule.interval)}
+        case Once():
+            return _("Once, at %(moment)s") % {"moment": wording.moment(rule.at)}
+        case DailyWindow():
+            return _window(rule)
+        case Cron():
+            words = cron_words.described(rule.expression, CRON_LOCALES[language])
+            named = ENGLISH_NAMES.sub(lambda found: str(NAMES[found[1]]), words)
+            return f"{named} ({rule.tz})"
+    return rule.text
+
+
+def _window(rule: DailyWindow) -> str:
+    words = _("Every %(duration)s from %(first)s to %(last)s, %(days)s (%(zone)s)")
+    if rule.last < rule.first:
+        words = _("Every %(duration)s from %(first)s to %(last)s the next day, %(days)s (%(zone)s)")
+    return words % {
+        "duration": _duration(rule.every), "first": wording.clock(rule.first),
+        "last": wording.clock(rule.last), "days": _days(rule.days), "zone": rule.tz,
+    }  # fmt: skip
+
+
+def _days(names: tuple[str, ...]) -> str:
+    if len(names) == len(DAYS):
+        return _("every day")
+    return _(", ").join(str(WEEKDAYS[DAYS.index(name)]) for name in names)
+
+
+def _duration(span: timedelta) -> str:
+    minutes, seconds = divmod(span.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    rest = seconds + span.microseconds / 1_000_000
+    parts = []
+    if span.days:
+        parts.append(ngettext("%(count)s day", "%(count)s days", span.days) % {"count": span.days})
+    if hours:
+        parts.append(ngettext("%(count)s hour", "%(count)s hours", hours) % {"count": hours})
+    if minutes:
+        words = ngettext("%(count)s minute", "%(count)s minutes", minutes)
+        parts.append(words % {"count": minutes})
+    if rest or not parts:
+        count = f"{rest:.6f}".rstrip("0").rstrip(".")
+        words = ngettext("%(count)s second", "%(count)s seconds", 1 if rest == 1 else 2)
+        parts.append(words % {"count": count})
+    return " ".join(parts)

@@ -1,0 +1,100 @@
+"""The texts that the source marks for translation, and the catalogue that translates them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.utils.translation.template import templatize
+
+PACKAGE = Path(__file__).resolve().parents[1] / "taskqueue"
+FOLDER = PACKAGE / "locale" / "zh_Hans" / "LC_MESSAGES"
+ONE = ("gettext", "gettext_lazy", "gettext_noop")
+MANY = ("ngettext", "ngettext_lazy")
+CALL = re.compile(r"\b(_|n?gettext)\(")
+LINE = re.compile(r'(?:(msgid|msgid_plural|msgstr)(?:\[(\d+)\])? )?(".*")')
+
+
+@dataclass
+class Entry:
+    """One text and its translation."""
+
+    flags: str = ""
+    msgid: str = ""
+    msgid_plural: str = ""
+    msgstr: dict[int, str] = field(default_factory=dict)
+
+
+def entries(path: Path) -> list[Entry]:
+    """The catalogue without its head. Raises ValueError for a line that is none of a catalogue."""
+    found = [_entry(block) for block in path.read_text(encoding="utf-8").split("\n\n")]
+    return [entry for entry in found if entry.msgid]
+
+
+def _entry(block: str) -> Entry:
+    entry, where, place = Entry(), "", 0
+    for line in block.strip().splitlines():
+        if line.startswith("#"):
+            entry.flags += line + "\n"
+            continue
+        parts = LINE.fullmatch(line)
+        if parts is None:
+            raise ValueError(f"{line!r} is no line of a catalogue.")
+        where, place = parts[1] or where, int(parts[2] or 0) if parts[1] else place
+        text = ast.literal_eval(parts[3])
+        if where == "msgstr":
+            entry.msgstr[place] = entry.msgstr.get(place, "") + text
+        else:
+            setattr(entry, where, getattr(entry, where) + text)
+    return entry
+
+
+def marked_texts() -> set[tuple[str, str]]:
+    """All that Python and the templates mark: the text, and its plural or nothing."""
+    found: set[tuple[str, str]] = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        found |= set(_marked_in_python(ast.parse(path.read_text(encoding="utf-8"))))
+    for path in sorted((PACKAGE / "templates").rglob("*.html")):
+        found |= set(_marked_in_template(path.read_text(encoding="utf-8")))
+    return found
+
+
+def _marked_in_python(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    names = {
+        alias.asname or alias.name: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation"
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield from _texts(node, names.get(node.func.id, ""))
+
+
+def _marked_in_template(text: str) -> Iterator[tuple[str, str]]:
+    source = templatize(text)
+    for begin in CALL.finditer(source):
+        name = {"_": "gettext"}.get(begin[1], begin[1])
+        yield from _texts(_call_at(source, begin.start()), name)
+
+
+def _call_at(source: str, start: int) -> ast.Call:
+    """The call that begins there, whatever follows behind it."""
+    for close in re.finditer(r"\)", source[start:]):
+        try:
+            call = ast.parse(source[start : start + close.end()], mode="eval").body
+        except SyntaxError:
+            continue
+        if isinstance(call, ast.Call):
+            return call
+    raise ValueError(f"No call begins at {source[start : start + 60]!r}.")
+
+
+def _texts(call: ast.Call, name: str) -> Iterator[tuple[str, str]]:
+    wanted = {**dict.fromkeys(ONE, 1), **dict.fromkeys(MANY, 2)}.get(name, 0)
+    given = [part.value for part in call.args[:wanted] if isinstance(part, ast.Constant)]
+    if wanted and len(given) == wanted:
+        yield str(given[0]), str(given[1]) if wanted == 2 else ""

@@ -1,0 +1,109 @@
+"""The catalogue of Simplified Chinese holds every text of the package, and nothing else."""
+
+from __future__ import annotations
+
+import gettext
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.utils.translation import override
+
+from taskqueue.admin.badges import WORDS
+from taskqueue.states import LeaseStatus, TaskStatus
+from tests.catalogue import FOLDER, PACKAGE, Entry, entries, marked_texts
+
+CATALOGUE = entries(FOLDER / "django.po")
+PLACEHOLDERS = re.compile(r"%\(\w+\)[sd]|%%|\{\w*\}")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+SAME = {"JSON Lines", "id", "%(number)s %%", "%(count)s of %(most)s", "%(done)s of %(expected)s",
+        "%(busy)s of %(slots)s", ", "}  # fmt: skip
+"""Texts whose translation needs no Chinese."""
+ENDS = {".": "。", ":": "\uff1a", "?": "\uff1f", "…": "…"}
+
+
+def texts_of(found: list[Entry]) -> set[tuple[str, str]]:
+    return {(entry.msgid, entry.msgid_plural) for entry in found}
+
+
+def test_every_marked_text_is_in_the_catalogue_and_no_other() -> None:
+    marked, known = marked_texts(), texts_of(CATALOGUE)
+    plurals = {one for one, many in marked if many}
+    marked = {(one, many) for one, many in marked if many or one not in plurals}
+    assert sorted(marked - known) == []
+    assert sorted(known - marked) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("xgettext") is None, reason="gettext is not installed")
+def test_the_catalogue_is_what_a_fresh_extraction_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = tmp_path / "taskqueue"
+    shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__", "locale"))
+    (copied / "locale").mkdir()
+    monkeypatch.chdir(copied)
+    call_command("makemessages", locale=["zh_Hans"], no_location=True, verbosity=0)
+    fresh = entries(copied / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po")
+    assert texts_of(fresh) ^ texts_of(CATALOGUE) == set()
+
+
+def test_every_text_is_translated_once_and_for_certain() -> None:
+    for entry in CATALOGUE:
+        assert list(entry.msgstr) == [0], f"{entry.msgid!r}: Chinese has one form"
+        assert "fuzzy" not in entry.flags, entry.msgid
+        assert "#|" not in entry.flags, entry.msgid
+        assert "#~" not in entry.flags, entry.msgid
+        assert entry.msgid in SAME or CHINESE.search(entry.msgstr[0]), entry.msgid
+    assert len(texts_of(CATALOGUE)) == len({entry.msgid for entry in CATALOGUE}) == len(CATALOGUE)
+
+
+def test_translations_have_the_placeholders_of_their_texts() -> None:
+    for entry in CATALOGUE:
+        wanted = sorted(PLACEHOLDERS.findall(entry.msgid_plural or entry.msgid))
+        assert sorted(PLACEHOLDERS.findall(entry.msgstr[0])) == wanted, entry.msgid
+
+
+def test_translations_end_as_their_texts_do() -> None:
+    for entry in CATALOGUE:
+        end = entry.msgid[-1]
+        if end in ENDS and not entry.msgid.endswith("..."):
+            assert entry.msgstr[0].endswith(ENDS[end]), entry.msgid
+        else:
+            assert not entry.msgstr[0].endswith("。"), entry.msgid
+
+
+def test_what_is_compiled_is_what_the_catalogue_says() -> None:
+    with (FOLDER / "django.mo").open("rb") as file:
+        compiled = gettext.GNUTranslations(file)
+    head = compiled.info()
+    assert (head["language"], head["plural-forms"]) == ("zh_Hans", "nplurals=1; plural=0;")
+    for entry in CATALOGUE:
+        if entry.msgid_plural:
+            for count in (0, 1, 2, 11):
+                told = compiled.ngettext(entry.msgid, entry.msgid_plural, count)
+                assert told == entry.msgstr[0]
+        else:
+            assert compiled.gettext(entry.msgid) == entry.msgstr[0]
+    held = {key for key in compiled._catalog if key}  # type: ignore[attr-defined]
+    assert {key[0] if isinstance(key, tuple) else key for key in held} == {
+        entry.msgid for entry in CATALOGUE
+    }
+
+
+def test_every_status_has_a_word_of_its_own() -> None:
+    statuses = [status.value for status in (*TaskStatus, *LeaseStatus)]
+    with override("zh-hans"):
+        words = {status: str(WORDS[status]) for status in statuses}
+    assert all(CHINESE.search(word) for word in words.values())
+    assert len(set(words.values())) == len(words)
+    with override("en"):
+        assert {status: str(WORDS[status]) for status in statuses} == {s: s for s in statuses}
+
+
+def test_the_reading_of_catalogues_refuses_what_it_does_not_know(tmp_path: Path) -> None:
+    (tmp_path / "odd.po").write_text('msgid "a"\nmsgctxt "b"\n', encoding="utf-8")
+    with pytest.raises(ValueError, match="no line of a catalogue"):
+        entries(tmp_path / "odd.po")
