@@ -27,7 +27,7 @@ SEEN = {
     "queue": (".taskqueue-table",),
     "worker": (".taskqueue-table",),
     "schedule-one": (".taskqueue-acts",),
-    "schedule-add": ("#id_name", "#id_tz"),
+    "schedule-add": ("#id_name",),
     "operation-running": (".taskqueue-progress",),
 }
 """What must be visible, by the name of the page."""
