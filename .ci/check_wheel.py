@@ -26,13 +26,18 @@ def main(folder: Path) -> int:
 
 
 def expected_names() -> set[str]:
-    """Return every file of the package, among them py.typed, templates and migrations."""
+    """Return every file of the package, among them py.typed, templates, migrations, languages."""
     files = {
         str(path.relative_to(ROOT))
         for path in PACKAGE.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    return files | {"taskqueue/py.typed", "taskqueue/migrations/0001_initial.py"}
+    return files | {
+        "taskqueue/py.typed",
+        "taskqueue/migrations/0001_initial.py",
+        "taskqueue/locale/zh_Hans/LC_MESSAGES/django.po",
+        "taskqueue/locale/zh_Hans/LC_MESSAGES/django.mo",
+    }
 
 
 def is_ours(name: str) -> bool:

@@ -1,0 +1,60 @@
+"""English that is left in a page which is to be in another language."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+SILENT = ("script", "style", "code", "pre")
+"""What stands in them is for machines, or is nobody's language."""
+SPOKEN = ("title", "aria-label", "placeholder", "alt", "data-label", "data-ask")
+WORD = re.compile(r"[A-Za-z]{2,}")
+NAMES = re.compile(
+    r"甲( [a-z]+\b(?!\.))?|plain( too)?|unseen|tests\.sample\.\w+\.\w+"
+    r"|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|queue:mail status:failed|in 5 minutes|manage\.py runworker|\d{4}-\d\d-\d\dT[\d:.+]+"
+)
+"""What rows are called, and what is written in searches and commands."""
+TERMS = {"ID", "CSV", "JSON", "Lines", "Esc", "KB", "MB", "UTC", "WARNING", "cron"}
+VALUES = {"finished", "process", "update", "note", "skip", "latest"}
+"""Of options, and names of rows in breadcrumbs: code, which nobody translates."""
+DJANGOS_OWN = {"Django", "Add link", "Change or view list link", "Model name", "Search", "True"}
+
+
+class Spoken(HTMLParser):
+    """Every text that people read or hear."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.texts: list[str] = []
+        self._silent: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in SILENT:
+            self._silent.append(tag)
+        given = dict(attrs)
+        spoken = [*SPOKEN, *(name for name in given if name.startswith("data-text"))]
+        if tag == "input" and given.get("type") in ("submit", "button"):
+            spoken.append("value")
+        self.texts += [given[name] or "" for name in spoken if name in given]
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._silent and self._silent[-1] == tag:
+            self._silent.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.texts.append(data)
+
+
+def english_in(html: str) -> set[str]:
+    """The texts with words that are neither names nor terms."""
+    left = set()
+    for text in Spoken(html).texts:
+        shown = " ".join(text.split())
+        words = set(WORD.findall(NAMES.sub("", re.sub(r"\{\w+\}", "", shown))))
+        if shown not in DJANGOS_OWN and words - TERMS - VALUES - DJANGOS_OWN:
+            left.add(shown)
+    return left
