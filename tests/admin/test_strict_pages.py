@@ -149,6 +149,7 @@ FINE = {200, 302, 304, 400, 404}
 TRIES = 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_parameter_makes_an_error(route: str, made: Everything) -> None:
     client = made.rows["root"]
@@ -184,6 +185,7 @@ IDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", [route for route in sorted(PAGES) if "<" in route])
 def test_no_id_makes_an_error(route: str, made: Everything) -> None:
     client = made.rows["root"]
@@ -195,6 +197,7 @@ def test_no_id_makes_an_error(route: str, made: Everything) -> None:
             assert status in {*FINE, 403, 405}, (method, url)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_other_methods_are_answered(route: str, made: Everything) -> None:
     client = made.rows["root"]
@@ -204,6 +207,7 @@ def test_other_methods_are_answered(route: str, made: Everything) -> None:
         assert client.options(url).status_code in (200, 302, 400, 403, 404, 405), url
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ACTING)
 def test_no_posted_value_makes_an_error(route: str, made: Everything) -> None:
     client = made.rows["root"]

@@ -50,6 +50,7 @@ def people(clients: Clients, made: Everything) -> Clients:
     return clients
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_who_may_only_look_changes_nothing_by_any_form(
     route: str, people: Clients, made: Everything
