@@ -29,7 +29,7 @@ SELECT
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
 FROM taskqueue_task AS task
-WHERE task.claimed_apart
+WHERE task.claimed_apart AND task.claimed_apart = 1
     AND task.status IN ('ready', 'running')
     AND task.pinned_to IN ('', %s)
     AND task.queue_name = %s
@@ -70,7 +70,8 @@ WITH RECURSIVE lane (pin, queue_name) AS (
         (
             SELECT min(queue_name)
             FROM taskqueue_task
-            WHERE claimed_apart AND status IN ('ready', 'running') AND pinned_to = pin.value
+            WHERE claimed_apart AND claimed_apart = 1
+                AND status IN ('ready', 'running') AND pinned_to = pin.value
         )
     FROM json_each(%s) AS pin
     UNION ALL
@@ -79,7 +80,7 @@ WITH RECURSIVE lane (pin, queue_name) AS (
         (
             SELECT min(queue_name)
             FROM taskqueue_task
-            WHERE claimed_apart
+            WHERE claimed_apart AND claimed_apart = 1
                 AND status IN ('ready', 'running')
                 AND pinned_to = lane.pin
                 AND queue_name > lane.queue_name
@@ -94,7 +95,7 @@ BEST = """
 SELECT priority, julianday(run_after) * 86400.0
 FROM taskqueue_task
 WHERE status = 'ready'
-    AND NOT claimed_apart
+    AND NOT claimed_apart AND claimed_apart = 0
     AND queue_name = %s
     AND name NOT IN (SELECT value FROM json_each(%s))
 ORDER BY priority DESC, run_after, id
@@ -114,7 +115,7 @@ WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
 UNSEATED = """
 SELECT id, queue_name
 FROM taskqueue_task
-WHERE claimed_apart
+WHERE claimed_apart AND claimed_apart = 1
     AND status IN ('ready', 'running')
     AND pinned_to = ''
     AND status = 'ready'

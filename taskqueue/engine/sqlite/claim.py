@@ -1,4 +1,8 @@
-"""Claiming tasks on SQLite. The caller holds the write lock, so nothing needs to be skipped."""
+"""Claiming tasks on SQLite. The caller holds the write lock, so nothing needs to be skipped.
+
+SQLite uses a partial index only where a statement repeats its condition word by word. Django 6.1
+writes `= 0` and `= 1` where earlier versions write `NOT` and the bare column: statements say both.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ PICK = """
 SELECT id
 FROM taskqueue_task
 WHERE status = 'ready'
-    AND NOT claimed_apart
+    AND NOT claimed_apart AND claimed_apart = 0
     AND queue_name = %s
     AND queue_name NOT IN (
         SELECT name
@@ -51,12 +55,15 @@ VALUES (%s, %s, %s, 'running', %s, %s, '', '', '', '', '', '')
 
 READY_QUEUES = """
 WITH RECURSIVE lane (queue_name) AS (
-    SELECT min(queue_name) FROM taskqueue_task WHERE status = 'ready' AND NOT claimed_apart
+    SELECT min(queue_name)
+    FROM taskqueue_task
+    WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
     UNION ALL
     SELECT (
         SELECT min(queue_name)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND queue_name > lane.queue_name
+        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+            AND queue_name > lane.queue_name
     )
     FROM lane
     WHERE lane.queue_name IS NOT NULL

@@ -33,7 +33,7 @@ SELECT
     EXISTS (
         SELECT 1
         FROM taskqueue_task
-        WHERE claimed_apart
+        WHERE claimed_apart AND claimed_apart = 1
             AND status IN ('ready', 'running')
             AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %s))
             AND (open_slots > 0 OR (broadcast AND workers = 0))
@@ -41,12 +41,15 @@ SELECT
     ),
     EXISTS (
         WITH RECURSIVE lane (queue_name) AS (
-            SELECT min(queue_name) FROM taskqueue_task WHERE status = 'ready' AND NOT claimed_apart
+            SELECT min(queue_name)
+            FROM taskqueue_task
+            WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
             UNION ALL
             SELECT (
                 SELECT min(queue_name)
                 FROM taskqueue_task
-                WHERE status = 'ready' AND NOT claimed_apart AND queue_name > lane.queue_name
+                WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+                    AND queue_name > lane.queue_name
             )
             FROM lane
             WHERE lane.queue_name IS NOT NULL
@@ -62,7 +65,7 @@ SELECT
     (
         SELECT min(next_at)
         FROM taskqueue_schedule
-        WHERE next_at IS NOT NULL AND is_enabled AND removed_at IS NULL
+        WHERE next_at IS NOT NULL AND is_enabled AND is_enabled = 1 AND removed_at IS NULL
     ),
     EXISTS (
         SELECT 1

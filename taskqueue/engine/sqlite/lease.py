@@ -41,11 +41,12 @@ WHERE status = 'running'
     AND id NOT IN (SELECT value FROM json_each(%s))
 """
 
+# By the plain `id` it would walk all leases that ever were rather than sort those that run.
 EXPIRED = """
 SELECT id
 FROM taskqueue_lease
 WHERE status = 'running' AND expires_at < %s
-ORDER BY id
+ORDER BY +id
 LIMIT %s
 """
 
