@@ -18,7 +18,11 @@ NAMES = re.compile(
 TERMS = {"ID", "CSV", "JSON", "Lines", "Esc", "KB", "MB", "UTC", "WARNING", "cron"}
 VALUES = {"finished", "process", "update", "note", "skip", "latest"}
 """Of options, and names of rows in breadcrumbs: code, which nobody translates."""
-DJANGOS_OWN = {"Django", "Add link", "Change or view list link", "Model name", "Search", "True"}
+DJANGOS_OWN = {
+    "Django", "Add link", "Change or view list link", "Model name", "Search", "True",
+    "- Select an option -",
+}  # fmt: skip
+"""What some version of Django does not translate itself."""
 
 
 class Spoken(HTMLParser):
