@@ -24,7 +24,7 @@ from tests.admin.matrix.table import PAGES
 from tests.admin.pages import ROWS, text_of, variants
 from tests.admin.schedule_rows import filled
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MARKUP = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 EVIL = f"javascript:alert(1)//{MARKUP}{{{{7*7}}}}\u202e"
 """No longer than the name of a queue may be, with a word behind it."""

@@ -22,7 +22,7 @@ from tests.admin.matrix.table import PAGES
 from tests.admin.pages import text_of, variants
 from tests.csp import POLICY
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 STATIC, CATALOGUE = "/static/", "/admin/jsi18n/"
 ROUTES = [route for route in sorted(PAGES) if PAGES[route].look]
 ACTING = [route for route in sorted(PAGES) if PAGES[route].acts]
@@ -149,7 +149,6 @@ FINE = {200, 302, 304, 400, 404}
 TRIES = 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_parameter_makes_an_error(route: str, made: Everything) -> None:
     client = made.rows["root"]
@@ -185,7 +184,6 @@ IDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("route", [route for route in sorted(PAGES) if "<" in route])
 def test_no_id_makes_an_error(route: str, made: Everything) -> None:
     client = made.rows["root"]
@@ -197,7 +195,6 @@ def test_no_id_makes_an_error(route: str, made: Everything) -> None:
             assert status in {*FINE, 403, 405}, (method, url)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_other_methods_are_answered(route: str, made: Everything) -> None:
     client = made.rows["root"]
@@ -207,7 +204,6 @@ def test_other_methods_are_answered(route: str, made: Everything) -> None:
         assert client.options(url).status_code in (200, 302, 400, 403, 404, 405), url
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("route", ACTING)
 def test_no_posted_value_makes_an_error(route: str, made: Everything) -> None:
     client = made.rows["root"]

@@ -19,7 +19,7 @@ from tests.admin.matrix.roles import IS_FULL, Clients
 from tests.admin.matrix.stored import stored
 from tests.admin.matrix.table import PAGES, Page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 LOOKS_AT_ALL = VIEWER.permissions | {"view_arguments"}
 ROUTES = sorted(PAGES)
 VERBS = sorted({
@@ -50,7 +50,6 @@ def people(clients: Clients, made: Everything) -> Clients:
     return clients
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_who_may_only_look_changes_nothing_by_any_form(
     route: str, people: Clients, made: Everything

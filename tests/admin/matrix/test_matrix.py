@@ -23,7 +23,7 @@ from tests.admin.matrix.routes import routes
 from tests.admin.matrix.stored import no_writes, stored
 from tests.admin.matrix.table import PAGES, Page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROUTES = sorted(PAGES)
 HARMLESS = {200, 302, 400, 403, 404, 405}
 """What may be answered to a request that changes nothing, of somebody who may look."""

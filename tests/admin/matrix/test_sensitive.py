@@ -22,7 +22,7 @@ from tests.admin.matrix.table import PAGES
 from tests.admin.pages import EDITED, text_of, variants
 from tests.sample.tasks import log_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 SECRET, OTHER_SECRET = "correct-horse-battery-staple", "tr0ub4dor-and-3"
 UNKNOWN = "shop.tasks.gone"
 ROLES = {
@@ -78,7 +78,6 @@ def test_no_page_shows_a_sensitive_value(role: str, route: str, made: Everything
         assert SECRET not in said, where
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_nothing_that_is_done_tells_a_sensitive_value(role: str, made: Everything) -> None:
     client = made.rows["people"][role]
