@@ -18,6 +18,7 @@ from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.models import Task
 from taskqueue.monitoring.failures import FailureGroup, failures
 from taskqueue.monitoring.retrying import RetryingGroup, retrying
+from taskqueue.monitoring.searching.terms import quoted
 from taskqueue.states import TaskStatus
 
 MOST_GROUPS = 100
@@ -56,7 +57,7 @@ class FailureAdmin(ReportAdmin):
 
 
 def _failed(request: HttpRequest, group: FailureGroup) -> dict[str, Any]:
-    words = {"status": TaskStatus.FAILED.value, "error": group.error_class, "name": group.name}
+    words = {"status": TaskStatus.FAILED.value, "class": group.error_class, "name": group.name}
     text = search_text(**words)
     return {
         "error": group.error_class or _("no error class"),
@@ -66,7 +67,7 @@ def _failed(request: HttpRequest, group: FailureGroup) -> dict[str, Any]:
         "first_seen": moment(group.first_seen),
         "last_seen": moment(group.last_seen),
         "example": _example(group.example_id, group.example_message),
-        "acts": _acts(request, text, retry=OPERATE, delete=PURGE) if group.error_class else [],
+        "acts": _acts(request, text, retry=OPERATE, delete=PURGE),
     }
 
 
@@ -113,9 +114,10 @@ def _acts(request: HttpRequest, text: str, **permissions: str) -> list[Act]:
 
 
 def search_text(**words: str) -> str:
-    """What the search box of the tasks takes, such as `status:failed name:"shop.tasks.send"`."""
-    return " ".join(f"{name}:{_quoted(word)}" for name, word in words.items() if word)
+    """What the search box of the tasks takes, such as `status:failed name:"shop.tasks.send"`.
 
-
-def _quoted(word: str) -> str:
-    return word if word.isalpha() else f'"{word}"'
+    Each word means just itself, whatever characters it holds.
+    """
+    return " ".join(
+        f"{name}:{word if word.isalpha() else quoted(word)}" for name, word in words.items()
+    )

@@ -12,7 +12,9 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from taskqueue.models import Lease, Task
+from taskqueue.monitoring.searching.terms import quoted
 from tests.admin.conftest import LogIn
+from tests.admin.markup import Markup
 from tests.admin.rows import EVIL, SECRET
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +59,11 @@ def searches(group: dict[str, Any]) -> dict[str, str]:
     return {each["verb"][0]: each["q"][0] for each in asked}
 
 
+def asked(url: str) -> str:
+    """What a link searches for."""
+    return parse_qs(urlsplit(url).query).get("q", [""])[0]
+
+
 def test_failed_tasks_stand_by_error_and_name_the_most_first(log_in_as: LogIn) -> None:
     fail("shop.tasks.send")
     newest = fail("shop.tasks.bill", message="out of\n paper", count=3)
@@ -76,7 +83,41 @@ def test_a_group_links_to_its_tasks_by_a_search(log_in_as: LogIn) -> None:
     fail("shop.tasks.send")
     [group] = groups(log_in_as("superuser"))
     text = parse_qs(urlsplit(group["url"]).query)["q"][0]
-    assert text == 'status:failed error:"shop.errors.Down" name:"shop.tasks.send"'
+    assert text == 'status:failed class:"shop.errors.Down" name:"shop.tasks.send"'
+
+
+ERRORS = ("socket.gaierror", "struct.error", "shop.tasks.send.<locals>.Down", 'a."b\\', "")
+NAMES = ("shop.tasks.send", 'shop."tasks"\\send', "shop.tasks.*", "a, b:c")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_group_links_to_and_acts_on_is_just_the_group(
+    error: str, name: str, log_in_as: LogIn
+) -> None:
+    fail(name, error=error, count=2)
+    fail(name, error="shop.errors.Other", message=f"because of {error}")
+    fail(name, error=f"shop.{error}x")
+    fail(name, error=f"shop.{error or 'Any'}")
+    fail(f"shop.{name}", error=error)
+    client = log_in_as("superuser")
+    group = next(each for each in groups(client) if each["count"] == 2)
+    assert client.get(group["url"]).context["cl"].result_count == 2
+    for act in group["acts"]:
+        assert client.get(act.url).context["doable"].value == 2, act
+    assert {"retry", "delete"} == set(searches(group))
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_dashboard_links_to_just_the_group(error: str, name: str, log_in_as: LogIn) -> None:
+    fail(name, error=error, count=2)
+    fail(name, error="shop.errors.Other", message=f"because of {error}")
+    fail(name, error=f"shop.{error or 'Any'}")
+    page = log_in_as("superuser")
+    found = Markup(page.get("/admin/taskqueue/dashboard/").content.decode()).links
+    [url] = [url for url in found if f"class:{quoted(error)} " in asked(url)]
+    assert page.get(url).context["cl"].result_count == 2
 
 
 def test_what_is_retried_stands_by_name_with_its_last_error(log_in_as: LogIn) -> None:
@@ -102,7 +143,7 @@ def test_acts_on_a_group_are_for_those_who_may(log_in_as: LogIn) -> None:
     fail("shop.tasks.send")
     retry_later("shop.tasks.send")
     client = log_in_as("viewer", "view_task", "operate")
-    text = 'status:failed error:"shop.errors.Down" name:"shop.tasks.send"'
+    text = 'status:failed class:"shop.errors.Down" name:"shop.tasks.send"'
     [group] = groups(client)
     assert searches(group) == {"retry": text}
     assert group["acts"][0].url.startswith(start)

@@ -69,6 +69,9 @@ def test_errors_are_found_by_class_and_by_a_part_of_the_message() -> None:
     assert fits(result, error_class="shop.errors.NoStock")
     assert fits(result, error_class=["KeyError", "NoStock"])
     assert not found(error_class="Stock")
+    assert fits(result, error_path=["KeyError", "shop.errors.NoStock"])
+    assert not found(error_path=["NoStock", "errors.NoStock"])
+    assert not fits(result, error_path=["", "NoStock"])
     assert fits(result, error_text="NOTHING left")
     assert fits(result, error_text="10_000 %")
     assert not found(error_text="10x000")
@@ -232,7 +235,8 @@ def test_a_filter_comes_back_from_json_as_it_was() -> None:
     result = add.enqueue(1)
     which = TaskFilter(
         ids=[result], statuses=["failed"], name=echo.name, name_prefix=["b", "c"], words=["d"],
-        queue_name="e", worker="f", error_class="g", error_text="h", unique_key="i", schedule="j",
+        queue_name="e", worker="f", error_class="g", error_path="n", error_text="h",
+        unique_key="i", schedule="j",
         arguments={"k.l": "1"}, arguments_of_unknown=True, metadata={"m": ["2", "3"]},
         lowest_priority=-1, highest_priority=1, enqueued_after=now - timedelta(days=1),
         enqueued_before=now,
@@ -240,7 +244,7 @@ def test_a_filter_comes_back_from_json_as_it_was() -> None:
     stored = json.loads(json.dumps(which.to_json()))
     again = TaskFilter.from_json(stored)
     assert again.to_json() == stored
-    assert len(stored) == 18
+    assert len(stored) == 19
     queries = [replace(each, schedule="").tasks(connection).query for each in (which, again)]
     assert str(queries[0]) == str(queries[1])
     assert TaskFilter.from_json({"everything": True}).everything

@@ -130,7 +130,7 @@ def failure_rows(groups: Sequence[FailureGroup]) -> list[dict[str, Any]]:
             "error": group.error_class or _("no error class"),
             "name": group.name,
             "count": group.count,
-            "url": list_url(Task, q=_search(group)) if group.error_class else "",
+            "url": list_url(Task, q=_search(group)),
             "last_seen": short_moment(group.last_seen),
             "example": link_to_row(Task, group.example_id, _line(group.example_message)),
         }
@@ -140,7 +140,7 @@ def failure_rows(groups: Sequence[FailureGroup]) -> list[dict[str, Any]]:
 
 def _search(group: FailureGroup) -> str:
     """What finds the tasks of the group."""
-    return f"status:failed error:{quoted(group.error_class)} name:{quoted(group.name)}"
+    return f"status:failed class:{quoted(group.error_class)} name:{quoted(group.name)}"
 
 
 def _line(message: str) -> str:

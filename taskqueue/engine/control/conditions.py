@@ -23,6 +23,7 @@ SIMPLE = {
     "ids": "id__in",
     "statuses": "status__in",
     "queue_name": "queue_name__in",
+    "error_path": "error_class__in",
     "unique_key": "unique_key__in",
     "lowest_priority": "priority__gte",
     "highest_priority": "priority__lte",

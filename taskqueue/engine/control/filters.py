@@ -52,6 +52,8 @@ class TaskFilter:
     """A worker that holds the task, or has held it."""
     error_class: Texts = ""
     """The path of the class that the task ended with, or the class's name alone."""
+    error_path: Texts = ""
+    """The whole path of that class; of several, an empty one fits what ended without a class."""
     error_text: Texts = ""
     """A part of the message that the task ended with, in upper or lower case."""
     unique_key: Texts = ""

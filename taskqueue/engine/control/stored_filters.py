@@ -15,8 +15,8 @@ FLAGS = ("everything", "arguments_of_unknown")
 PATHS = ("arguments", "metadata")
 LISTS = ("ids", "statuses", "words")
 TEXTS = (
-    "name", "name_prefix", "queue_name", "worker", "error_class", "error_text", "unique_key",
-    "schedule",
+    "name", "name_prefix", "queue_name", "worker", "error_class", "error_path", "error_text",
+    "unique_key", "schedule",
 )  # fmt: skip
 
 

@@ -196,6 +196,7 @@ QUALIFIERS: dict[str, Qualifier] = {
     "status": Qualifier(_statuses),
     "worker": Qualifier(_texts("worker")),
     "error": Qualifier(_errors),
+    "class": Qualifier(_texts("error_path")),
     "key": Qualifier(_texts("unique_key")),
     "schedule": Qualifier(_texts("schedule")),
     "priority": Qualifier(_priorities, takes_one=True),

@@ -8,10 +8,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db import connections
 from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import each_of
 from taskqueue.models import Lease, Occurrence, Task
 from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
 from taskqueue.states import FINISHED, WAITING, TaskStatus
@@ -20,10 +22,20 @@ MOST_CANDIDATES = 1_000
 """So many rows are looked at one by one; of more only those that a page needs."""
 SKEW = timedelta(hours=1)
 """How far the clock of who made an id may be from the database's."""
-# Conditions of partial indexes: in the text, or SQLite would not use them.
+# Conditions of partial indexes, for SQLite in their very words: Django 6.1 writes `= 0` where earlier
+# versions write NOT. PostgreSQL finds them by what they say, and expects too few rows of what it is
+# told twice.
 IS_WAITING = "taskqueue_task.status IN ('blocked', 'retrying', 'scheduled')"
-IS_READY = "taskqueue_task.status = 'ready' AND NOT taskqueue_task.claimed_apart"
-IS_APART = "taskqueue_task.status IN ('ready', 'running') AND taskqueue_task.claimed_apart"
+IS_READY = {
+    "postgresql": "taskqueue_task.status = 'ready' AND NOT taskqueue_task.claimed_apart",
+    "sqlite": "taskqueue_task.status = 'ready'"
+    " AND NOT taskqueue_task.claimed_apart AND taskqueue_task.claimed_apart = 0",
+}
+IS_APART = {
+    "postgresql": "taskqueue_task.status IN ('ready', 'running') AND taskqueue_task.claimed_apart",
+    "sqlite": "taskqueue_task.status IN ('ready', 'running')"
+    " AND taskqueue_task.claimed_apart AND taskqueue_task.claimed_apart = 1",
+}
 IS_LEASED = "taskqueue_lease.status = 'running'"
 INDEXED = frozenset({*WAITING, TaskStatus.BLOCKED})
 LIVE = frozenset({TaskStatus.READY, TaskStatus.RUNNING})
@@ -75,9 +87,16 @@ def _statuses(given: dict[str, Any]) -> frozenset[TaskStatus] | None:
     statuses = None
     if "statuses" in given:
         statuses = frozenset(map(TaskStatus, given["statuses"]))
-    if "error_class" in given or "error_text" in given:
+    if _asks_for_error(given):
         statuses = CAN_HAVE_ERROR if statuses is None else statuses & CAN_HAVE_ERROR
     return statuses
+
+
+def _asks_for_error(given: dict[str, Any]) -> bool:
+    """Whether only those fit that ended with an error; an empty path fits those without."""
+    if "error_path" in given and "" not in each_of(given["error_path"]):
+        return True
+    return "error_class" in given or "error_text" in given
 
 
 def _of_status(status: TaskStatus, given: dict[str, Any], tasks: QuerySet[Task]) -> Stream:
@@ -87,7 +106,10 @@ def _of_status(status: TaskStatus, given: dict[str, Any], tasks: QuerySet[Task])
             ended &= Q(finished_at__gte=given["enqueued_after"])
         return Stream(ended)
     if status in INDEXED:
-        return Stream(Q(status=status.value) & literal(IS_WAITING))
+        waiting = Q(status=status.value)
+        if connections[tasks.db].vendor == "sqlite":
+            waiting &= literal(IS_WAITING)
+        return Stream(waiting)
     ids = _live(status, given, tasks.db)
     if ids is not None:
         return Stream(Q(status=status.value, id__in=ids), is_short=True)
@@ -120,13 +142,15 @@ def _short(given: dict[str, Any], alias: str) -> Collection[UUID] | None:
 
 def _live(status: TaskStatus, given: dict[str, Any], alias: str) -> list[UUID] | None:
     """What is ready, or runs; None where it is too much to be looked at."""
-    tasks = Task.objects.using(alias)
-    apart = tasks.filter(literal(IS_APART)).order_by("pinned_to").values_list("id", flat=True)
+    tasks, vendor = Task.objects.using(alias), connections[alias].vendor
+    apart = (
+        tasks.filter(literal(IS_APART[vendor])).order_by("pinned_to").values_list("id", flat=True)
+    )
     if status == TaskStatus.RUNNING:
         leases = Lease.objects.using(alias).filter(literal(IS_LEASED)).order_by("worker_id")
         ordinary: Any = leases.values_list("task_id", flat=True)
     else:
-        ready = tasks.filter(literal(IS_READY))
+        ready = tasks.filter(literal(IS_READY[vendor]))
         if "queue_name" in given:
             names = given["queue_name"]
             ready = ready.filter(queue_name__in=[names] if isinstance(names, str) else list(names))

@@ -26,7 +26,9 @@ SEARCHES = (
     "", "status:failed", "status:succeeded,cancelled", "status:scheduled", "status:ready",
     "status:running", "status:blocked,retrying,ready", "status:ready,failed", "name:shop.*",
     "send", "status:failed name:shop.pay", "status:succeeded,failed queue:mail", "error:KeyError",
-    'error:"nothing"', "queue:mail status:ready", "worker:w1", "worker:w1 status:running",
+    'error:"nothing"',
+    "class:builtins.KeyError", 'class:""', 'class:"" status:failed',
+    "queue:mail status:ready", "worker:w1", "worker:w1 status:running",
     "metadata.n:3", "priority:>0 status:scheduled,retrying", "key:k3", "after:20s", "before:70s",
     "after:70s before:30s name:mail.send", "status:failed after:40s", "name:gone",
 )  # fmt: skip
@@ -36,7 +38,8 @@ def expected(which: TaskFilter) -> list[Any]:
     """The ids of what fits, as one query would give them."""
     statuses = set(which.statuses or ())
     has_ended = bool(statuses) and statuses <= FINISHED
-    if which.error_class or which.error_text:
+    is_of_error = which.error_path and "" not in which.error_path
+    if which.error_class or which.error_text or is_of_error:
         has_ended = True
     order = ("-finished_at", "-id") if has_ended else ("-id",)
     return list(which.tasks(connection).order_by(*order).values_list("id", flat=True))
