@@ -72,13 +72,18 @@ def test_a_form_is_offered_where_its_verb_succeeds(status: TaskStatus, log_in_as
                 assert f"The task is {status} now." in read(client, answer["Location"])
 
 
-@pytest.mark.parametrize("permission", ["view_task", "operate", "stop", "purge", "enqueue"])
-def test_the_forms_are_for_those_who_operate(permission: str, log_in_as: LogIn) -> None:
-    client = log_in_as("staff", "view_task", permission)
+@pytest.mark.parametrize(
+    "permissions", [["stop"], ["purge"], ["enqueue"], ["operate"], ["operate", "enqueue"]]
+)
+def test_the_forms_are_for_those_who_operate(permissions: list[str], log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "view_task", *permissions)
     for what in EDITS:
         with undone():
             task = task_that_is(TaskStatus.CANCELLED if what == "retry" else TaskStatus.SCHEDULED)
-            before, may = state(), permission == "operate"
+            needed = {"operate", "enqueue"} if what == "retry" else {"operate"}
+            before, may = state(), needed <= set(permissions)
+            page = read(client, url("task", "change", task.id))
+            assert (edit_url(task, what) in page) == may
             assert client.get(edit_url(task, what)).status_code == (200 if may else 403)
             assert state() == before
             assert send(client, task, what).status_code == (302 if may else 403)
@@ -167,7 +172,7 @@ def test_a_secret_cannot_be_moved_to_where_it_is_shown(log_in_as: LogIn) -> None
 def test_hidden_arguments_are_kept_or_written_anew(log_in_as: LogIn) -> None:
     old = cancelled(log_in, "bob", SECRET)
     Task.objects.filter(id=old.id).update(name="shop.tasks.gone")
-    client = log_in_as("staff", "view_task", "operate")
+    client = log_in_as("staff", "view_task", "operate", "enqueue")
     page = read(client, edit_url(old, "retry"))
     assert SECRET not in page
     assert "bob" not in page
@@ -182,7 +187,7 @@ def test_hidden_arguments_are_kept_or_written_anew(log_in_as: LogIn) -> None:
 def test_who_may_view_any_argument_edits_what_no_definition_hides(log_in_as: LogIn) -> None:
     old = cancelled(echo, "bob")
     Task.objects.filter(id=old.id).update(name="shop.tasks.gone")
-    client = log_in_as("staff", "view_task", "operate", "view_arguments")
+    client = log_in_as("staff", "view_task", "operate", "enqueue", "view_arguments")
     assert "bob" in read(client, edit_url(old, "retry"))
 
 

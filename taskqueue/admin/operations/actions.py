@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.operations.choosing import Choice, ticked
 from taskqueue.admin.operations.starting import OperationStart
-from taskqueue.admin.operations.verbs import VERBS
+from taskqueue.admin.operations.verbs import VERBS, may
 from taskqueue.admin.permissions import OPERATE, PURGE, STOP
 from taskqueue.models import Operation
 
@@ -32,6 +32,10 @@ class TaskBulk(ReadOnlyAdmin):
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Whether they may retry, cancel, reschedule and change."""
         return bool(request.user.has_perm(OPERATE))
+
+    def has_duplicate_permission(self, request: HttpRequest) -> bool:
+        """Whether they may make tasks like those that there are."""
+        return may(request.user, VERBS["duplicate"])
 
     def has_stop_permission(self, request: HttpRequest) -> bool:
         """Whether they may stop what runs."""
@@ -65,7 +69,7 @@ class TaskBulk(ReadOnlyAdmin):
     def stop_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
         return self._ask(request, "stop")
 
-    @admin.action(permissions=["operate"], description=VERBS["duplicate"].label)
+    @admin.action(permissions=["duplicate"], description=VERBS["duplicate"].label)
     def duplicate_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
         return self._ask(request, "duplicate")
 

@@ -9,19 +9,19 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
 from django.urls import path
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from taskqueue.admin.addresses import redirect
 from taskqueue.admin.badges import badge
 from taskqueue.admin.choices import WordedChoices
 from taskqueue.admin.display import list_url, moment, moments
 from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
-from taskqueue.admin.operations.verbs import VERBS
+from taskqueue.admin.operations.verbs import VERBS, may
 from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import report
@@ -148,7 +148,7 @@ class OperationAdmin(OperationStart):
 
     def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:
         verb = VERBS.get(operation.verb)
-        return verb is not None and bool(request.user.has_perm(verb.permission))
+        return verb is not None and may(request.user, verb)
 
     def _shown(self, request: HttpRequest, operation: Operation) -> dict[str, Any]:
         is_open = operation.finished_at is None

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from taskqueue.admin.operations.forms import RescheduleForm, StartForm, UpdateForm
-from taskqueue.admin.permissions import OPERATE, PURGE, STOP
+from taskqueue.admin.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.control import TaskFilter
 from taskqueue.monitoring.counts import Count
 from taskqueue.states import PENDING
@@ -30,6 +30,8 @@ class BulkVerb:
     allowed: Words
     """To which tasks it can be done."""
     permission: str = OPERATE
+    also: str = ""
+    """A permission that is needed besides."""
     form: type[StartForm] = StartForm
     is_grave: bool = False
 
@@ -97,6 +99,7 @@ VERBS = {
             title=_("Duplicate many tasks"),
             effect=_("Another task with the same arguments and options is enqueued for each."),
             allowed=_("Any task can be duplicated."),
+            also=ENQUEUE,
         ),
         BulkVerb(
             name="delete",
@@ -117,7 +120,7 @@ VERBS = {
 
 def may(user: Any, verb: BulkVerb) -> bool:
     """Whether the user may do it."""
-    return bool(user.has_perm(verb.permission))
+    return bool(user.has_perm(verb.permission) and (not verb.also or user.has_perm(verb.also)))
 
 
 def permitted(which: TaskFilter, verb: BulkVerb, user: Any) -> TaskFilter:

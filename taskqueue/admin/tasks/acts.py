@@ -8,10 +8,10 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import LONGEST_REASON, reason_of
@@ -39,7 +39,7 @@ class TaskActs(ReadOnlyAdmin):
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """A button of a page or a list."""
-        may_any = any(request.user.has_perm(verb.permission) for verb in VERBS.values())
+        may_any = any(verb.is_for(request.user) for verb in VERBS.values())
         if not (may_any and self.has_view_permission(request)):
             raise PermissionDenied
         if request.method != "POST":
@@ -145,6 +145,6 @@ def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:
     """
     if verb is CANCEL and task.status == TaskStatus.RUNNING:
         verb = STOP_IT
-    if not request.user.has_perm(verb.permission):
+    if not verb.is_for(request.user):
         raise PermissionDenied
     return verb

@@ -8,10 +8,10 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
 from django.urls import path
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import redirect
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.arguments import visible_arguments
@@ -38,7 +38,7 @@ class TaskEditing(TaskActs):
         edit = EDITS.get(what)
         if edit is None:
             raise Http404
-        if not (self.has_view_permission(request) and request.user.has_perm(edit.permission)):
+        if not (self.has_view_permission(request) and edit.is_for(request.user)):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD", "POST"):
             return HttpResponseNotAllowed(["GET", "HEAD", "POST"])

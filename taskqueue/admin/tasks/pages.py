@@ -9,8 +9,8 @@ from uuid import UUID
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import preformatted
 from taskqueue.admin.operations.actions import TaskBulk
@@ -85,7 +85,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             else None,
             "error": preformatted(task.error_message) if task.error_message else None,
             "is_live": task.status not in FINISHED,
-            "may_act": any(user.has_perm(verb.permission) for verb in VERBS.values()),
+            "may_act": any(verb.is_for(user) for verb in VERBS.values()),
             **shown_history(request, task, history, now),
         }
 

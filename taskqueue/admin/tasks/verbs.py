@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import control
-from taskqueue.admin.permissions import OPERATE, PURGE, STOP
+from taskqueue.admin.addresses import reverse
+from taskqueue.admin.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.engine.control.locking import ALLOWED
 from taskqueue.engine.shared import has_all_successes
 from taskqueue.models import Task
@@ -33,6 +33,12 @@ class Verb:
     statuses: frozenset[TaskStatus]
     hint: Any = ""
     is_grave: bool = False
+    also: str = ""
+    """A permission that is needed besides."""
+
+    def is_for(self, user: Any) -> bool:
+        """Whether this user may press it."""
+        return _has(user, self.permission, self.also)
 
     def fits(self, task: Task) -> bool:
         """Whether it would not be refused now."""
@@ -73,7 +79,7 @@ STOP_IT = Verb(
     ),
 )  # fmt: skip
 DUPLICATE = Verb(
-    name="duplicate", label=_("Duplicate"), permission=OPERATE, act=control.duplicate,
+    name="duplicate", label=_("Duplicate"), permission=OPERATE, also=ENQUEUE, act=control.duplicate,
     statuses=ALLOWED["duplicate"], done=_("This task is like the one that it was made from."),
     hint=_("Enqueues another one with the same arguments and options."),
 )  # fmt: skip
@@ -93,6 +99,12 @@ class Edit:
     label: Any
     permission: str
     statuses: frozenset[TaskStatus]
+    also: str = ""
+    """A permission that is needed besides."""
+
+    def is_for(self, user: Any) -> bool:
+        """Whether this user may open it."""
+        return _has(user, self.permission, self.also)
 
     def fits(self, task: Task) -> bool:
         """Whether it would not be refused now."""
@@ -108,7 +120,7 @@ EDITS = {
     for edit in (
         Edit(
             name="retry", label=_("Retry with other arguments"), permission=OPERATE,
-            statuses=ALLOWED["retry"],
+            also=ENQUEUE, statuses=ALLOWED["retry"],
         ),
         Edit(
             name="reschedule", label=_("Reschedule"), permission=OPERATE,
@@ -124,9 +136,13 @@ EDITS = {
 
 def buttons(task: Task, user: Any) -> list[Verb]:
     """What this user may do to the task as it stands; deleting has a page of its own."""
-    return [verb for verb in VERBS.values() if verb.fits(task) and user.has_perm(verb.permission)]
+    return [verb for verb in VERBS.values() if verb.fits(task) and verb.is_for(user)]
 
 
 def edits(task: Task, user: Any) -> list[Edit]:
     """The forms that this user may open for the task as it stands."""
-    return [edit for edit in EDITS.values() if edit.fits(task) and user.has_perm(edit.permission)]
+    return [edit for edit in EDITS.values() if edit.fits(task) and edit.is_for(user)]
+
+
+def _has(user: Any, *permissions: str) -> bool:
+    return all(user.has_perm(each) for each in permissions if each)

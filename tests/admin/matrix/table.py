@@ -78,8 +78,8 @@ def _task_act(verb: str, on: str, needs: str, **more: str) -> Act:
     return Act(name=verb, on=on, needs=ways(f"view_task {needs}"), body={"verb": verb, **more})
 
 
-def _task_edit(what: str, on: str, **body: str) -> Act:
-    return Act(name=what, on=on, needs=ways("view_task operate"), body=body)
+def _task_edit(what: str, on: str, needs: str = "operate", **body: str) -> Act:
+    return Act(name=what, on=on, needs=ways(f"view_task {needs}"), body=body)
 
 
 def _many(verb: str, on: str, needs: str = "operate", **more: str) -> Act:
@@ -104,11 +104,11 @@ TASK_ACTS = (
     _task_act("cancel", "ready", "operate"),
     _task_act("cancel", "running", "stop"),
     _task_act("stop", "running", "stop"),
-    _task_act("duplicate", "succeeded", "operate"),
+    _task_act("duplicate", "succeeded", "operate enqueue"),
     _task_act("delete", "failed", "purge", post="yes"),
 )
 TASK_EDITS = (
-    _task_edit("retry", "failed", args='["other"]', kwargs=""),
+    _task_edit("retry", "failed", "operate enqueue", args='["other"]', kwargs=""),
     _task_edit("reschedule", "scheduled", run_after="in 5 minutes"),
     _task_edit("update", "ready", priority="9", queue_name="other", max_attempts="5"),
 )
@@ -192,7 +192,7 @@ PAGES: dict[str, Page] = {
         look=ways("view_task purge"), on="failed", acts=(DELETE_TASK,)
     ),
     "task/<uuid:object_id>/edit/<slug:what>/": Page(
-        look=OPERATE, on="failed", acts=TASK_EDITS
+        look=ways("view_task operate enqueue"), on="failed", acts=TASK_EDITS
     ),
     **_of_rows("operation", ways("view_operation")),
     "operation/start/": Page(
@@ -205,7 +205,7 @@ PAGES: dict[str, Page] = {
             _many("update", "ready", priority="7"),
             _many("cancel", "ready"),
             _many("stop", "running", "stop"),
-            _many("duplicate", "failed"),
+            _many("duplicate", "failed", "operate enqueue"),
             _many("delete", "failed", "purge"),
         ),
     ),
