@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from django.contrib import admin
 from django.db.models import Model
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.local_time import local_time
 from taskqueue.admin.naming import moment_word
 
 EMPTY = SafeString("-")
@@ -46,7 +46,7 @@ def moment(value: datetime | None) -> SafeString:
     """A point in time in the current time zone, to the second; the tooltip says it exactly."""
     if value is None:
         return EMPTY
-    local = timezone.localtime(value)
+    local = local_time(value)
     return format_html(
         '<time class="taskqueue-time" datetime="{0}" title="{0}"><span>{1}</span> {2}</time>',
         local.isoformat(),

@@ -172,3 +172,11 @@ def test_a_rule_that_fails_when_it_is_read_keeps_nobody_from_the_others(
     assert refused("preview", "odd")[:2] == (1, "The rule failed: ZeroDivisionError: odd")
     exit_code("run", "odd", "other")
     assert row("other").last_nominal_at is not None
+
+
+@pytest.mark.django_db
+def test_the_last_moment_of_the_calendar_is_shown_wherever_the_project_is() -> None:
+    with override_settings(TIME_ZONE="Asia/Shanghai"):
+        create(when=("--once", "9999-12-31 23:59:59Z"))
+        for action in ("list", "show s", "preview s"):
+            assert "9999-12-31 23:59:59" in run(*action.split())

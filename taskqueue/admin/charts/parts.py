@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.durations import HOUR, MINUTE
+from taskqueue.admin.local_time import local_time
 from taskqueue.monitoring.series import Series
 
 WIDTH, HEIGHT = 600, 160
@@ -81,7 +81,7 @@ def nice_top(highest: int) -> int:
 def time_text(series: Series, moment: datetime) -> str:
     """When a step begins, as precisely as the span needs."""
     is_long = series.starts[-1] - series.starts[0] > DAY
-    return timezone.localtime(moment).strftime("%m-%d %H:%M" if is_long else "%H:%M")
+    return local_time(moment).strftime("%m-%d %H:%M" if is_long else "%H:%M")
 
 
 def time_labels(series: Series) -> list[str]:
@@ -90,7 +90,7 @@ def time_labels(series: Series) -> list[str]:
     whole = series.starts[-1] + timedelta(seconds=series.step_seconds) - first
     shape = "%m-%d" if whole > 2 * DAY else "%H:%M"
     moments = (first + whole * part / PARTS for part in range(PARTS + 1))
-    return [timezone.localtime(moment).strftime(shape) for moment in moments]
+    return [local_time(moment).strftime(shape) for moment in moments]
 
 
 def per_step(seconds: int) -> str:

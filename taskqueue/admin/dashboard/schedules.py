@@ -30,7 +30,7 @@ def next_schedules() -> list[dict[str, Any]]:
             "name": link_to_row(Schedule, schedule.pk, schedule.name),
             "rule": rule_words(schedule),
             "next_at": short_moment(schedule.next_at),
-            "badge": badge("overdue") if schedule.next_at + OVERDUE < schedule.now else "",
+            "badge": badge("overdue") if schedule.next_at < schedule.now - OVERDUE else "",
         }
         for schedule in rows
     ]

@@ -17,6 +17,7 @@ from django.utils.translation import ngettext
 from taskqueue import schedules
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment
+from taskqueue.admin.local_time import in_zone
 from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.definitions import registry
 from taskqueue.engine.connections import database_alias
@@ -122,11 +123,8 @@ def next_times(schedule: Schedule) -> SafeString:
 
 
 def _in(zone: Any, at: datetime) -> str:
-    try:
-        there = at.astimezone(zone)
-        return f"{WEEKDAYS_ABBR[there.weekday()]} {there:%Y-%m-%d %H:%M:%S %z}"
-    except OverflowError:
-        return at.isoformat(" ")
+    there = in_zone(at, zone)
+    return f"{WEEKDAYS_ABBR[there.weekday()]} {there:%Y-%m-%d %H:%M:%S %z}"
 
 
 def shown_source(schedule: Schedule) -> str:

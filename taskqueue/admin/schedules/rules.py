@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from taskqueue.admin.local_time import in_zone
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
 from taskqueue.rules.zones import zone_name
@@ -148,10 +149,4 @@ def initial_of(rule: Rule) -> dict[str, Any]:
 
 def _written(tz: str, moment: datetime | None) -> str:
     """With its offset, so that it is the same moment again whatever the zone's clock does."""
-    if moment is None:
-        return ""
-    try:
-        moment = moment.astimezone(ZoneInfo(tz))
-    except OverflowError:
-        pass
-    return moment.isoformat(" ")
+    return "" if moment is None else in_zone(moment, ZoneInfo(tz)).isoformat(" ")

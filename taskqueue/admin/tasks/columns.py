@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -18,6 +17,7 @@ from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import EMPTY
 from taskqueue.admin.durations import short_duration
+from taskqueue.admin.local_time import local_time
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import written
 from taskqueue.states import FINISHED, WAITING, TaskStatus
@@ -104,8 +104,8 @@ class TaskColumns(ReadOnlyAdmin):
 
 def _short(at: datetime, now: datetime) -> SafeString:
     """A point in time of today without its date; the tooltip says it exactly."""
-    local = timezone.localtime(at)
-    is_today = local.date() == timezone.localtime(now).date()
+    local = local_time(at)
+    is_today = local.date() == local_time(now).date()
     return format_html(
         '<time class="taskqueue-when" datetime="{0}" title="{0}">{1}</time>',
         local.isoformat(),

@@ -93,7 +93,7 @@ def conditions(schedule: Schedule, now: datetime) -> list[str]:
         "paused": schedule.paused_at is not None,
         "over": schedule.is_active and schedule.next_at is None and _is_over(schedule, now),
         "overdue": (
-            schedule.is_active and schedule.next_at is not None and schedule.next_at + OVERDUE < now
+            schedule.is_active and schedule.next_at is not None and schedule.next_at < now - OVERDUE
         ),
     }
     return [name for name, holds in found.items() if holds]
