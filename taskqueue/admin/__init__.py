@@ -5,6 +5,8 @@ Django imports this where its admin is.
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 
 from taskqueue.admin.audit import AuditAdmin
@@ -35,17 +37,36 @@ from taskqueue.models import (
     Worker,
 )
 
-name_models()
+__all__ = ["PAGES", "register", "unregister"]
 
-admin.site.register(Dashboard, DashboardAdmin)
-admin.site.register(Task, TaskAdmin)
-admin.site.register(Failure, FailureAdmin)
-admin.site.register(Performance, PerformanceAdmin)
-admin.site.register(Lease, LeaseAdmin)
-admin.site.register(Worker, WorkerAdmin)
-admin.site.register(Queue, QueueAdmin)
-admin.site.register(Schedule, ScheduleAdmin)
-admin.site.register(Occurrence, OccurrenceAdmin)
-admin.site.register(Operation, OperationAdmin)
-admin.site.register(TaskLog, TaskLogAdmin)
-admin.site.register(Audit, AuditAdmin)
+PAGES: tuple[tuple[Any, Any], ...] = (
+    (Dashboard, DashboardAdmin),
+    (Task, TaskAdmin),
+    (Failure, FailureAdmin),
+    (Performance, PerformanceAdmin),
+    (Lease, LeaseAdmin),
+    (Worker, WorkerAdmin),
+    (Queue, QueueAdmin),
+    (Schedule, ScheduleAdmin),
+    (Occurrence, OccurrenceAdmin),
+    (Operation, OperationAdmin),
+    (TaskLog, TaskLogAdmin),
+    (Audit, AuditAdmin),
+)
+"""All our models that have pages, with the class of these."""
+
+
+def register(site: admin.AdminSite) -> None:
+    """Put all our pages into a site of the project's own."""
+    for model, model_admin in PAGES:
+        site.register(model, model_admin)
+
+
+def unregister(site: admin.AdminSite) -> None:
+    """Take all our pages out of a site, such as the default one."""
+    for model, _model_admin in PAGES:
+        site.unregister(model)
+
+
+name_models()
+register(admin.site)

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.db.models import Model
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.local_time import local_time
 from taskqueue.admin.naming import moment_word
 

@@ -7,11 +7,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.display import link_to_row, list_url, moment
 from taskqueue.admin.permissions import OPERATE, PURGE
 from taskqueue.admin.reports import ReportAdmin, report

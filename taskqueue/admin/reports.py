@@ -17,7 +17,6 @@ def report(
     model_admin: Any, request: HttpRequest, template: str, title: str, **context: Any
 ) -> TemplateResponse:
     """A page in the admin's frame."""
-    request.current_app = model_admin.admin_site.name
     frame = {
         **model_admin.admin_site.each_context(request),
         "title": title,

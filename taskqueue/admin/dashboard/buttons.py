@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.queues.addresses import act_url
 from taskqueue.monitoring.fleet import ACTIVE, QUIET, WorkerFigures
 from taskqueue.monitoring.lanes import QueueFigures

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.dashboard.rows import failure_rows, queue_rows, running_rows, worker_rows

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
-from django.urls import reverse
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.charts import sparkline
 from taskqueue.admin.dashboard.buttons import queue_buttons, stop_button, worker_buttons

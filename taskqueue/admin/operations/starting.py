@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
 from django.urls import path
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import redirect
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_row, list_url, moment

@@ -6,7 +6,8 @@ import re
 from urllib.parse import urlencode
 
 from django.contrib.admin.utils import quote
-from django.urls import reverse
+
+from taskqueue.admin.addresses import reverse
 
 
 def act_url(name: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.charts import outcomes_chart, sparkline, times_chart
 from taskqueue.admin.display import EMPTY, list_url, moment, row_url

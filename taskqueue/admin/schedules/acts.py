@@ -11,13 +11,12 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue import schedules
+from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.permissions import EDIT_SCHEDULES
 from taskqueue.admin.reasons import ReasonForm, reason_of

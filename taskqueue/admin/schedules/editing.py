@@ -10,11 +10,11 @@ from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.core.exceptions import PermissionDenied
 from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from taskqueue import schedules
+from taskqueue.admin.addresses import redirect
 from taskqueue.admin.schedules.acts import ScheduleActs
 from taskqueue.admin.schedules.arguments import VIEW_ARGUMENTS, visible_arguments
 from taskqueue.admin.schedules.form import ScheduleForm

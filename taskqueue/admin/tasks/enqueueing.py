@@ -8,10 +8,9 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.permissions import ENQUEUE
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs

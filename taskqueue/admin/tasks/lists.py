@@ -10,12 +10,12 @@ from django.contrib.admin.utils import label_for_field
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
+from taskqueue.admin.addresses import redirect
 from taskqueue.admin.base import LeanList
 from taskqueue.admin.tasks.columns import TaskColumns
 from taskqueue.admin.tasks.export import MOST_ROWS, TaskExport

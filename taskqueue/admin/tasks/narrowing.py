@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import WORDS
 from taskqueue.admin.permissions import VIEW_ARGUMENTS
 from taskqueue.engine.connections import database_alias

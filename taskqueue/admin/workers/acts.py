@@ -9,11 +9,12 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue import control
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.permissions import STOP
 from taskqueue.admin.reasons import reason_of

@@ -8,9 +8,10 @@ from typing import Any
 from django.db.models import BooleanField, QuerySet
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch
 from django.utils.text import Truncator
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, moment
 from taskqueue.admin.durations import short_duration

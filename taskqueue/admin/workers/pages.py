@@ -6,11 +6,10 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.display import EMPTY, as_json, list_url, moment, preformatted
 from taskqueue.admin.reports import report
 from taskqueue.admin.searches import row_id

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.template.defaultfilters import filesizeformat
-from django.urls import reverse
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
+from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, moment, row_url
 from taskqueue.admin.durations import rounded_age

@@ -1,0 +1,1 @@
+"""Projects with an admin site of their own beside Django's."""

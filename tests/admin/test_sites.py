@@ -1,0 +1,103 @@
+"""In a site of the project's own, every page works, and none leads out of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+from django.contrib.admin import AdminSite
+from django.db.transaction import atomic, set_rollback
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, RequestFactory
+from django.urls import NoReverseMatch, path
+
+from taskqueue.admin.addresses import reverse, served_by
+from tests.admin.conftest import LogIn
+from tests.admin.everything import Everything, everything
+from tests.admin.matrix.cells import act_address, filled_in
+from tests.admin.matrix.table import PAGES
+from tests.admin.pages import text_of, variants
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.parametrize(
+        "sites",
+        [
+            pytest.param("alone", marks=pytest.mark.urls("tests.admin.sites.alone")),
+            pytest.param("beside", marks=pytest.mark.urls("tests.admin.sites.beside")),
+        ],
+    ),
+]
+DEFAULT = re.compile(r"""["'(=]/admin/""")
+OURS = re.compile(r"""["']/ops/taskqueue/""")
+TASKS = "/admin/taskqueue/task/"
+
+
+def in_ops(url: str) -> str:
+    return url.replace("/admin/", "/ops/", 1)
+
+
+def test_no_page_leads_out_of_the_site(sites: str, log_in_as: LogIn) -> None:
+    made, client = everything("plain"), log_in_as("superuser")
+    seen = 0
+    for route in PAGES:
+        for url, query in variants(route, made):
+            response = client.get(in_ops(url), query)
+            assert response.status_code < 500, url
+            assert not response.headers.get("Location", "").startswith("/admin/"), url
+            if response.headers.get("Content-Type", "").startswith("text/html"):
+                text = text_of(response)
+                assert not DEFAULT.search(text), (url, DEFAULT.search(text))
+                seen += bool(OURS.search(text))
+    assert seen > 50
+
+
+def test_no_act_leads_out_of_the_site(sites: str, log_in_as: LogIn) -> None:
+    made, client = everything("plain"), log_in_as("superuser")
+    acts = [(route, act) for route, page in PAGES.items() for act in page.acts]
+    moved = [location for route, act in acts if (location := _location(client, route, act, made))]
+    assert len(moved) > 20
+    assert [location for location in moved if location.startswith("/admin/")] == []
+
+
+def _location(client: Client, route: str, act: Any, made: Everything) -> str:
+    """Where the act leads to; it is undone."""
+    with atomic():
+        response = client.post(in_ops(act_address(route, act, made)), filled_in(act.body, made))
+        set_rollback(True)
+    assert response.status_code == act.answers, (route, act.name)
+    return str(response.headers.get("Location", ""))
+
+
+def test_what_is_fetched_again_stays_in_the_site(sites: str, log_in_as: LogIn) -> None:
+    made, client = everything("plain"), log_in_as("superuser")
+    running = f"task/{made.tasks['running'].pk}/change/"
+    for page in ("dashboard/", running, f"operation/{made.rows['operation'].pk}/change/"):
+        response = client.get(
+            f"/ops/taskqueue/{page}", headers={"X-Requested-With": "taskqueue-refresh"}
+        )
+        assert response.status_code == 200, page
+        assert not DEFAULT.search(text_of(response)), page
+
+
+def test_the_site_is_forgotten_after_the_request(sites: str, log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    assert client.get("/ops/taskqueue/task/").status_code == 200
+    assert client.get("/ops/taskqueue/task/none/change/").status_code == 302
+    if sites == "alone":
+        with pytest.raises(NoReverseMatch):
+            reverse("admin:taskqueue_task_changelist")
+        return
+    assert reverse("admin:taskqueue_task_changelist") == TASKS
+    assert "/ops/" not in client.get(TASKS).content.decode()
+
+
+def test_a_view_that_is_asynchronous_knows_the_site_too(sites: str) -> None:
+    async def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(reverse("admin:taskqueue_task_changelist"))
+
+    served = served_by(AdminSite(name="ops"), path("own/", view))
+    response = asyncio.run(served.callback(RequestFactory().get("/")))
+    assert response.content.decode() == in_ops(TASKS)
