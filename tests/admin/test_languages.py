@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db.transaction import atomic, set_rollback
 from django.test import Client
-from django.utils.translation import override
+from django.utils.translation import deactivate, override
 
 from taskqueue import schedules
 from taskqueue.admin.schedules.rule_words import rule_words
@@ -46,7 +46,7 @@ def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[Everything]:
 
 
 @pytest.fixture
-def ask_in(made: Everything, settings: Any) -> Any:
+def ask_in(made: Everything, settings: Any) -> Iterator[Any]:
     """A client of somebody who may see everything, and whose browser wants that language."""
     before = settings.MIDDLEWARE.index("django.middleware.common.CommonMiddleware")
     settings.MIDDLEWARE = [
@@ -60,7 +60,8 @@ def ask_in(made: Everything, settings: Any) -> Any:
         client.force_login(made.rows["user"])
         return client
 
-    return client_of
+    yield client_of
+    deactivate()  # The middleware leaves the thread in the language of its last request.
 
 
 @pytest.mark.parametrize("route", ROUTES)
