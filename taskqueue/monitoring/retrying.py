@@ -18,7 +18,7 @@ _RETRYING = """
 WITH newest AS MATERIALIZED (
     SELECT id, name, attempt, run_after
     FROM taskqueue_task
-    WHERE status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')
+    WHERE {retrying}
     ORDER BY id DESC
     LIMIT %s
 ), placed AS (
@@ -49,7 +49,15 @@ _EXAMPLE = {
     "postgresql": "(array_agg(id) FILTER (WHERE place = 1))[1]",
     "sqlite": "max(CASE WHEN place = 1 THEN id END)",
 }
-RETRYING = {vendor: _RETRYING.format(example=example) for vendor, example in _EXAMPLE.items()}
+# SQLite wants the words of the partial index; PostgreSQL would take them for a second condition.
+_IS_RETRYING = {
+    "postgresql": "status = 'retrying'",
+    "sqlite": "status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')",
+}
+RETRYING = {
+    vendor: _RETRYING.format(example=example, retrying=_IS_RETRYING[vendor])
+    for vendor, example in _EXAMPLE.items()
+}
 
 
 @dataclass(frozen=True, kw_only=True)
