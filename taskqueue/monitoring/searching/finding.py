@@ -7,7 +7,7 @@ enough has been read; then the page says how far it has looked.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -37,12 +37,15 @@ PAGE = 50
 class Effort:
     """How much is read for one page."""
 
-    first: int = 20_000
-    """Rows of the first window."""
+    first: int = 1_000
+    """Rows of the first window of a stream: where they come from disk, these alone take a while."""
+    growth: int = 4
+    """How much larger the next window may be."""
     largest: int = 50_000
     most: int = 100_000
     """Rows of all windows together."""
-    windows: int = 3
+    windows: int = 4
+    """Each costs two queries."""
     seconds: float = 0.15
     """When it has taken so long, no further window is begun."""
 
@@ -70,23 +73,39 @@ class Page:
 
 @dataclass
 class _Work:
-    """What has been read so far."""
+    """What has been read so far, and may be yet."""
 
     effort: Effort
-    share: int = 1
+    streams: int
+    """Those that have not been begun."""
     begun: float = field(default_factory=time.monotonic)
     rows: int = 0
+    windows: int = 0
+    """With what else costs as many queries."""
 
-    def next_size(self, windows: int) -> int:
-        """How many rows the next window of a stream has; 0: none. Each stream has one at least."""
+    def sizes(self) -> Iterator[int]:
+        """How many rows each window of the next stream has: of one at least.
+
+        What a stream leaves of its share of windows, those behind it share.
+        """
+        share = max(1, (self.effort.windows - self.windows) // max(1, self.streams))
+        self.streams -= 1
+        size = self.effort.first
+        while share and size:
+            share -= 1
+            self.windows, self.rows = self.windows + 1, self.rows + size
+            yield size
+            size = self._next(size)
+
+    def _next(self, size: int) -> int:
+        """As many as the time that is left should do for; 0: none."""
         effort, took = self.effort, time.monotonic() - self.begun
-        if not windows:
-            return effort.first
         left = effort.most - self.rows
-        if (windows + 1) * self.share > effort.windows or left <= 0 or took >= effort.seconds:
+        if left <= 0 or took >= effort.seconds:
             return 0
         by_rate = int(self.rows * (effort.seconds - took) / took) if took else effort.largest
-        return min(left, effort.largest, max(effort.first // 5, by_rate))
+        largest = min(left, effort.largest, size * effort.growth)
+        return min(largest, max(effort.first // 5, by_rate, 1))
 
 
 @dataclass(frozen=True)
@@ -115,7 +134,7 @@ def find(
     how = plan(which, rows)
     older, newer = place_at(how.order, before), place_at(how.order, after)
     direction, place = (NEWER, newer) if newer is not None else (OLDER, older)
-    work = _Work(effort or Effort(), share=max(1, len(how.streams)))
+    work = _Work(effort or Effort(), len(how.streams), windows=how.looked_up + bool(_keys(which)))
     fitting = which.among(rows)
     found = [
         _read(stream, how, rows, fitting, place, direction, limit + 1, work)
@@ -143,10 +162,8 @@ def _read(
         beyond = fitting.filter(order.beyond(place, direction))
         return _full_or_all(list(order.sorted(beyond, direction)[:wanted]), order, wanted)
     found: list[Task] = []
-    windows = 0
     within = rows.filter(stream.condition)
-    while size := work.next_size(windows):
-        windows, work.rows = windows + 1, work.rows + size
+    for size in work.sizes():
         edge = _edge(order, within, place, direction, size)
         window = order.beyond(place, direction) & order.up_to(edge, direction)
         found += order.sorted(fitting.filter(window), direction)[: wanted - len(found)]
@@ -205,10 +222,14 @@ def _page(
     )
 
 
+def _keys(which: TaskFilter) -> Any:
+    """The unique keys that are looked for: words may be such."""
+    return which.given.get("unique_key", which.given.get("words", ()))
+
+
 def _with_holders(page: Page, which: TaskFilter, rows: QuerySet[Task]) -> Page:
     """Who holds a key is found by an index, however long ago it was enqueued."""
-    given = which.given
-    keys = given.get("unique_key", given.get("words", ()))
+    keys = _keys(which)
     if not page.is_cut_short or not keys:
         return page
     held = Q(unique_key__in=[keys] if isinstance(keys, str) else list(keys), holds_unique_key=True)

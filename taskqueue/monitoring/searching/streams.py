@@ -22,9 +22,9 @@ MOST_CANDIDATES = 1_000
 """So many rows are looked at one by one; of more only those that a page needs."""
 SKEW = timedelta(hours=1)
 """How far the clock of who made an id may be from the database's."""
-# Conditions of partial indexes, for SQLite in their very words: Django 6.1 writes `= 0` where earlier
-# versions write NOT. PostgreSQL finds them by what they say, and expects too few rows of what it is
-# told twice.
+# Conditions of partial indexes, for SQLite in their very words: Django 6.1 writes `= 0` where
+# earlier versions write NOT. PostgreSQL knows them by what they mean, and takes what it is told
+# twice for two conditions, which fewer rows would meet.
 IS_WAITING = "taskqueue_task.status IN ('blocked', 'retrying', 'scheduled')"
 IS_READY = {
     "postgresql": "taskqueue_task.status = 'ready' AND NOT taskqueue_task.claimed_apart",
@@ -59,6 +59,8 @@ class Plan:
     streams: Sequence[Stream]
     is_exact: bool
     """Whether whatever stands in the streams fits, so that nothing is read in vain."""
+    looked_up: int = 0
+    """Statuses whose tasks were looked up for it, by two queries each."""
 
 
 def literal(condition: str) -> Q:
@@ -79,7 +81,8 @@ def plan(which: TaskFilter, tasks: QuerySet[Task]) -> Plan:
         everything = Stream(_around(given))
         return Plan(order, [everything], is_exact and statuses is None)
     streams = [_of_status(status, given, tasks) for status in sorted(statuses)]
-    return Plan(order, streams, is_exact and not statuses & LIVE)
+    live = statuses & LIVE
+    return Plan(order, streams, is_exact and not live, looked_up=len(live))
 
 
 def _statuses(given: dict[str, Any]) -> frozenset[TaskStatus] | None:
