@@ -11,13 +11,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.operations.verbs import verb_named
-from taskqueue.engine.operations.walking import Look, narrowed, next_look, statuses_for
+from taskqueue.engine.operations.walking import Look, narrowed, next_look, next_window, statuses_for
 from taskqueue.models import Task
 
 CAP = 10_000
 """Tasks that are counted at most."""
-MOST_LOOKS = 5
-"""Looks that find fewer; then it is left open how many there are."""
+MOST_LOOKS = 3
+"""Looks that find fewer, each of some statements; then it is left open how many there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +63,14 @@ def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate
 
 def _looks(connection: BaseDatabaseWrapper, which: TaskFilter, verb_name: str) -> Iterator[Look]:
     verb = verb_named(verb_name)
-    last = newest_id(connection)
-    after: UUID | None = None
-    for _ in range(MOST_LOOKS):
-        look = next_look(
-            connection, narrowed(which, verb), verb, after=after, last=last, limit=CAP + 1
-        )
-        yield look
+    chosen, last = narrowed(which, verb), newest_id(connection)
+    look = next_look(connection, chosen, verb, after=None, last=last, limit=CAP + 1)
+    yield look
+    for _ in range(MOST_LOOKS - 1):
         if look.reached is None:
             return
-        after = look.reached
+        look = next_window(connection, chosen, verb, after=look.reached, last=last, limit=CAP + 1)
+        yield look
 
 
 def newest_id(connection: BaseDatabaseWrapper) -> UUID | None:

@@ -77,6 +77,21 @@ def next_look(
     return _first(tasks.filter(id__gt=after, id__lte=edge), limit, reached=edge)
 
 
+def next_window(
+    connection: BaseDatabaseWrapper,
+    which: TaskFilter,
+    verb: Verb,
+    *,
+    after: UUID,
+    last: UUID | None,
+    limit: int,
+) -> Look:
+    """The same of what no index was found to list, as an earlier look has told."""
+    edge = _edge(connection, after, last) if last is not None else None
+    tasks = fitting(connection, which, verb)
+    return _first(tasks.filter(id__gt=after, id__lte=edge or last), limit, reached=edge)
+
+
 def _next_chosen(
     connection: BaseDatabaseWrapper, which: TaskFilter, after: UUID, limit: int
 ) -> Look:
@@ -104,7 +119,7 @@ def _first(tasks: QuerySet[Task], limit: int, *, reached: UUID | None) -> Look:
 
 def _of_rare(tasks: QuerySet[Task], parts: list[Q], limit: int) -> Look:
     """In any order, for that of the ids would have the planner walk along the primary key."""
-    found = {each for part in parts for each in tasks.filter(part).values_list("id", flat=True)}
+    found = set(_united(tasks, parts))
     ids = sorted(found)[:limit]
     return Look(ids, ids[-1] if len(found) > limit else None)
 
@@ -116,13 +131,15 @@ def _rare(connection: BaseDatabaseWrapper, which: TaskFilter) -> list[Q] | None:
     ]
     if None in parts:
         return None
-    found, left = [part for part in parts if part is not None], WINDOW
-    for part in found:
-        rows = Task.objects.using(connection.alias).filter(part)
-        left -= rows.values("id")[: left + 1].count()
-        if left < 0:
-            return None
-    return found
+    found = [part for part in parts if part is not None]
+    rows = _united(Task.objects.using(connection.alias), found)
+    return found if rows[: WINDOW + 1].count() <= WINDOW else None
+
+
+def _united(tasks: QuerySet[Task], parts: list[Q]) -> QuerySet[Any, UUID]:
+    """The ids of each part, one behind the other, so that each is read by an index of its own."""
+    first, *rest = (tasks.filter(part).order_by().values_list("id", flat=True) for part in parts)
+    return first.union(*rest, all=True) if rest else first
 
 
 def _indexed(connection: BaseDatabaseWrapper, status: TaskStatus) -> list[Q | None]:
