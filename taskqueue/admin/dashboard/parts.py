@@ -30,6 +30,8 @@ from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import series
 
 MOST_RUNNING, MOST_FAILURES = 20, 5
+FAILURES_LOOKED_AT = 1_000
+"""The page is read anew every few seconds; that of the failures looks at more."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ def parts(request: HttpRequest, span: str) -> dict[str, Any]:
     queues = queue_figures(workers=workers)
     running = running_now(limit=MOST_RUNNING)
     figures = series(span)
+    newest = failures(limit=MOST_FAILURES, newest=FAILURES_LOOKED_AT)
     found = notices(queues=queues, workers=workers, running=running)
     shown: dict[str, Any] = {
         "state": state_of(workers),
@@ -55,7 +58,7 @@ def parts(request: HttpRequest, span: str) -> dict[str, Any]:
         "spans": span_tabs(span),
         "outcomes": outcomes_chart(figures),
         "times": times_chart(figures),
-        "failures": failure_rows(failures(limit=MOST_FAILURES).groups),
+        "failures": failure_rows(newest.groups),
         "failures_url": url_of("failure"),
         "may_stop": request.user.has_perm(STOP),
         "may_control": request.user.has_perm(CONTROL_QUEUES),
