@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 Duration = int | float | timedelta
 """Seconds, or a timedelta."""
@@ -44,6 +45,15 @@ class DuplicateTask(TaskQueueError):
     def __init__(self, message: str, result: object = None) -> None:
         super().__init__(message)
         self.result = result
+
+
+class EnqueuedBefore(TaskQueueError):
+    """A task of the id that was to be the new one's is there already: of this id and name."""
+
+    def __init__(self, task_id: UUID, name: str) -> None:
+        super().__init__(f"Task {task_id} exists already.")
+        self.task_id = task_id
+        self.name = name
 
 
 class TaskDoesNotExist(TaskQueueError, LookupError):

@@ -19,9 +19,11 @@ from taskqueue.uuid7 import uuid7_hex, uuid7_hexes
 R = TypeVar("R")
 
 
-def enqueue(definition: Definition[Any, R], args: Any, kwargs: Any) -> TaskResult[R]:
-    """Write one task of a definition. See `Definition.enqueue`."""
-    payload = Payload(uuid7_hex(), *definition.encode(args, kwargs))
+def enqueue(
+    definition: Definition[Any, R], args: Any, kwargs: Any, *, task_id: str = ""
+) -> TaskResult[R]:
+    """Write one task of a definition, of this id if one is given. See `Definition.enqueue`."""
+    payload = Payload(task_id or uuid7_hex(), *definition.encode(args, kwargs))
     with _telling_of_holder():
         enqueued = engine.enqueue(
             request_of(definition), payload, on_duplicate=definition.options.on_duplicate

@@ -17,9 +17,10 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import LONGEST_REASON, reason_of
 from taskqueue.admin.reports import report
 from taskqueue.admin.returning import back
+from taskqueue.admin.tasks.once import lead_to_first, new_id_of
 from taskqueue.admin.tasks.verbs import CANCEL, DELETE, DUPLICATE, STOP_IT, VERBS, Verb
 from taskqueue.engine.connections import database_alias
-from taskqueue.exceptions import TaskDoesNotExist, TaskQueueError
+from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError
 from taskqueue.models import Task
 from taskqueue.payload import storable
 from taskqueue.states import FINISHED, TaskStatus
@@ -85,7 +86,11 @@ class TaskActs(ReadOnlyAdmin):
         """What the verb gives; None where it was refused, which a message tells."""
         reason = reason_of(request)
         try:
-            given = verb.act(task.pk, by=request.user, reason=reason)
+            more = {"new_id": new_id_of(request)} if verb is DUPLICATE else {}
+            try:
+                given = verb.act(task.pk, by=request.user, reason=reason, **more)
+            except EnqueuedBefore as found:
+                return lead_to_first(self, request, found, task.name)
         except TaskDoesNotExist:
             self.message_user(request, _("There is no such task any more."), messages.ERROR)
             return None

@@ -16,9 +16,10 @@ from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.arguments import visible_arguments
 from taskqueue.admin.tasks.forms import FORMS, TaskForm
+from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
 from taskqueue.admin.tasks.verbs import EDITS, Edit
 from taskqueue.engine.connections import database_alias
-from taskqueue.exceptions import TaskDoesNotExist, TaskQueueError, TransitionRefused
+from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
 from taskqueue.redaction import REDACTED
 
@@ -60,7 +61,12 @@ class TaskEditing(TaskActs):
         """Where to go then; None where the form tells what is wrong with it."""
         reason = form.cleaned_data["reason"]
         try:
-            shown = form.act(by=request.user, reason=reason)
+            more = {"new_id": new_id_of(request)} if form.makes_a_task else {}
+            try:
+                shown = form.act(by=request.user, reason=reason, **more)
+            except EnqueuedBefore as found:
+                first = lead_to_first(self, request, found, task.name)
+                return redirect("admin:taskqueue_task_change", first)
         except TaskDoesNotExist:
             return self.missing(request)
         except TransitionRefused as error:
@@ -82,4 +88,5 @@ class TaskEditing(TaskActs):
         return report(
             self, request, self.edit_template, str(edit.label),
             task=task, form=form, is_hidden=is_hidden, is_partly=is_partly, redacted=REDACTED,
+            **(once_field() if form.makes_a_task else {}),
         )  # fmt: skip

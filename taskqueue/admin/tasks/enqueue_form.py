@@ -18,7 +18,7 @@ from taskqueue.admin.tasks.forms import WIDE, WhenField, name_parts
 from taskqueue.admin.tasks.parameter_fields import field_of
 from taskqueue.admin.tasks.parameters import call_of, parameters
 from taskqueue.definitions import Definition
-from taskqueue.exceptions import DuplicateTask, TaskQueueError
+from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
 
 OPTIONS = ("queue_name", "priority", "run_after", "unique_key", "max_attempts", "timeout")
 
@@ -158,10 +158,15 @@ class EnqueueForm(forms.Form):
         return None
 
     def enqueue(self, **who: Any) -> Any:
-        """The handle on the task; None where the form tells what is wrong."""
+        """The handle on the task; None where the form tells what is wrong.
+
+        Raises `EnqueuedBefore`.
+        """
         args, kwargs = self.cleaned_data["call"]
         try:
             return control.enqueue_by_hand(self.cleaned_data["chosen"], args, kwargs, **who)
+        except EnqueuedBefore:
+            raise
         except DuplicateTask as error:
             self.add_error("unique_key", str(error))
         except TaskQueueError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -15,8 +16,9 @@ from taskqueue.admin.permissions import ENQUEUE
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.enqueue_form import EnqueueForm
+from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
 from taskqueue.definitions import Definition, registry
-from taskqueue.exceptions import UnknownTask
+from taskqueue.exceptions import EnqueuedBefore, TaskQueueError, UnknownTask
 from taskqueue.models import Task
 
 
@@ -52,7 +54,7 @@ class TaskEnqueueing(TaskActs):
                 return answer
         return report(
             self, request, self.enqueue_template, _("Enqueue a task"),
-            form=form, name=definition.name, doc=_doc(definition),
+            form=form, name=definition.name, doc=_doc(definition), **once_field(),
         )  # fmt: skip
 
     def _choice(self, request: HttpRequest, trouble: str = "") -> HttpResponse:
@@ -65,7 +67,15 @@ class TaskEnqueueing(TaskActs):
     def _enqueue(self, request: HttpRequest, form: EnqueueForm) -> HttpResponse | None:
         """Where to go then; None where the form tells what is wrong with it."""
         reason = form.cleaned_data["reason"]
-        result = form.enqueue(by=request.user, reason=reason)
+        try:
+            try:
+                result = form.enqueue(by=request.user, reason=reason, new_id=new_id_of(request))
+            except EnqueuedBefore as found:
+                first = lead_to_first(self, request, found, form.task_name)
+                return self._after(request, first, form)
+        except TaskQueueError as error:
+            form.add_error(None, str(error))
+            return None
         if result is None:
             return None
         if result.created or result.updated:
@@ -77,8 +87,11 @@ class TaskEnqueueing(TaskActs):
         else:
             told = _("Nothing was enqueued: this task holds the unique key.")
             self.message_user(request, told, messages.WARNING)
+        return self._after(request, result.id, form)
+
+    def _after(self, request: HttpRequest, task_id: UUID, form: EnqueueForm) -> HttpResponse:
         if self.has_view_permission(request):
-            return redirect("admin:taskqueue_task_change", result.id)
+            return redirect("admin:taskqueue_task_change", task_id)
         return redirect(f"{reverse('admin:taskqueue_task_add')}?name={form.task_name}")
 
 

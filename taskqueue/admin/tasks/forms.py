@@ -100,6 +100,7 @@ class TaskForm(forms.Form):
 
     submit = gettext_lazy("Save")
     done = gettext_lazy("Saved.")
+    makes_a_task = False
 
     def __init__(self, data: Any = None, *, task: Task, user: Any) -> None:
         super().__init__(data, initial=self.initial_of(task, user))
@@ -134,6 +135,7 @@ class RetryForm(TaskForm):
 
     submit = gettext_lazy("Enqueue it with these arguments")
     done = gettext_lazy("Enqueued with other arguments.")
+    makes_a_task = True
 
     args = KeptJsonField(
         list, label=gettext_lazy("Positional arguments"),

@@ -22,6 +22,7 @@ from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
 from taskqueue.admin.tasks.facts import details, facts
 from taskqueue.admin.tasks.history import History, history_of, progress_bar, shown_history
 from taskqueue.admin.tasks.lists import TaskList
+from taskqueue.admin.tasks.once import once_field
 from taskqueue.admin.tasks.timeline import bar, parts, steps
 from taskqueue.admin.tasks.verbs import VERBS, buttons, edits
 from taskqueue.admin.tasks.waits import why_sentences
@@ -85,6 +86,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             else None,
             "error": preformatted(task.error_message) if task.error_message else None,
             "is_live": task.status not in FINISHED,
+            **once_field(),
             "may_act": any(verb.is_for(user) for verb in VERBS.values()),
             **shown_history(request, task, history, now),
         }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
@@ -20,37 +19,46 @@ from taskqueue.engine.control.locking import (
     status_of,
     take_write_lock,
 )
+from taskqueue.engine.control.once import once
 from taskqueue.engine.control.terms import apply_terms, check_terms
 from taskqueue.engine.rows import Payload
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 from taskqueue.payload import encode
-from taskqueue.uuid7 import uuid7_hex
+from taskqueue.uuid7 import uuid7_hexes
 
 LARGEST = 2**31
 """What is stored was measured when it was enqueued; the setting may have changed since."""
 
 
-def duplicate(task: TaskId, *, by: object = "", reason: str = "", **changes: Any) -> UUID:
+def duplicate(
+    task: TaskId,
+    *,
+    by: object = "",
+    reason: str = "",
+    new_id: UUID | None = None,
+    **changes: Any,
+) -> UUID:
     """Enqueue a task with the name, arguments and options of another; the id of the new one.
 
     It is due at once, has no unique key, no deadline and no schedule, and is no retry: only the
     audit of both ties them. `changes` are terms that `update` takes too, such as `queue_name` and
-    `priority`. Raises `TaskDoesNotExist` and `InvalidTask`.
+    `priority`. Where `new_id` is given, it is the new task's, and the second call with it raises
+    `EnqueuedBefore`. Raises `TaskDoesNotExist` and `InvalidTask`.
     """
     task_id = id_of(task)
     terms = check_terms(changes) if changes else {}
     connection = project_connection()
-    with atomic(using=connection.alias):
-        made = _duplicates(connection, [task_id], ALLOWED["duplicate"], person(by, reason))
+    with once(connection, new_id) as made_id:
+        made = _duplicates(connection, {task_id: made_id}, ALLOWED["duplicate"], person(by, reason))
         if task_id not in made:
             status_of(connection, task_id)
             raise TaskQueueError(f"Task {task_id} changed while it was read. Try it again.")
-        new_id = made[task_id]
         if terms:
-            apply_terms(connection, Task.objects.using(connection.alias).get(id=new_id), terms)
-    return new_id
+            new = Task.objects.using(connection.alias).get(id=made[task_id])
+            apply_terms(connection, new, terms)
+    return made[task_id]
 
 
 def duplicate_each(
@@ -65,19 +73,21 @@ def duplicate_each(
 
     They are only read, so nobody is waited for, with `skip_locked` or without.
     """
-    return list(_duplicates(connection, ids, statuses, person))
+    wanted = dict(zip(sorted(ids), uuid7_hexes(len(ids)), strict=True))
+    return list(_duplicates(connection, wanted, statuses, person))
 
 
 def _duplicates(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], statuses: Statuses, person: Person
+    connection: BaseDatabaseWrapper, wanted: Mapping[UUID, str], statuses: Statuses, person: Person
 ) -> dict[UUID, UUID]:
-    """The new ids, by those of the tasks that they are like."""
+    """The new ids, by those of the tasks that they are like; `wanted` says which they are."""
+    ids = list(wanted)
     take_write_lock(connection, ids)
     rows = Task.objects.using(connection.alias).filter(id__in=ids, status__in=sorted(statuses))
     made: dict[UUID, UUID] = {}
     acts: list[Act] = []
     for old in rows.defer("return_value").order_by("id"):
-        new_id = _enqueue_like(connection, old)
+        new_id = _enqueue_like(connection, old, wanted[old.id])
         made[old.id] = new_id
         acts.append(Act(str(old.id), old.status, f"as {new_id}"))
         acts.append(Act(str(new_id), detail=f"of {old.id}"))
@@ -85,12 +95,12 @@ def _duplicates(
     return made
 
 
-def _enqueue_like(connection: BaseDatabaseWrapper, old: Task) -> UUID:
+def _enqueue_like(connection: BaseDatabaseWrapper, old: Task, new_id: str) -> UUID:
     texts = (
         encode(old.args, limit=LARGEST, what="args"),
         encode(old.kwargs, limit=LARGEST, what="kwargs"),
     )
-    payload = Payload(uuid7_hex(), *texts, None)
+    payload = Payload(new_id, *texts, None)
     if wording_for(connection).insert(connection, request_like(old), payload) is None:
         raise TaskQueueError(f"Task {payload.id} exists already.")
     return UUID(hex=payload.id)

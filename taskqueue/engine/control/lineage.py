@@ -7,20 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.transaction import atomic
-
 from taskqueue.conf import get_settings
 from taskqueue.definitions import registry
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import ALLOWED, TaskId, id_of, locked, status_of
+from taskqueue.engine.control.once import once
 from taskqueue.engine.rows import Payload, Request
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
 from taskqueue.option_values import LARGEST_METADATA
 from taskqueue.payload import encode
-from taskqueue.uuid7 import uuid7_hex
 
 
 def retry_with(
@@ -30,11 +28,13 @@ def retry_with(
     kwargs: Mapping[str, Any] | None = None,
     by: object = "",
     reason: str = "",
+    new_id: UUID | None = None,
 ) -> UUID:
     """Enqueue a finished task anew with other arguments; the id of the new task.
 
     None leaves those arguments as they are. The old task stays as it is, the new one has its
-    options and names it in `retry_of`; it holds no unique key. Raises `TaskDoesNotExist`,
+    options and names it in `retry_of`; it holds no unique key. Where `new_id` is given, it is the
+    new task's, and the second call with it raises `EnqueuedBefore`. Raises `TaskDoesNotExist`,
     `TransitionRefused` for a task that is not finished, `ArgumentsDoNotBind` where this process
     knows the definition, and `InvalidArguments`.
     """
@@ -42,7 +42,7 @@ def retry_with(
     _check_kinds(args, kwargs)
     who = person(by, reason)
     connection = project_connection()
-    with atomic(using=connection.alias):
+    with once(connection, new_id) as made_id:
         if not locked(connection, [task_id], ALLOWED["retry"]):
             status = status_of(connection, task_id)
             raise TransitionRefused(f"Task {task_id} is {status}; only a finished one is retried.")
@@ -50,14 +50,14 @@ def retry_with(
         texts = _encoded(
             old.name, old.args if args is None else args, old.kwargs if kwargs is None else kwargs
         )
-        payload = Payload(uuid7_hex(), *texts, None)
+        payload = Payload(made_id, *texts, None)
         if wording_for(connection).insert(connection, request_like(old), payload) is None:
             raise TaskQueueError(f"Task {payload.id} exists already.")
-        new_id = UUID(hex=payload.id)
-        Task.objects.using(connection.alias).filter(id=new_id).update(retry_of_id=task_id)
-        act = Act(str(task_id), before=old.status, detail=f"with other arguments, as {new_id}")
+        made = UUID(hex=payload.id)
+        Task.objects.using(connection.alias).filter(id=made).update(retry_of_id=task_id)
+        act = Act(str(task_id), before=old.status, detail=f"with other arguments, as {made}")
         audit(connection, "retry", [act], person=who)
-    return new_id
+    return made
 
 
 def _check_kinds(args: object, kwargs: object) -> None:

@@ -66,3 +66,32 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   });
 });
+
+// What makes a task is pressed once: its form has a field named "once", by which the server tells
+// a second time from another one. The button is given back where the page stays, or is come back to.
+document.addEventListener("DOMContentLoaded", () => {
+  const PATIENCE = 5000;
+  const pressed = new Set();
+  const release = () => {
+    for (const button of pressed) {
+      button.disabled = false;
+    }
+    pressed.clear();
+  };
+
+  document.addEventListener("submit", (event) => {
+    const button = event.submitter;
+    if (!button || !event.target.querySelector("input[name=once]")) {
+      return;
+    }
+    // Later: what is disabled before it is sent is not sent along.
+    setTimeout(() => {
+      if (!event.defaultPrevented) {
+        button.disabled = true;
+        pressed.add(button);
+        setTimeout(release, PATIENCE);
+      }
+    });
+  });
+  window.addEventListener("pageshow", release);
+});

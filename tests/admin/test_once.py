@@ -1,0 +1,136 @@
+"""What makes a task makes one however often it is pressed, also at the same time."""
+
+from __future__ import annotations
+
+import re
+from threading import Barrier
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.test import Client
+
+from taskqueue import control
+from taskqueue.models import Audit, Task
+from taskqueue.uuid7 import uuid7
+from tests.admin.conftest import LogIn
+from tests.admin.schedule_rows import messages_of
+from tests.admin.test_admin import read, url
+from tests.admin.test_enqueue_form import form_url
+from tests.admin.test_task_acts import state
+from tests.engine.steps import run_at_once
+from tests.sample.tasks import add, noop, unique
+
+pytestmark = pytest.mark.django_db
+TOLD = "was done already"
+KINDS = ("enqueue", "unique", "retry", "duplicate")
+
+
+def asked(kind: str) -> tuple[str, str, dict[str, str]]:
+    """A page that makes a task, where it is posted to, and with what."""
+    if kind in ("enqueue", "unique"):
+        definition, given = (
+            (add, {"arg_a": "1"}) if kind == "enqueue" else (unique, {"arg_key": "k"})
+        )
+        page = form_url(definition.name)
+        return page, page, {**given, "options": "{}"}
+    old = add.enqueue(1)
+    old.cancel()
+    if kind == "retry":
+        page = url("task", "edit", old.id, "retry")
+        return page, page, {"args": "[5]", "kwargs": ""}
+    return url("task", "change", old.id), url("task", "act", old.id), {"verb": "duplicate"}
+
+
+def once_of(client: Client, page: str) -> str:
+    """The hidden field of a page."""
+    found = re.search(r'name="once" value="([^"]+)"', read(client, page))
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_press_leads_to_what_the_first_one_made(kind: str, log_in_as: LogIn) -> None:
+    page, address, given = asked(kind)
+    client = log_in_as("superuser")
+    given["once"] = once_of(client, page)
+    assert once_of(client, page) != given["once"]
+    answers = [client.post(address, given)["Location"] for _ in range(2)]
+    new = Task.objects.get(id=given["once"])
+    assert answers == [url("task", "change", new.id)] * 2
+    before = state()
+    assert TOLD in messages_of(client, address, given)
+    assert state() == before
+    client.post(address, {**given, "once": once_of(client, page)})
+    assert Task.objects.filter(name=new.name).count() == (
+        1 if kind == "unique" else len(before[0]) + 1
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_presses_at_the_same_time_make_one_task(kind: str, log_in_as: LogIn) -> None:
+    page, address, given = asked(kind)
+    client = log_in_as("superuser")
+    given["once"] = once_of(client, page)
+    count, both, answers = Task.objects.count(), Barrier(2), list[str]()
+    audits = Audit.objects.count()
+
+    def press() -> None:
+        own = Client()
+        own.cookies = client.cookies
+        both.wait(30)
+        answers.append(own.post(address, given)["Location"])
+
+    run_at_once([press, press])
+    assert Task.objects.count() == count + 1
+    assert set(answers) == {url("task", "change", UUID(given["once"]))}
+    assert Audit.objects.count() == audits + (2 if kind == "duplicate" else 1)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("verb", ["enqueue", "retry", "duplicate"])
+def test_of_many_calls_with_one_id_each_but_one_is_refused(verb: str) -> None:
+    from taskqueue.exceptions import EnqueuedBefore
+
+    old = add.enqueue(1)
+    old.cancel()
+    new_id, together, refused = uuid7(), Barrier(4), list[Any]()
+    calls: dict[str, Any] = {
+        "enqueue": lambda: control.enqueue_by_hand(add, [2], {}, new_id=new_id),
+        "retry": lambda: control.retry_with(old.id, args=[2], new_id=new_id),
+        "duplicate": lambda: control.duplicate(old.id, new_id=new_id),
+    }
+
+    def call() -> None:
+        together.wait(30)
+        try:
+            calls[verb]()
+        except EnqueuedBefore as error:
+            refused.append((error.task_id, error.name))
+
+    run_at_once([call] * 4)
+    assert refused == [(new_id, add.name)] * 3
+    assert set(Task.objects.values_list("id", flat=True)) == {old.id, new_id}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_id_that_no_page_gave_out_lately_is_refused(kind: str, log_in_as: LogIn) -> None:
+    _, address, given = asked(kind)
+    client, now = log_in_as("superuser"), uuid7().int
+    old, ahead = (UUID(int=now + (seconds * 1000 << 80)) for seconds in (-90_000, 3600))
+    before = state()
+    for wrong in ("x", str(uuid4()), str(old), str(ahead), "0" * 32, "\x00"):
+        answer = client.post(address, {**given, "once": wrong}, follow=True)
+        assert "The page was too old for this" in answer.content.decode(), wrong
+    assert state() == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_id_of_a_task_of_another_name_is_refused(kind: str, log_in_as: LogIn) -> None:
+    _, address, given = asked(kind)
+    client, other = log_in_as("superuser"), noop.enqueue()
+    before = state()
+    answer = client.post(address, {**given, "once": str(other.id)}, follow=True)
+    assert "made for another task" in answer.content.decode()
+    assert state() == before
