@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.side_by_side import NOTHING_COLLECTED, PATIENT, Part, parts
+from tests.side_by_side import FACES, NOTHING_COLLECTED, PATIENT, Part, parts
 
 
 def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
@@ -22,6 +22,16 @@ def test_the_whole_suite_is_run_in_three_parts_on_each_database() -> None:
         "postgresql: the patient": patient,
         "postgresql: the rest": rest,
     }
+
+
+def test_the_quick_part_is_run_on_sqlite_in_two_parts() -> None:
+    quick = described("--quick", "-x")
+    assert quick == {
+        "sqlite: quick, faces": ["-m", "not slow", *FACES, "-x"],
+        "sqlite: quick, the rest": [
+            "-m", "not slow", "tests", *(f"--ignore={each}" for each in FACES), "-x",
+        ],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

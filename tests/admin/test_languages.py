@@ -22,7 +22,7 @@ from tests.admin.matrix.table import PAGES
 from tests.admin.pages import text_of, variants
 from tests.sample.tasks import noop
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROUTES = [route for route in sorted(PAGES) if PAGES[route].look]
 FULL_OF_NAMES = (
     "task/add/", "schedule/add/", "schedule/<int:object_id>/edit/", "task/export/",

@@ -17,7 +17,7 @@ from tests.admin.schedule_rows import messages_of, simple_schedule
 from tests.admin.test_admin import read, url
 from tests.admin.test_schedules_acts import LIST, chosen, press
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 NUL, CLEAN = "a\0b", "a\ufffdb"
 HUGE = ("9" * 19, "9" * 25, "9" * 5000)
 

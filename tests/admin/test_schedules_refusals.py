@@ -13,7 +13,7 @@ from tests.admin.schedule_rows import errors_of, filled, simple_schedule
 from tests.admin.test_admin import url
 from tests.sample.tasks import log_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 DEEP = "[" * 100_000
 WRONG = [
     ("name", {"name": ""}),
