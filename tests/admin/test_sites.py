@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import NoReverseMatch, path
 
+import taskqueue.admin
 from taskqueue.admin.addresses import reverse, served_by
 from tests.admin.conftest import LogIn
 from tests.admin.everything import Everything, everything
@@ -101,3 +103,9 @@ def test_a_view_that_is_asynchronous_knows_the_site_too(sites: str) -> None:
     served = served_by(AdminSite(name="ops"), path("own/", view))
     response = asyncio.run(served.callback(RequestFactory().get("/")))
     assert response.content.decode() == in_ops(TASKS)
+
+
+def test_no_page_asks_django_for_an_address_of_the_default_site(sites: str) -> None:
+    own = Path(taskqueue.admin.__file__).parent
+    asking = re.compile(r"^from django\.(urls|shortcuts) import .*\b(reverse\w*|redirect)\b", re.M)
+    assert [each for each in own.rglob("*.py") if asking.search(each.read_text())] == []
