@@ -19,6 +19,7 @@ from taskqueue.admin.failures import search_text
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.admin.schedules.page import kept_tasks
 from taskqueue.admin.spans import span_of, span_tabs
+from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Task
 from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.series import series
@@ -59,7 +60,8 @@ class PerformanceAdmin(ReportAdmin):
     def shown(self, request: HttpRequest) -> HttpResponse:
         span = span_of(request)
         name = request.GET.get("name", "")
-        return self._name(request, span, name) if name else self._list(request, span)
+        is_one = name != "" and is_storable(name)
+        return self._name(request, span, name) if is_one else self._list(request, span)
 
     def _list(self, request: HttpRequest, span: str) -> HttpResponse:
         sort = request.GET.get("sort", "")

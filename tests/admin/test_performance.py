@@ -37,6 +37,11 @@ def names(client: Client, **asked: str) -> list[str]:
     return [line["name"] for line in answer.context["lines"]]
 
 
+def test_a_name_that_no_task_can_have_leads_to_all(log_in_as: LogIn) -> None:
+    roll_up("shop.tasks.send")
+    assert names(log_in_as("superuser"), name="a\0b") == ["shop.tasks.send"]
+
+
 def figures(name: str, **known: Any) -> NamePerformance:
     """The figures of a name; of what is not given, nothing is known."""
     unknown: dict[str, Any] = {

@@ -174,6 +174,8 @@ def _odd(names: list[str], query: dict[str, str]) -> Iterator[str]:
     for name, value in pairs[sum(map(len, names)) % step :: step]:
         rest = urlencode({key: each for key, each in query.items() if key != name})
         yield f"{name}={value}&{rest}"
+    for name in names:  # No text of PostgreSQL's holds it.
+        yield f"{name}=a%00&{urlencode({each: query[each] for each in query if each != name})}"
     yield "".join(f"&{name}={RAW[0]}&{name}=2&{name}[]=3&{name}[a]=4" for name in names)
 
 
