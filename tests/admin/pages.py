@@ -67,6 +67,7 @@ def _queries(route: str, made: Everything) -> Iterator[dict[str, str]]:
     if route == "operation/start/":
         yield {"verb": "update", "q": f'queue:"{text}"'}
         yield {"verb": "cancel", "q": text}
+        yield {"verb": "delete", "everything": "1"}
         yield {"verb": "delete", "q": ""}
 
 

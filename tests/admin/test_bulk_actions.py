@@ -54,6 +54,16 @@ def test_all_that_the_search_finds_is_asked_about_without_reading_it(
     assert "30 tasks to which" in page
 
 
+def test_all_of_a_list_that_is_not_narrowed_says_so(log_in_as: LogIn) -> None:
+    ids = fail(3)
+    client = log_in_as("superuser")
+    ticked = [str(each) for each in ids[:1]]
+    page = act(client, "retry", select_across="1", _selected_action=ticked).content.decode()
+    assert hidden(page, "ids") == 0
+    assert 'name="everything" value="1"' in page
+    assert "3 tasks to which" in page
+
+
 def test_ticks_that_are_no_ids_are_left_out(log_in_as: LogIn) -> None:
     ids = fail(2)
     client = log_in_as("superuser")

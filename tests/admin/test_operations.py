@@ -105,14 +105,39 @@ def test_ids_in_one_parameter_of_an_address_are_read_too(log_in_as: LogIn) -> No
     assert page.content.decode().count('name="ids"') == 2
 
 
-@pytest.mark.parametrize("ids", ["nonsense", "", "\0"])
-def test_ids_that_are_none_mean_no_task_rather_than_all(log_in_as: LogIn, ids: str) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"ids": "nonsense"}, {"ids": ""}, {"ids": "\0"}, {"ids": "", "everything": "1"},
+        {}, {"q": ""}, {"q": "  "}, {"everything": ""}, {"q": "", "everything": "0"},
+    ],
+)  # fmt: skip
+def test_who_chooses_nothing_means_nothing_rather_than_all(
+    log_in_as: LogIn, given: dict[str, str]
+) -> None:
     fail(2)
     client = log_in_as("staff", *ALL)
-    assert "There is none" in client.post(START, {"verb": "retry", "ids": ids}).content.decode()
-    confirm(client, "retry", ids=ids)
+    for response in (
+        client.get(START, {"verb": "delete", **given}),
+        client.post(START, {"verb": "delete", **given}),
+        confirm(client, "delete", **given),
+    ):
+        page = response.content.decode()
+        assert "No tasks are chosen" in page
+        assert 'name="confirmed"' not in page
+    assert not Operation.objects.exists()
+    assert not LogEntry.objects.exists()
+
+
+def test_everything_is_meant_where_that_is_said(log_in_as: LogIn) -> None:
+    fail(2)
+    client = log_in_as("staff", *ALL)
+    page = client.get(START, {"verb": "delete", "everything": "1"}).content.decode()
+    assert "all tasks" in page
+    assert 'name="everything" value="1"' in page
+    confirm(client, "delete", q="", everything="1")
     serve_all()
-    assert statuses() == {"failed": 2}
+    assert statuses() == {}
 
 
 def test_too_many_ticked_tasks_are_refused(log_in_as: LogIn) -> None:
@@ -170,7 +195,7 @@ def test_a_new_time_and_new_terms_are_asked_for(log_in_as: LogIn) -> None:
 def test_what_people_type_is_shown_as_text(log_in_as: LogIn, field: str) -> None:
     fill(1)
     client = log_in_as("superuser")
-    given = {"q": "", "priority": "1", field: f'"{EVIL}"' if field == "q" else EVIL}
+    given = {"everything": "1", "priority": "1", field: f'"{EVIL}"' if field == "q" else EVIL}
     pages = [client.get(START, {"verb": "update", **given}).content.decode()]
     confirm(client, "update", **given)
     operation = Operation.objects.get()
@@ -185,7 +210,9 @@ def test_what_people_type_is_shown_as_text(log_in_as: LogIn, field: str) -> None
 
 def test_a_queue_that_cannot_be_is_shown_as_text_in_the_form(log_in_as: LogIn) -> None:
     fill(1)
-    page = confirm(log_in_as("superuser"), "update", q="", queue_name=EVIL).content.decode()
+    page = confirm(
+        log_in_as("superuser"), "update", everything="1", queue_name=EVIL
+    ).content.decode()
     assert "gotcha" in page
     assert EVIL not in page
 
@@ -290,8 +317,8 @@ def test_to_cancel_without_the_permission_to_stop_leaves_alone_what_runs(log_in_
     fill(4)
     claim(1)
     client = log_in_as("staff", "view_task", "view_operation", "operate")
-    assert "What runs is left out" in read(client, START + "?verb=cancel&q=")
-    confirm(client, "cancel", q="")
+    assert "What runs is left out" in read(client, START + "?verb=cancel&everything=1")
+    confirm(client, "cancel", everything="1")
     serve_all()
     assert statuses() == {"cancelled": 3, "running": 1}
     assert not Audit.objects.filter(verb="stop").exists()
@@ -312,13 +339,28 @@ def test_arguments_of_unknown_definitions_are_asked_for_only_by_who_may_view_the
 
 def test_a_form_that_is_sent_twice_counts_once(log_in_as: LogIn) -> None:
     fail(2)
-    client = log_in_as("staff", *ALL)
+    client = log_in_as("staff", "enqueue", *ALL)
     page = client.get(START, {"verb": "duplicate", "q": "status:failed"}).content.decode()
     key = page.split('name="operation" value="')[1][:36]
     answers = [confirm(client, "duplicate", q="status:failed", operation=key) for _ in range(2)]
     assert {each.url for each in answers} == {page_of(Operation.objects.get())}
+    assert "It was begun already." in read(client, answers[1].url)
+    assert LogEntry.objects.count() == 1
     serve_all()
     assert statuses() == {"failed": 2, "ready": 2}
+
+
+@pytest.mark.parametrize(
+    "given", [{"verb": "delete"}, {"q": "status:failed priority:0"}, {"q": "", "everything": "1"}]
+)
+def test_the_id_of_another_operation_is_refused(log_in_as: LogIn, given: dict[str, str]) -> None:
+    fail(2)
+    client, key = log_in_as("staff", *ALL), str(uuid4())
+    asked = {"verb": "retry", "q": "status:failed", "operation": key}
+    confirm(client, **asked)
+    answer = confirm(client, **{**asked, **given})
+    assert "is there already" in answer.content.decode()
+    assert Operation.objects.count() == LogEntry.objects.count() == 1
 
 
 def test_the_list_says_how_tasks_were_chosen(log_in_as: LogIn) -> None:

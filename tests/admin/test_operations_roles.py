@@ -59,7 +59,7 @@ def test_without_the_permission_to_view_tasks_it_is_refused(log_in_as: LogIn, ve
 def test_with_just_these_permissions_it_is_done(log_in_as: LogIn, verb: str) -> None:
     fill(1)
     client = log_in_as("staff", "view_task", *kinds_of(verb))
-    given = {"verb": verb, "q": "", "confirmed": "yes", **extra(verb)}
+    given = {"verb": verb, "everything": "1", "confirmed": "yes", **extra(verb)}
     assert client.get(START, given).status_code == 200
     assert not Operation.objects.exists(), "a GET changes nothing"
     assert client.post(START, given).status_code == 302
@@ -68,13 +68,13 @@ def test_with_just_these_permissions_it_is_done(log_in_as: LogIn, verb: str) -> 
 
 def refused(client: Client, verb: str) -> bool:
     """By every way in; somebody who is not logged in is sent to do so."""
-    given = {"verb": verb, "q": "", "confirmed": "yes", **extra(verb)}
+    given = {"verb": verb, "everything": "1", "confirmed": "yes", **extra(verb)}
     action = {"action": f"{verb}_many", "select_across": "1", "index": "0"}
     listed = {**action, "_selected_action": str(Task.objects.all()[0].pk)}
     answers = [
         client.get(START, given).status_code,
         client.post(START, given).status_code,
-        client.post(START, {"verb": verb, "q": ""}).status_code,
+        client.post(START, {"verb": verb, "everything": "1"}).status_code,
         client.post(url("task", "changelist"), listed).status_code,
     ]
     assert not Operation.objects.exists()
@@ -126,7 +126,7 @@ def test_a_post_without_the_token_is_refused(log_in_as: LogIn) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = client.cookies
     cancel = reverse("admin:taskqueue_operation_cancel", args=[operation.pk])
-    given = {"verb": "retry", "q": "", "confirmed": "yes"}
+    given = {"verb": "retry", "everything": "1", "confirmed": "yes"}
     assert strict.post(START, given).status_code == 403
     assert strict.post(cancel).status_code == 403
     assert Operation.objects.count() == 1

@@ -105,7 +105,7 @@ class TaskBulk(ReadOnlyAdmin):
     def _ask(self, request: HttpRequest, verb_name: str) -> HttpResponse:
         """The rows themselves are not read: who chose all may mean millions."""
         if request.POST.get("select_across") == "1":
-            choice = Choice(query=self.search_of(request))
+            choice = Choice(query=self.search_of(request), is_all=True)
         else:
             choice = Choice(ids=ticked(request, ACTION_CHECKBOX_NAME))
         operations = self.admin_site.get_model_admin(Operation)

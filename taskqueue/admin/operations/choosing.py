@@ -27,16 +27,20 @@ class Choice:
 
     query: str = ""
     ids: tuple[UUID, ...] | None = None
+    is_all: bool = False
+    """Whether a search for nothing means every task: that must be said."""
 
     @classmethod
     def of(cls, given: QueryDict) -> Choice:
         """What a form or an address says; ticked tasks go before a search."""
         if "ids" in given:
             return cls(ids=uuids(given.getlist("ids")))
-        return cls(query=given.get("q", "").strip())
+        return cls(query=given.get("q", "").strip(), is_all=given.get("everything") == "1")
 
     def which(self, user: Any) -> TaskFilter:
-        """The filter. Raises `SearchError` where what was typed is none."""
+        """The filter. Raises `SearchError` where nothing is chosen, or what was typed is none."""
+        if not (self.ids or self.query or (self.is_all and self.ids is None)):
+            raise SearchError(_("No tasks are chosen. Choose some, and try again."))
         if self.ids is not None:
             if len(self.ids) > MOST_CHOSEN:
                 raise SearchError(
@@ -56,7 +60,7 @@ class Choice:
             return ngettext("%(count)s chosen task", "%(count)s chosen tasks", len(self.ids)) % {
                 "count": len(self.ids)
             }
-        return self.query or _("all tasks")
+        return self.query or (_("all tasks") if self.is_all else "")
 
 
 def uuids(texts: Iterable[str]) -> tuple[UUID, ...]:
@@ -81,6 +85,8 @@ def hidden_fields(verb: str, choice: Choice, operation_id: UUID) -> list[Mapping
     fields = [("verb", verb), ("operation", str(operation_id))]
     if choice.ids is None:
         fields.append(("q", choice.query))
+        if choice.is_all and not choice.query:
+            fields.append(("everything", "1"))
     else:
         fields += [("ids", str(each)) for each in choice.ids]
     return [{"name": name, "value": value} for name, value in fields]

@@ -26,8 +26,7 @@ from taskqueue.admin.operations.verbs import (
 from taskqueue.admin.permissions import VIEW_TASKS
 from taskqueue.admin.reasons import LONGEST_REASON
 from taskqueue.admin.reports import report
-from taskqueue.control import start_operation
-from taskqueue.engine.operations import Estimate, estimate
+from taskqueue.engine.operations import Estimate, estimate, start_or_find
 from taskqueue.models import Operation, Task
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.fleet import worker_figures
@@ -63,9 +62,9 @@ class OperationStart(ReadOnlyAdmin):
         if request.method == "POST" and "confirmed" in request.POST:
             form = verb.form(request.POST)
             if form.is_valid():
-                operation = self._start(request, verb, choice, form)
-                if operation is not None:
-                    return self._after(request, operation)
+                begun = self._start(request, verb, choice, form)
+                if begun is not None:
+                    return self._after(request, *begun)
             return self.ask(request, verb, choice, form)
         return self.ask(request, verb, choice, verb.form())
 
@@ -98,10 +97,10 @@ class OperationStart(ReadOnlyAdmin):
 
     def _start(
         self, request: HttpRequest, verb: BulkVerb, choice: Choice, form: StartForm
-    ) -> Operation | None:
-        """The operation; None where it was refused, which the form then says."""
+    ) -> tuple[Operation, bool] | None:
+        """The operation, and whether it is new; None where it was refused: the form says why."""
         try:
-            operation = start_operation(
+            operation, is_new = start_or_find(
                 verb.name,
                 permitted(choice.which(request.user), verb, request.user),
                 query=choice.query,
@@ -113,16 +112,18 @@ class OperationStart(ReadOnlyAdmin):
         except ValueError as error:  # InvalidTask and SearchError are such.
             form.add_error(None, str(error))
             return None
-        said = f"{verb.label}: {choice.words}" + (
-            f" ({operation.reason})" if operation.reason else ""
-        )
-        self.log_addition(request, operation, storable(said, limit=LONGEST_NOTE))
-        return operation
+        if is_new:
+            because = f" ({operation.reason})" if operation.reason else ""
+            said = f"{verb.label}: {choice.words}{because}"
+            self.log_addition(request, operation, storable(said, limit=LONGEST_NOTE))
+        return operation, is_new
 
-    def _after(self, request: HttpRequest, operation: Operation) -> HttpResponse:
-        self.message_user(
-            request, _("It is asked for; a worker does it in the background."), messages.SUCCESS
-        )
+    def _after(self, request: HttpRequest, operation: Operation, is_new: bool) -> HttpResponse:
+        if is_new:
+            said = _("It is asked for; a worker does it in the background.")
+            self.message_user(request, said, messages.SUCCESS)
+        else:
+            self.message_user(request, _("It was begun already."), messages.INFO)
         if self.has_view_permission(request):
             return redirect("admin:taskqueue_operation_change", operation.pk)
         return redirect("admin:taskqueue_task_changelist")

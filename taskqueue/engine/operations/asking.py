@@ -44,8 +44,27 @@ def start_operation(
     takes `{"changes": {a term: its value}}`, the others no arguments. `query` is shown where the
     filter was typed as a search. Tasks that are enqueued from now on are left out. Asked for again
     with the same `operation_id`, it is begun once, and the first is given back. Raises ValueError
-    or `InvalidTask` before anything is written.
+    or `InvalidTask` before anything is written, ValueError too where the operation of that id is
+    another: one with another verb, of other tasks, or asked for by somebody else.
     """
+    operation, _ = start_or_find(
+        verb, which, query=query, by=by, reason=reason, arguments=arguments,
+        operation_id=operation_id,
+    )  # fmt: skip
+    return operation
+
+
+def start_or_find(
+    verb: str,
+    which: TaskFilter,
+    *,
+    query: str,
+    by: object,
+    reason: str,
+    arguments: Mapping[str, Any] | None,
+    operation_id: UUID | None,
+) -> tuple[Operation, bool]:
+    """As `start_operation`, with whether it was begun now rather than before."""
     known = verb_named(verb)
     stored = known.stored(arguments or {})
     if which.ids is not None and len(which.ids) > MOST_IDS:
@@ -73,7 +92,11 @@ def start_operation(
     except IntegrityError:
         if operation_id is None:
             raise
-    return get_operation(operation.id)
+        found = get_operation(operation_id)
+        if not _is_same(found, operation):
+            raise ValueError(f"Operation {operation_id} is there already, and another.") from None
+        return found, False
+    return get_operation(operation.id), True
 
 
 def cancel_operation(operation_id: UUID | str, *, by: object = "", reason: str = "") -> Operation:
@@ -92,6 +115,15 @@ def cancel_operation(operation_id: UUID | str, *, by: object = "", reason: str =
         act = Act(str(found.id), before=found.status)
         audit(connection, "cancel operation", [act], person=person(by, reason))
     return get_operation(found.id)
+
+
+def _is_same(found: Operation, asked: Operation) -> bool:
+    """Searches are compared as they were typed: what `after:2h` means is another each second."""
+    if (found.verb, found.requested_by) != (asked.verb, asked.requested_by):
+        return False
+    if found.query or asked.query:
+        return found.query == asked.query
+    return bool(found.chosen["which"] == asked.chosen["which"])
 
 
 def _words(which: TaskFilter) -> str:
