@@ -15,8 +15,9 @@ from taskqueue.admin.addresses import redirect
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.arguments import visible_arguments
-from taskqueue.admin.tasks.forms import FORMS, TaskForm
+from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
+from taskqueue.admin.tasks.task_form import TaskForm
 from taskqueue.admin.tasks.verbs import EDITS, Edit
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError, TransitionRefused

@@ -14,9 +14,10 @@ from django.utils.translation import gettext_lazy
 from taskqueue import control
 from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField, SpanField
-from taskqueue.admin.tasks.forms import WIDE, WhenField, name_parts
+from taskqueue.admin.tasks.forms import WhenField
 from taskqueue.admin.tasks.parameter_fields import field_of
 from taskqueue.admin.tasks.parameters import call_of, parameters
+from taskqueue.admin.tasks.task_form import WIDE, name_parts
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
 

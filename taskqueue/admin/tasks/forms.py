@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 from uuid import UUID
@@ -15,11 +14,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue import control
-from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.arguments import restored
-from taskqueue.admin.schedules.fields import JsonField, SpanField, as_text
+from taskqueue.admin.schedules.fields import JsonField, as_text
 from taskqueue.admin.schedules.rules import moment_in
 from taskqueue.admin.tasks.arguments import visible_arguments
+from taskqueue.admin.tasks.task_form import WIDE, TaskForm
+from taskqueue.admin.tasks.terms_form import UpdateForm
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 from taskqueue.redaction import redacted
@@ -30,7 +30,6 @@ SPAN = re.compile(
     r"(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)",
     re.IGNORECASE,
 )
-WIDE = {"class": "vTextField"}
 
 
 class WhenField(forms.CharField):
@@ -78,48 +77,12 @@ def _aware(moment: datetime) -> datetime:
         return timezone.make_aware(moment) if moment.tzinfo is None else moment
 
 
-def name_parts(form: forms.Form) -> None:
-    """Name each part of a length of time for those who hear the form."""
-    for field in form.fields.values():
-        if isinstance(field, SpanField):
-            number, unit = field.widget.widgets
-            number.attrs["aria-label"] = field.label
-            unit.attrs["aria-label"] = _("Unit")
-
-
 class KeptJsonField(JsonField):
     """As its parent; None where nothing was given."""
 
     def clean(self, value: Any) -> Any:
         """The value."""
         return super().clean(value) if (value or "").strip() else None
-
-
-class TaskForm(forms.Form):
-    """A change to one task, and why."""
-
-    submit = gettext_lazy("Save")
-    done = gettext_lazy("Saved.")
-    makes_a_task = False
-
-    def __init__(self, data: Any = None, *, task: Task, user: Any) -> None:
-        super().__init__(data, initial=self.initial_of(task, user))
-        self.task = task
-        self.order_fields([name for name in self.fields if name != "reason"])
-        name_parts(self)
-
-    reason = ReasonField(
-        label=gettext_lazy("Reason, for the audit"), required=False,
-        widget=forms.TextInput(WIDE),
-    )  # fmt: skip
-
-    def initial_of(self, task: Task, user: Any) -> dict[str, Any]:
-        """What the form says at first."""
-        return {}
-
-    def act(self, **who: Any) -> UUID:
-        """Call the verb; the id of the task to show then. Raises what the verb raises."""
-        raise NotImplementedError
 
 
 class Kept(NamedTuple):
@@ -187,52 +150,6 @@ class RescheduleForm(TaskForm):
 
     def act(self, **who: Any) -> UUID:
         control.reschedule(self.task.pk, self.cleaned_data["run_after"], **who)
-        return self.task.pk
-
-
-class UpdateForm(TaskForm):
-    """Other terms; those that run already go on by the old ones."""
-
-    submit = gettext_lazy("Change")
-    done = gettext_lazy("Changed.")
-
-    priority = forms.IntegerField(
-        label=gettext_lazy("Priority"), min_value=-100, max_value=100,
-        help_text=gettext_lazy("-100 to 100; higher ones first."),
-    )  # fmt: skip
-    queue_name = forms.CharField(label=gettext_lazy("Queue"), max_length=100, strip=False)
-    max_attempts = forms.IntegerField(
-        label=gettext_lazy("Failures at most"), min_value=1, max_value=2**31 - 1,
-        help_text=gettext_lazy("After so many it fails for good."),
-    )  # fmt: skip
-    timeout = SpanField(
-        label=gettext_lazy("Time limit"), help_text=gettext_lazy("Of each attempt. Empty: none.")
-    )
-
-    def initial_of(self, task: Task, user: Any) -> dict[str, Any]:
-        seconds = task.options.get("timeout")
-        return {
-            "priority": task.priority,
-            "queue_name": task.queue_name,
-            "max_attempts": task.max_attempts,
-            "timeout": timedelta(seconds=seconds) if isinstance(seconds, int | float) else None,
-        }
-
-    def clean(self) -> dict[str, Any]:
-        """Only what differs is changed: somebody else may have changed the rest."""
-        if not self.errors and not self.changes:
-            raise ValidationError(_("Nothing differs from what it is."))
-        return self.cleaned_data
-
-    @property
-    def changes(self) -> Mapping[str, Any]:
-        """What the verb takes."""
-        names = ("priority", "queue_name", "max_attempts", "timeout")
-        given, old = self.cleaned_data, self.initial
-        return {name: given[name] for name in names if given[name] != old[name]}
-
-    def act(self, **who: Any) -> UUID:
-        control.update(self.task.pk, self.changes, **who)
         return self.task.pk
 
 

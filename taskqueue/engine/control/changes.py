@@ -128,13 +128,21 @@ def moment_of(given: Moment, now: datetime, *, what: str = "run_after") -> datet
         raise InvalidTask(f"{what} lies too far ahead: {given!r}.") from None
 
 
-def update(task: TaskId, changes: Mapping[str, Any], *, by: object = "", reason: str = "") -> bool:
+def update(
+    task: TaskId,
+    changes: Mapping[str, Any],
+    *,
+    by: object = "",
+    reason: str = "",
+    seen: Mapping[str, Any] | None = None,
+) -> bool:
     """Change the terms of a task that has not finished; whether that changed anything.
 
     `changes` are options by their names: those of `terms.TERMS`. `worker_names` that now exclude a
     worker end its lease at its next ping, `ping_interval` counts from the next ping, everything
-    else from the next claim. Raises `InvalidTask`, `TaskDoesNotExist` and, for a finished task,
-    `TransitionRefused`.
+    else from the next claim. `seen` holds columns as the caller has seen them. Raises
+    `InvalidTask`, `TaskDoesNotExist` and, for a finished task or one of which somebody has changed
+    such a column, `TransitionRefused`.
     """
     task_id = id_of(task)
     connection = project_connection()
@@ -144,6 +152,9 @@ def update(task: TaskId, changes: Mapping[str, Any], *, by: object = "", reason:
         if not tasks:
             status = status_of(connection, task_id)
             raise TransitionRefused(f"Task {task_id} has {status}; its terms matter no more.")
+        for name, value in (seen or {}).items():
+            if getattr(tasks[0], name) != value:
+                raise TransitionRefused(f"Somebody has changed {name} of task {task_id} meanwhile.")
         detail = apply_terms(connection, tasks[0], checked)
         _tell_updated(connection, {tasks[0]: detail}, person(by, reason))
         return bool(detail)
