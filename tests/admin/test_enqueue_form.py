@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import Enum
@@ -23,6 +24,9 @@ from tests.admin.test_task_acts import state
 from tests.sample.tasks import add, echo, log_in, mark, noop, unique
 
 pytestmark = pytest.mark.django_db
+
+
+ONE = {"a": 1}
 
 
 class Colour(Enum):
@@ -166,15 +170,59 @@ def test_more_arguments_than_there_are_names_for(log_in_as: LogIn) -> None:
         """By their place."""
 
     with declared(placed) as definition:
-        before = state()
-        told = send(client, definition, arg_a="1", arg_b="", arg_rest="[5]").content.decode()
-        assert "Give this one too" in told
-        assert state() == before
+        send(client, definition, arg_a="1", arg_b="", arg_rest="[5]")
+        assert Task.objects.latest("id").args == [1, 2, 5]
         send(client, definition, arg_a="1", arg_b="4", arg_rest="[5, 6]", arg_c="3")
         assert Task.objects.latest("id").args == [1, 4, 5, 6]
         send(client, definition, arg_a="1", arg_b="2", arg_rest="", arg_c="4")
         made = Task.objects.latest("id")
         assert (made.args, made.kwargs) == ([1], {"c": 4})
+
+
+def test_what_is_left_out_before_others_by_place_is_its_default(log_in_as: LogIn) -> None:
+    def placed(
+        g: list[int] | None = None, note: str | None = None, colour: Colour = Colour.BLUE,
+        *rest: int,
+    ) -> None:  # fmt: skip
+        """By their place."""
+
+    def odd(moment: Any = timedelta(1), *rest: int) -> None:
+        """Has a default that JSON does not hold."""
+
+    client = log_in_as("superuser")
+    with declared(placed) as definition:
+        send(client, definition, arg_g="", arg_note="", arg_colour="", arg_rest="[1, 2]")
+        assert Task.objects.latest("id").args == [None, None, "b", 1, 2]
+        send(client, definition, arg_g="", arg_note="", arg_colour="", arg_rest="")
+        assert Task.objects.latest("id").args == []
+    with declared(odd) as definition:
+        before = state()
+        told = send(client, definition, arg_moment="", arg_rest="[1]").content.decode()
+        assert "Give this one too" in told
+        assert state() == before
+
+
+def test_null_can_be_written_for_what_may_be_none(log_in_as: LogIn) -> None:
+    def nullable(
+        text: str | None, word: str | None = "x", number: int | None = 5, ratio: float | None = 1.5,
+        is_on: bool | None = True, items: Sequence[int] | None = (1,),
+        table: Mapping[str, int] | None = ONE,
+        size: Literal["s", "m"] | None = "m", plain: str = "y", quiet: str | None = None,
+    ) -> None:  # fmt: skip
+        """Each may be None, but for the last but one."""
+
+    client = log_in_as("superuser")
+    with declared(nullable) as definition:
+        page = read(client, form_url(definition.name))
+        boxes = {name for name in inspect.signature(nullable).parameters if f"null_{name}" in page}
+        assert boxes == {"text", "word", "number", "ratio"}
+        nulls = {f"null_{name}": "on" for name in boxes}
+        written = {f"arg_{name}": "null" for name in ("is_on", "items", "table", "size")}
+        send(client, definition, **nulls, **written, arg_plain="y", arg_word="ignored")
+        names = {*boxes, "is_on", "items", "table", "size"}
+        assert Task.objects.latest("id").kwargs == dict.fromkeys(names)
+        send(client, definition, arg_text="", arg_word="x", arg_number="", arg_plain="y")
+        assert Task.objects.latest("id").kwargs == {"text": ""}
 
 
 # Secrets

@@ -15,7 +15,7 @@ from taskqueue import control
 from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.tasks.forms import WhenField
-from taskqueue.admin.tasks.parameter_fields import field_of
+from taskqueue.admin.tasks.parameter_fields import field_of, null_field_of
 from taskqueue.admin.tasks.parameters import call_of, parameters
 from taskqueue.admin.tasks.task_form import WIDE, name_parts
 from taskqueue.definitions import Definition
@@ -71,6 +71,8 @@ class EnqueueForm(forms.Form):
         self.parameters = parameters(definition)
         for parameter in self.parameters:
             self.fields[parameter.field_name] = field_of(parameter)
+            if parameter.needs_null_box:
+                self.fields[parameter.null_name] = null_field_of(parameter)
         name_parts(self)
         shown = definition.options
         self.fields["queue_name"].widget.attrs["placeholder"] = shown.queue_name
@@ -79,7 +81,8 @@ class EnqueueForm(forms.Form):
     @property
     def argument_fields(self) -> list[Any]:
         """The parameters' fields, in the order of the signature."""
-        return [self[parameter.field_name] for parameter in self.parameters]
+        names = [(each.field_name, each.null_name) for each in self.parameters]
+        return [self[name] for pair in names for name in pair if name in self.fields]
 
     @property
     def option_fields(self) -> list[Any]:
@@ -134,14 +137,12 @@ class EnqueueForm(forms.Form):
         return found
 
     def _call(self, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
-        place = inspect.Parameter.VAR_POSITIONAL
-        is_by_place = any(
-            each.place is place and given[each.field_name] for each in self.parameters
-        )
-        values = {}
+        values: dict[str, Any] = {}
         for each in self.parameters:
             value, raw = given[each.field_name], self[each.field_name].data
-            if not each.is_left_out(value, raw, is_by_place=is_by_place):
+            if given.get(each.null_name):
+                values[each.name] = None
+            elif not each.is_left_out(value, raw):
                 values[each.name] = value
         try:
             return call_of(self.parameters, values)

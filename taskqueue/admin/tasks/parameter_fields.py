@@ -25,12 +25,15 @@ STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "
 class ValueField(JsonField):
     """Any JSON value, or one of a kind; None where nothing was given."""
 
-    def __init__(self, kind: type, *, required: bool, **options: Any) -> None:
+    def __init__(self, kind: type, *, required: bool, is_nullable: bool, **options: Any) -> None:
         super().__init__(dict if kind is object else kind, **options)
         self.kind, self.initial, self.required = kind, None, required
+        self.is_nullable = is_nullable
 
     def clean(self, value: Any) -> Any:
         """The value. Raises ValidationError."""
+        if self.is_nullable and (value or "").strip() == "null":
+            return None
         if (value or "").strip():
             return super().clean(value)
         if self.required:
@@ -72,10 +75,18 @@ def _plain_field(parameter: Parameter, named: dict[str, Any], is_needed: bool) -
         return forms.FloatField(**named)
     if isinstance(kind, tuple):
         choices = kind if parameter.is_required else (("", "---------"), *kind)
+        if parameter.is_nullable:
+            choices = (*choices, ("null", "null"))
         return forms.TypedChoiceField(choices=choices, coerce=json.loads, empty_value=None, **named)
+    named["is_nullable"] = parameter.is_nullable
     if kind is dict:
         return ValueField(dict, **named)
     return ValueField(list if kind is list else object, **named)
+
+
+def null_field_of(parameter: Parameter) -> forms.Field:
+    """The box that gives None in place of what the field gives."""
+    return forms.BooleanField(label=f"{parameter.name} = null", required=False)
 
 
 def _initial(parameter: Parameter) -> Any:

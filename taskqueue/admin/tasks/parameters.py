@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from taskqueue.definitions import Definition
 
 EMPTY: Any = inspect.Parameter.empty
-PREFIX = "arg_"
+PREFIX, NULL_PREFIX = "arg_", "null_"
 """Before the names of the fields: options have fields too."""
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -42,19 +42,29 @@ class Parameter:
         """Whether a call without it is none."""
         return self.default is EMPTY and self.place not in VARIABLE
 
-    def is_left_out(self, value: Any, raw: Any, *, is_by_place: bool) -> bool:
-        """Whether what the field holds is the default, which then applies by itself.
+    @property
+    def needs_null_box(self) -> bool:
+        """Whether None is a value that its own field cannot give, nor is given if it is empty."""
+        if not self.is_nullable or self.default is None or self.place in VARIABLE:
+            return False
+        return self.kind is str or (self.kind in (int, float) and self.default is not EMPTY)
 
-        Where arguments go by their place, those that stand before others are all given.
-        """
+    @property
+    def null_name(self) -> str:
+        """Of the field that gives None."""
+        return NULL_PREFIX + self.name
+
+    def is_left_out(self, value: Any, raw: Any) -> bool:
+        """Whether what the field holds is the default, which then applies by itself."""
         if self.place in VARIABLE:
             return not value
         if self.default is EMPTY:
             return False
-        is_empty = raw in (None, "") and self.kind is not bool
+        is_box = self.kind is bool and not (self.is_nullable or self.is_sensitive)
+        is_empty = raw in (None, "") and not is_box
         if is_empty and (self.kind is not str or self.is_sensitive):
             return True
-        return not is_by_place and bool(value == self._shown_default)
+        return bool(value == self._shown_default)
 
     @property
     def _shown_default(self) -> Any:
@@ -141,30 +151,44 @@ def call_of(
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments that the values make; names that are not given are left out.
 
-    Raises ValueError where `*args` are given behind one that is left out.
+    One behind which others are given by their place is given as its default. Raises ValueError,
+    with its name, where that is none that JSON can hold.
     """
     rest = next((each for each in found if each.place is inspect.Parameter.VAR_POSITIONAL), None)
     is_by_place = rest is not None and rest.name in given
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    missing = ""
+    left_out: list[Parameter] = []
     for parameter in found:
         if parameter.place is inspect.Parameter.VAR_POSITIONAL:
+            if is_by_place:
+                args.extend(_defaults(left_out))
             args.extend(given.get(parameter.name, ()))
         elif parameter.place is inspect.Parameter.VAR_KEYWORD:
             kwargs.update(given.get(parameter.name, {}))
         elif _goes_by_place(parameter, is_by_place):
             if parameter.name not in given:
-                missing = missing or parameter.name
-            elif missing:
-                raise ValueError(missing)
-            else:
-                args.append(given[parameter.name])
+                left_out.append(parameter)
+                continue
+            args.extend(_defaults(left_out))
+            left_out = []
+            args.append(given[parameter.name])
         elif parameter.name in given:
             kwargs[parameter.name] = given[parameter.name]
-    if is_by_place and missing:
-        raise ValueError(missing)
     return args, kwargs
+
+
+def _defaults(left_out: Sequence[Parameter]) -> list[Any]:
+    """Their defaults as an enqueue stores them. Raises ValueError."""
+    found = []
+    for each in left_out:
+        value = each.default.value if isinstance(each.default, Enum) else each.default
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError(each.name) from None
+        found.append(value)
+    return found
 
 
 def _goes_by_place(parameter: Parameter, is_by_place: bool) -> bool:
