@@ -54,9 +54,8 @@ def _move(model: Any, far: datetime) -> None:
     names = CHOSEN & {each.name for each in model._meta.fields}
     towards = timedelta(microseconds=1 if far == FIRST else -1)
     for place, row in enumerate(model.objects.order_by("pk")):
-        given = {name for name in names if getattr(row, name) is not None}
-        if far == LAST and getattr(row, "status", "") == "ready":
-            given -= {"run_after"}  # What is ready was due.
+        is_due = getattr(row, "status", "") == "ready"
+        given = names - {"run_after"} if far == LAST and is_due else names
         model.objects.filter(pk=row.pk).update(**dict.fromkeys(given, far + place * towards))
 
 
