@@ -45,6 +45,28 @@ def test_a_failed_task_is_retried_with_other_arguments(
     assert (again.args, again.return_value, str(again.retry_of_id)) == ([2, 3], 5, str(failed.id))
 
 
+def test_a_button_that_is_pressed_twice_makes_one_task(
+    admin_page: Any, transactional_db: None
+) -> None:
+    page = admin_page
+    page.goto(f"/admin/taskqueue/task/add/?name={add.name}")
+    page.fill("#id_arg_a", "1")
+    page.fill("#id_arg_b", "2")
+    page.dblclick(SUBMIT)
+    expect(page.locator(HEAD)).to_be_visible()
+    [made] = Task.objects.all()
+    assert str(made.id) in page.url
+    page.dblclick("button[value=duplicate]")
+    expect(page.locator(HEAD)).not_to_contain_text(str(made.id))
+    assert Task.objects.count() == 2
+    # The button is given back where the page stays: here the answer goes to another one.
+    page.goto(f"/admin/taskqueue/task/add/?name={add.name}")
+    page.locator(SUBMIT).evaluate("button => { button.form.target = '_blank'; }")
+    page.click(SUBMIT)
+    expect(page.locator(SUBMIT)).to_be_disabled()
+    expect(page.locator(SUBMIT)).to_be_enabled(timeout=10_000)
+
+
 def test_a_queue_is_paused_and_resumed_from_the_dashboard(
     admin_page: Any, transactional_db: None
 ) -> None:
