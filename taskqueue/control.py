@@ -14,7 +14,6 @@ from taskqueue.engine.control import (
     dry_run,
     duplicate,
     duplicate_many,
-    enqueue_by_hand,
     kill_worker,
     pause,
     quiet_worker,
@@ -40,6 +39,7 @@ from taskqueue.engine.operations import (
     start_operation,
 )
 from taskqueue.models.worker import WorkerRequest
+from taskqueue.results.by_hand import enqueue_by_hand
 
 __all__ = [
     "BulkOutcome",

@@ -81,7 +81,9 @@ class Command(BaseCommand):
     def _run(self, options: dict[str, Any]) -> list[str]:
         with self._services(options) as services:
             problems = self._work(services, options)
-            self.stdout.write(f"\nThe dashboard: {services.address}/admin/taskqueue/dashboard/  {LOGIN}")
+            self.stdout.write(
+                f"\nThe dashboard: {services.address}/admin/taskqueue/dashboard/  {LOGIN}"
+            )
             if not options["exit"]:
                 self._stay(services)
             if code := services.stop_worker():

@@ -15,7 +15,6 @@ from taskqueue.engine.control.bulk import (
 from taskqueue.engine.control.changes import reschedule, run_now, update
 from taskqueue.engine.control.deleting import delete
 from taskqueue.engine.control.duplicating import duplicate
-from taskqueue.engine.control.enqueueing import enqueue_by_hand
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.lineage import retry_with
 from taskqueue.engine.control.queues import pause, resume
@@ -39,7 +38,6 @@ __all__ = [
     "dry_run",
     "duplicate",
     "duplicate_many",
-    "enqueue_by_hand",
     "kill_worker",
     "pause",
     "quiet_worker",

@@ -11,6 +11,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.once import once
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
+from taskqueue.results.enqueueing import enqueue
 
 
 def enqueue_by_hand(
@@ -27,8 +28,6 @@ def enqueue_by_hand(
     `new_id` is the new task's; asked for twice, it is enqueued once. Raises as
     `Definition.enqueue` does, `EnqueuedBefore` the second time, and writes nothing then.
     """
-    from taskqueue.results.enqueueing import enqueue
-
     connection = project_connection()
     with once(connection, new_id) as task_id:
         try:
