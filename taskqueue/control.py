@@ -39,7 +39,6 @@ from taskqueue.engine.operations import (
     start_operation,
 )
 from taskqueue.models.worker import WorkerRequest
-from taskqueue.results.by_hand import enqueue_by_hand
 
 __all__ = [
     "BulkOutcome",
@@ -54,7 +53,6 @@ __all__ = [
     "dry_run",
     "duplicate",
     "duplicate_many",
-    "enqueue_by_hand",
     "get_operation",
     "kill_worker",
     "operations",

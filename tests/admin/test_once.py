@@ -12,6 +12,7 @@ from django.test import Client
 
 from taskqueue import control
 from taskqueue.models import Audit, Task
+from taskqueue.results.by_hand import enqueue_by_hand
 from taskqueue.uuid7 import uuid7
 from tests.admin.conftest import LogIn
 from tests.admin.schedule_rows import messages_of
@@ -97,7 +98,7 @@ def test_of_many_calls_with_one_id_each_but_one_is_refused(verb: str) -> None:
     old.cancel()
     new_id, together, refused = uuid7(), Barrier(4), list[Any]()
     calls: dict[str, Any] = {
-        "enqueue": lambda: control.enqueue_by_hand(add, [2], {}, new_id=new_id),
+        "enqueue": lambda: enqueue_by_hand(add, [2], {}, new_id=new_id),
         "retry": lambda: control.retry_with(old.id, args=[2], new_id=new_id),
         "duplicate": lambda: control.duplicate(old.id, new_id=new_id),
     }

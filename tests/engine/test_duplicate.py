@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from taskqueue import InvalidTask, TaskDoesNotExist
-from taskqueue.control import TaskFilter, dry_run, duplicate, duplicate_many, enqueue_by_hand
+from taskqueue.control import TaskFilter, dry_run, duplicate, duplicate_many
 from taskqueue.models import Audit, Task
 from taskqueue.outcomes import Kind
+from taskqueue.results.by_hand import enqueue_by_hand
 from taskqueue.states import TaskStatus
 from tests.engine.steps import claim_one, end, task_of
 from tests.engine.test_control import task_that_is

@@ -11,7 +11,6 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue import control
 from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.tasks.forms import WhenField
@@ -20,6 +19,7 @@ from taskqueue.admin.tasks.parameters import call_of, parameters
 from taskqueue.admin.tasks.task_form import WIDE, name_parts
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
+from taskqueue.results.by_hand import enqueue_by_hand
 
 OPTIONS = ("queue_name", "priority", "run_after", "unique_key", "max_attempts", "timeout")
 
@@ -166,7 +166,7 @@ class EnqueueForm(forms.Form):
         """
         args, kwargs = self.cleaned_data["call"]
         try:
-            return control.enqueue_by_hand(self.cleaned_data["chosen"], args, kwargs, **who)
+            return enqueue_by_hand(self.cleaned_data["chosen"], args, kwargs, **who)
         except EnqueuedBefore:
             raise
         except DuplicateTask as error:
