@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,21 @@ NO_DATABASE = [
     "test_text.py",
 ]
 """What knows no database is tested once, in the run on SQLite."""
-collect_ignore_glob = NO_DATABASE if DATABASE == "postgresql" else []
+FACES = [
+    "admin/matrix/test_*.py",
+    "admin/test_escaping.py",
+    "admin/test_languages.py",
+    "admin/test_sites.py",
+    "admin/test_themes.py",
+    "browser/test_admin_*.py",
+    "browser/test_dashboard.py",
+    "browser/test_every_page.py",
+]
+"""What looks at every page for every role, or in a browser: on PostgreSQL with TASKQUEUE_FULL=1."""
+OF_THREADS = re.compile(r"^tests/worker/.*[\[-]thread[\]-]")
+IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
+_once = [*NO_DATABASE, *([] if IS_FULL else FACES)]
+collect_ignore_glob = _once if DATABASE == "postgresql" else []
 MARKERS = {
     "postgresql_only": "about PostgreSQL; skipped on SQLite",
     "sqlite_only": "about SQLite; skipped on PostgreSQL",
@@ -58,6 +73,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def _end_as_ctrl_c_does(signum: int, frame: FrameType | None) -> NoReturn:
     """Let fixtures end their processes when a CI cuts the run short."""
     raise KeyboardInterrupt
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """How a pool runs bodies does not depend on the database: threads are tested on PostgreSQL.
+
+    With TASKQUEUE_FULL=1 on both.
+    """
+    if IS_FULL or DATABASE == "postgresql":
+        return
+    left_out = [item for item in items if OF_THREADS.search(item.nodeid)]
+    if left_out and len(left_out) < len(items):  # Who asks for these alone gets them.
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_report_header() -> str:

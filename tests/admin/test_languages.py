@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -79,7 +80,8 @@ def test_no_english_is_left_in_a_page(route: str, made: Everything, ask_in: Any)
 
 
 def _is_title(text: str) -> bool:
-    return text.startswith(("attempt ", "› ", "1 at ", "retry ")) or " | " in text
+    is_moment = re.match(r"\d+ at \d{4}-", text) is not None
+    return is_moment or text.startswith(("attempt ", "› ", "retry ")) or " | " in text
 
 
 def _is_chinese(route: str, made: Everything, ask_in: Any) -> None:

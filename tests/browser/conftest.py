@@ -37,6 +37,8 @@ def browser() -> Iterator[Any]:
         patch.setitem(os.environ, ALLOW, "true")
         yield opened
         connections.close_all()
+    # Workers' tests end every session but their own: the one from before is gone by now.
+    connections.close_all()
 
 
 @pytest.fixture

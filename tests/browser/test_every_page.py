@@ -17,6 +17,7 @@ from tests.browser.accessibility import (
 )
 from tests.browser.lively.site import fill
 from tests.browser.pages import pages
+from tests.conftest import IS_FULL
 
 pytestmark = pytest.mark.slow
 WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 360, "height": 740}
@@ -38,9 +39,9 @@ def test_no_page_complains_or_is_wider_than_a_phone(admin_page: Any) -> None:
 
 def test_axe_finds_nothing_wrong_with_any_page(lenient_page: Any) -> None:
     problems: list[str] = []
-    for name, address in pages(fill(ENDED)).items():
-        if name not in ALIKE:
-            problems += [f"{name}: {line}" for line in looked_at(lenient_page, address)]
+    different = [each for each in pages(fill(ENDED)).items() if each[0] not in ALIKE]
+    for name, address in different if IS_FULL else different[::3]:
+        problems += [f"{name}: {line}" for line in looked_at(lenient_page, address)]
     assert problems == []
 
 
