@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue.control import TaskFilter, cancel_operation, start_operation
-from taskqueue.models import Operation, Queue, Task
+from taskqueue.models import Operation, Queue, Task, Worker
 from taskqueue.models.operation import OperationStatus
 from tests.conftest import Drain, StartWorker
 from tests.engine.operation_steps import audited
@@ -104,6 +104,9 @@ def test_an_idle_worker_begins_within_a_poll(start_worker: StartWorker) -> None:
     fail(10)
     poll = "120" if connection.vendor == "postgresql" else "0.2"
     start_worker("--poll-interval", poll, settings={**QUICK, "TAKEOVER_INTERVAL": 120})
+    if connection.vendor == "postgresql":
+        # Before it has said so, what is asked for waits for its next look.
+        wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
     other = start_operation("retry", TaskFilter(name="shop.tasks.gone"))
     await_status(other, "finished", timeout=20)
     operation = start_operation("retry", FAILED)
