@@ -10,6 +10,7 @@ from django.db import InterfaceError, OperationalError
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.worker import frames
+from taskqueue.worker.forks import unforked
 from taskqueue.worker.reporting import Channel
 
 logger = logging.getLogger("taskqueue.worker")
@@ -23,10 +24,11 @@ def declare_schedules(channel: Channel, *, worker_name: str) -> None:
     pause = FIRST_PAUSE
     while True:
         try:
-            synced = sync_schedules(worker=worker_name)
+            with unforked():
+                synced = sync_schedules(worker=worker_name)
         except (OperationalError, InterfaceError) as error:
             logger.warning("Schedules not synchronised yet error=%s", str(error).strip())
-            project_connection().close()
+            _close()
             time.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
             continue
@@ -37,6 +39,11 @@ def declare_schedules(channel: Channel, *, worker_name: str) -> None:
                 logger.error("Schedule refused reason=%s", message)
             for name in synced.removed:
                 logger.warning("No code declares the schedule any more schedule=%s", name)
-        project_connection().close()
+        _close()
         channel.send((frames.SYNCED,))
         return
+
+
+def _close() -> None:
+    with unforked():
+        project_connection().close()

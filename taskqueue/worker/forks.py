@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import connections
@@ -15,6 +18,22 @@ _CHILD = os.getpid()
 NOTE = b"taskqueue: what a task's body has forked ended with the body; end it with os._exit.\n"
 _left: list[Any] = []
 """Sessions of the child, in a copy: never used there, nor closed, which would end the child's."""
+LONGEST_HOLD = 2.0
+"""Seconds that a fork waits at most. Who needs longer waits for a lock or the network, and asleep
+it holds nothing that a copy needs."""
+_in_library = threading.RLock()
+_fork = threading.local()
+
+
+@contextmanager
+def unforked() -> Iterator[None]:
+    """Put off forks meanwhile: for what a thread of the child's own asks of a database.
+
+    SQLite's library allocates memory under a mutex. A copy made while another thread holds it
+    has it locked for ever, and hangs as it opens a session of its own.
+    """
+    with _in_library:
+        yield
 
 
 def keep_from_copies(sock: socket.socket) -> None:
@@ -24,6 +43,16 @@ def keep_from_copies(sock: socket.socket) -> None:
     """
     os.register_at_fork(after_in_child=sock.close)
     os.register_at_fork(after_in_child=_leave_sessions)
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
+
+
+def _hold() -> None:
+    _fork.is_held = _in_library.acquire(timeout=LONGEST_HOLD)
+
+
+def _let_go() -> None:
+    if _fork.is_held:
+        _in_library.release()
 
 
 def _leave_sessions() -> None:

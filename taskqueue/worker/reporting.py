@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 import time
@@ -30,6 +31,13 @@ class Channel:
         self._lines: list[tuple[int, float, int, str, str]] = []
         self._progress: dict[int, tuple[float, str]] = {}
         self._log_sizes: dict[int, int] = {}
+        self.has_reports = threading.Event()
+        os.register_at_fork(after_in_child=self._renew_locks)
+
+    def _renew_locks(self) -> None:
+        """In a copy of the child: what another thread held at the fork is never released there."""
+        self._sending = threading.Lock()
+        self._buffering = threading.Lock()
         self.has_reports = threading.Event()
 
     def send(self, frame: Frame) -> None:
