@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
@@ -125,8 +126,9 @@ def test_a_worker_with_nothing_but_paused_tasks_rests(
 
     spent = sum(process.cpu_times()[:2]) - spent_before
     assert spent < WATCHED / 4, f"{spent} s of {WATCHED} s"
-    # One a second, and what a look at the end of this one and the start of that may add.
-    assert len(sent) <= WATCHED + 3, sent
+    # What is due is promoted once a second. A ping and the rarer duties are less than that again.
+    assert max(Counter(sent).values(), default=0) <= WATCHED + 1, sent
+    assert len(sent) <= 2 * WATCHED, sent
     assert statuses(paused) == {"ready"}
 
 
