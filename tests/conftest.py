@@ -33,12 +33,17 @@ NO_DATABASE = [
     "admin/test_absence.py",
     "admin/test_themes.py",
     "browser/test_every_page.py",
+    "management/test_trouble.py",
+    "test_architecture.py",
     "test_context.py",
     "test_discovery.py",
+    "test_languages.py",
+    "test_postgres_server.py",
     "test_registry.py",
+    "test_side_by_side.py",
     "test_text.py",
 ]
-"""What knows no database is tested once, in the run on SQLite."""
+"""What knows no database, or brings its own, is tested once, in the run on SQLite."""
 FACES = [
     "admin/matrix/test_*.py",
     "admin/test_escaping.py",
