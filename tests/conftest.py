@@ -118,6 +118,14 @@ def require_tool(name: str) -> str:
     pytest.skip(message)
 
 
+@pytest.fixture(autouse=True)
+def _forget_charts() -> None:
+    """What a process remembers of the steps of charts, though each test has other rows."""
+    from taskqueue.monitoring.series import settled
+
+    settled.forget()
+
+
 @pytest.fixture(scope="session")
 def _embedded_postgresql() -> Iterator[Server | None]:
     """The server of this session; None where the tests run on another one or on SQLite."""

@@ -9,8 +9,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import path
 
+from taskqueue.admin.addresses import redirect
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.permissions import VIEW_TASKS
+from taskqueue.admin.searches import row_id
+from taskqueue.engine.connections import database_alias
 
 
 def report(
@@ -28,7 +31,32 @@ def report(
     return TemplateResponse(request, template, frame)
 
 
-class ReportAdmin(ReadOnlyAdmin):
+LOOKING = ("GET", "HEAD")
+
+
+class ShownWhole(ReadOnlyAdmin):
+    """A list that is one page, for those who may view."""
+
+    def check_look(self, request: HttpRequest) -> None:
+        """Raises PermissionDenied for those who may not."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page, for those who may view it."""
+        self.check_look(request)
+        if request.method not in LOOKING:
+            return HttpResponseNotAllowed(LOOKING)
+        return self.shown(request)
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        """What the page says."""
+        raise NotImplementedError
+
+
+class ReportAdmin(ShownWhole):
     """One address, for those who may view tasks; rows have no pages here.
 
     A page of a row would show all its columns, sensitive arguments among them.
@@ -41,16 +69,33 @@ class ReportAdmin(ReadOnlyAdmin):
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_perm(VIEW_TASKS))
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """The page, for those who may view it."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
-        return self.shown(request)
 
-    def shown(self, request: HttpRequest) -> HttpResponse:
-        """What the page says."""
+class RowReportAdmin(ShownWhole):
+    """A list that is one page, and such a page of each row."""
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of one, by the key of its row; the list where there is none."""
+        self.check_look(request)
+        if request.method not in LOOKING:
+            raise PermissionDenied
+        row = self.row(object_id)
+        if row is None:
+            return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+        return self.shown_row(request, row)
+
+    def row(self, text: str) -> Any:
+        """The row with that key; None where there is none, or none can have it."""
+        key = row_id(text)
+        if key is None:
+            return None
+        return self.model._default_manager.using(database_alias()).filter(pk=key).first()
+
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """What the page of a row says."""
         raise NotImplementedError

@@ -30,40 +30,31 @@ class Count:
         return f"{text}+" if self.is_capped else text
 
 
-# Reads one index for each status, up to the limit: its order keeps the planner from reading the
-# table in its place. An ordinary task that runs is found by its lease, for no index holds it.
-_STATUS_COUNTS = """
-SELECT 'blocked', count(*) FROM (
+# Each part reads one index, up to the limit: its order keeps the planner from reading the table in
+# its place. An ordinary task that runs is found by its lease, for no index holds it.
+_WAITING = """
+SELECT '{status}', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = 'blocked'{waiting}
+    WHERE status = '{status}'{{waiting}}
     ORDER BY id LIMIT %(limit)s
 ) AS counted
-UNION ALL
-SELECT 'scheduled', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'scheduled'{waiting}
-    ORDER BY id LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT 'retrying', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'retrying'{waiting}
-    ORDER BY id LIMIT %(limit)s
-) AS counted
-UNION ALL
+"""
+_READY = """
 SELECT 'ready', count(*) FROM (
     SELECT 1 FROM taskqueue_task
     WHERE status = 'ready' AND {ordinary}
     ORDER BY queue_name LIMIT %(limit)s
 ) AS counted
-UNION ALL
+"""
+_APART = """
 SELECT status, count(*) FROM (
     SELECT status FROM taskqueue_task
     WHERE {apart} AND status IN ('ready', 'running')
     ORDER BY pinned_to LIMIT %(limit)s
 ) AS counted
 GROUP BY status
-UNION ALL
+"""
+_RUNNING = """
 SELECT 'running', count(*) FROM (
     SELECT 1
     FROM (
@@ -74,25 +65,23 @@ SELECT 'running', count(*) FROM (
     JOIN taskqueue_task AS task ON task.id = held.task_id
     WHERE NOT task.claimed_apart
 ) AS counted
-UNION ALL
-SELECT 'succeeded', count(*) FROM (
+"""
+_ENDED = """
+SELECT '{status}', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = 'succeeded' AND finished_at IS NOT NULL
-    ORDER BY finished_at DESC LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT 'failed', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'failed' AND finished_at IS NOT NULL
-    ORDER BY finished_at DESC LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT 'cancelled', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'cancelled' AND finished_at IS NOT NULL
+    WHERE status = '{status}' AND finished_at IS NOT NULL
     ORDER BY finished_at DESC LIMIT %(limit)s
 ) AS counted
 """
+_STATUS_COUNTS = "UNION ALL".join(
+    [
+        *(_WAITING.format(status=status) for status in ("blocked", "scheduled", "retrying")),
+        _READY,
+        _APART,
+        _RUNNING,
+        *(_ENDED.format(status=status) for status in ("succeeded", "failed", "cancelled")),
+    ]
+)
 
 # The conditions of the indexes. SQLite wants them word by word, and Django 6.1 writes `= 0` where
 # earlier versions write NOT. PostgreSQL sees what follows from what; told twice, it would expect

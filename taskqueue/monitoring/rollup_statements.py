@@ -6,18 +6,17 @@ stored, one behind the other: to take them apart here costs more than in Python.
 
 from __future__ import annotations
 
-# A row for each step, read by a range of the index of its own: to group them all, PostgreSQL would
-# sort the histograms, on disk.
+# A row for each step from the first that is wanted, read by a range of the index of its own: to
+# group them all, PostgreSQL would sort the histograms, on disk. One without a step where the first
+# is yet to come.
 _SERIES_POSTGRESQL = """
 SELECT
     clock.now, step.starts_at, counted.succeeded, counted.failed, counted.lost, counted.stopped,
     counted.run_times, counted.wait_times
 FROM (SELECT statement_timestamp() AS now) AS clock
-CROSS JOIN LATERAL generate_series(
-    date_bin(%(step)s, clock.now, 'epoch') - %(rest)s::interval,
-    date_bin(%(step)s, clock.now, 'epoch'),
-    %(step)s
-) AS step (starts_at)
+LEFT JOIN LATERAL generate_series(
+    %(first)s::timestamptz, date_bin(%(step)s, clock.now, 'epoch'), %(step)s
+) AS step (starts_at) ON true
 CROSS JOIN LATERAL (
     SELECT
         COALESCE(sum(succeeded), 0)::bigint AS succeeded,
@@ -51,7 +50,7 @@ LEFT JOIN (
         group_concat(run_times, ',') AS run_times,
         group_concat(wait_times, ',') AS wait_times
     FROM taskqueue_rollup
-    WHERE starts_at >= %(since)s
+    WHERE starts_at >= %(first_text)s
         AND (%(queue_name)s = '' OR queue_name = %(queue_name)s)
         AND (%(name)s = '' OR name = %(name)s)
     GROUP BY step

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
 
-from taskqueue.engine.sqlite.values import loaded
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.histogram import Histogram, quantile
 from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollup_statements import SERIES
-from taskqueue.monitoring.spans import SPANS, span_of
+from taskqueue.monitoring.settled import Settled
+from taskqueue.monitoring.spans import SPANS, Span, span_of
 
 __all__ = ["SPANS", "Series", "series"]
 
@@ -87,19 +91,39 @@ class Series:
         return quantile(_merged(self.wait_times), 0.95)
 
 
+class Step(NamedTuple):
+    """What attempts came to in one step."""
+
+    succeeded: int = 0
+    failed: int = 0
+    lost: int = 0
+    stopped: int = 0
+    run_times: Mapping[int, int] = MappingProxyType({})
+    wait_times: Mapping[int, int] = MappingProxyType({})
+
+
+NOTHING = Step()
+settled: Settled[Step] = Settled()
+
+
 def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
     """What attempts came to, of one queue or name where these are given.
 
+    Steps that ended more than five minutes ago may be told as they were up to ten minutes ago.
     Raises ValueError for a span that is not in `SPANS`.
     """
-    chosen = span_of(span)
-    rows = read(SERIES, **chosen.parameters(), queue_name=queue_name, name=name)
-    now = loaded(rows[0][0])
-    assert now is not None
+    chosen, chart = span_of(span), (project_connection().alias, span, queue_name, name)
+    known = settled.of(chart)
+    guess = chosen.starts(clock())
+    first = next((start for start in guess if start not in known), guess[-1])
+    now, steps = _read(chosen, first, {"queue_name": queue_name, "name": name})
     starts = chosen.starts(now)
-    found = {loaded(row[1]): row[2:] for row in rows}
-    nothing = (0, 0, 0, 0, None, None)
-    columns = list(zip(*(found.get(start, nothing) for start in starts), strict=True))
+    if any(start < first and start not in known for start in starts):
+        # The database's clock is behind that of this process.
+        now, steps = _read(chosen, starts[0], {"queue_name": queue_name, "name": name})
+    found = {start: steps.get(start) or known.get(start, NOTHING) for start in starts}
+    settled.remember(chart, found, length=chosen.step, now=now)
+    columns = list(zip(*found.values(), strict=True))
     return Series(
         span=span,
         step_seconds=chosen.step_seconds,
@@ -108,9 +132,24 @@ def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
         failed=list(columns[1]),
         lost=list(columns[2]),
         stopped=list(columns[3]),
-        run_times=list(map(summed, columns[4])),
-        wait_times=list(map(summed, columns[5])),
+        run_times=list(columns[4]),
+        wait_times=list(columns[5]),
     )
+
+
+def _read(
+    span: Span, first: datetime, which: Mapping[str, str]
+) -> tuple[datetime, dict[datetime, Step]]:
+    """The moment, and the steps from the first on, as far as there is anything in them."""
+    rows = read(SERIES, **span.parameters(), first=first, first_text=stored(first), **which)
+    now = loaded(rows[0][0])
+    assert now is not None
+    steps = {}
+    for _, at, succeeded, failed, lost, stopped, run_times, wait_times in rows:
+        if (start := loaded(at)) is not None:
+            counts = succeeded, failed, lost, stopped
+            steps[start] = Step(*counts, summed(run_times), summed(wait_times))
+    return now, steps
 
 
 def _quantiles(histograms: Sequence[Mapping[int, int]], share: float) -> list[float | None]:

@@ -6,7 +6,12 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from taskqueue.models import Rollup
+from taskqueue.monitoring import series as module
+from taskqueue.monitoring import settled
 from taskqueue.monitoring.series import SPANS, Series, series
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_rollup
 
@@ -45,6 +50,7 @@ def test_the_last_step_is_the_one_that_is_not_over(span: str) -> None:
 @pytest.mark.parametrize("span", SPANS)
 def test_rollups_of_whatever_resolution_are_summed_by_step(span: str) -> None:
     moment = series(span).starts[-3]
+    module.settled.forget()
     for resolution, inside in [(0, 0), (0, 59), (60, 0), (900, 0)]:
         make_rollup(
             moment + timedelta(seconds=inside), resolution=resolution, succeeded=10, failed=3,
@@ -96,3 +102,57 @@ def test_one_queue_or_one_name_can_be_looked_at_alone() -> None:
 def test_an_unknown_span_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"'year' is no span\. Choose from hour, day, week"):
         series("year")
+
+
+# What a process remembers of steps that are over
+
+
+def test_steps_that_are_long_over_are_not_read_again() -> None:
+    old, lately = make_rollup(ago(20 * MINUTE), succeeded=1), make_rollup(ago(MINUTE), succeeded=1)
+    assert series("hour").total == 2
+    Rollup.objects.filter(id__in=[old.id, lately.id]).update(succeeded=10)
+    make_rollup(ago(30 * MINUTE), succeeded=100)
+    assert series("hour").total == 11
+    assert series("hour", queue_name=old.queue_name).total == 120
+
+
+def test_what_has_ended_lately_is_read_again_by_a_range_of_its_own() -> None:
+    series("day")
+    with CaptureQueriesContext(connection) as sent:
+        found = series("day")
+    (query,) = sent.captured_queries
+    lately = [f"{start:%Y-%m-%d %H:%M}" for start in found.starts[-3:]]
+    assert any(start in query["sql"] for start in lately)
+    assert f"{found.starts[0]:%Y-%m-%d %H:%M}" not in query["sql"]
+
+
+def test_all_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = make_rollup(ago(20 * MINUTE), succeeded=1)
+    assert series("hour").total == 1
+    Rollup.objects.filter(id=old.id).update(succeeded=10)
+    assert series("hour").total == 1
+    monkeypatch.setattr(settled, "FORGOTTEN_AFTER", 0.0)
+    assert series("hour").total == 10
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("minutes", [-90, -1, 1, 90])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_the_databases_clock_counts(
+    minutes: int, is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite there is but one, that of the process."""
+    for age in (1, 7, 20, 55):
+        make_rollup(ago(age * MINUTE), succeeded=1)
+    if is_known:
+        series("hour")
+    here = module.clock
+    monkeypatch.setattr(module, "clock", lambda: here() + minutes * MINUTE)
+    assert series("hour").total == 4
+
+
+def test_only_so_many_charts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settled, "MOST_CHARTS", 3)
+    for number in range(10):
+        series("hour", name=f"name {number}")
+        assert len(module.settled._charts) <= 3

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.translation import gettext as _
 
@@ -18,8 +17,7 @@ from taskqueue.admin.durations import short_duration
 from taskqueue.admin.failures import search_text
 from taskqueue.admin.queues.acts import LONGEST_PAUSE, QueueActs
 from taskqueue.admin.queues.addresses import act_url, queue_url
-from taskqueue.admin.reports import report
-from taskqueue.admin.searches import row_id
+from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.spans import span_of, span_tabs
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
@@ -31,7 +29,7 @@ from taskqueue.monitoring.series import series
 MOST_QUEUES, MOST_WORKERS = 500, 1000
 
 
-class QueueAdmin(QueueActs):
+class QueueAdmin(QueueActs, RowReportAdmin):
     """A queue has a row once a worker has seen it; before, it has a page by its name."""
 
     list_template = "admin/taskqueue/queue/change_list.html"
@@ -44,13 +42,8 @@ class QueueAdmin(QueueActs):
         view = self.admin_site.admin_view(self.named_view)
         return [path("named/", view, name="taskqueue_queue_named"), *super().get_urls()]
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def shown(self, request: HttpRequest) -> HttpResponse:
         """All queues, or those whose names hold what is searched for."""
-        self._check_look(request)
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
         found, text = queue_figures(limit=MOST_QUEUES), request.GET.get("q", "").strip()
         return report(
             self, request, self.list_template, _("Queues"),
@@ -61,35 +54,19 @@ class QueueAdmin(QueueActs):
             longest_pause=LONGEST_PAUSE,
         )  # fmt: skip
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """The page of one, by the key of its row."""
-        self._check_look(request)
-        if request.method not in ("GET", "HEAD"):
-            raise PermissionDenied
-        key = row_id(object_id)
-        row = None if key is None else _rows().filter(pk=key).first()
-        if row is None:
-            return redirect("admin:taskqueue_queue_changelist")
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """The page of one."""
         return self._page(request, row.name, row)
 
     def named_view(self, request: HttpRequest) -> HttpResponse:
         """The page of one, by its name."""
-        self._check_look(request)
+        self.check_look(request)
         name = request.GET.get("name", "")
         if not name or not is_storable(name):
             self.message_user(request, _("No queue can have that name."), messages.ERROR)
             return redirect("admin:taskqueue_queue_changelist")
-        return self._page(request, name, _rows().filter(name=name).first())
-
-    def _check_look(self, request: HttpRequest) -> None:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        queues = Queue.objects.using(database_alias())
+        return self._page(request, name, queues.filter(name=name).first())
 
     def _page(self, request: HttpRequest, name: str, row: Queue | None) -> HttpResponse:
         workers = worker_figures(limit=MOST_WORKERS)
@@ -114,10 +91,6 @@ class QueueAdmin(QueueActs):
             may_control=self.has_control_permission(request),
             longest_pause=LONGEST_PAUSE,
         )  # fmt: skip
-
-
-def _rows() -> Any:
-    return Queue.objects.using(database_alias())
 
 
 def _named(request: HttpRequest) -> dict[str, str]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.display import EMPTY, as_json, list_url, moment, preformatted
-from taskqueue.admin.reports import report
-from taskqueue.admin.searches import row_id
+from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.workers.acts import WorkerActs
 from taskqueue.admin.workers.attempts import NEWEST, held, past
 from taskqueue.admin.workers.rows import asked, line_of
@@ -24,7 +22,7 @@ from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
 MOST_WORKERS = 200
 
 
-class WorkerAdmin(WorkerActs):
+class WorkerAdmin(WorkerActs, RowReportAdmin):
     """A worker lives while it was seen within its lease, by the database's clock."""
 
     list_template = "admin/taskqueue/worker/change_list.html"
@@ -33,13 +31,8 @@ class WorkerAdmin(WorkerActs):
     class Media:
         css = {"all": ["taskqueue/pages.css"]}
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def shown(self, request: HttpRequest) -> HttpResponse:
         """All workers, or those whose name or host holds what is searched for."""
-        self._check_look(request)
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
         text = request.GET.get("q", "").strip()
         found = [each for each in worker_figures(limit=MOST_WORKERS) if _holds(each, text)]
         if text and not found and (older := _older(text)) is not None:
@@ -52,28 +45,9 @@ class WorkerAdmin(WorkerActs):
             may_stop=self.has_stop_permission(request),
         )  # fmt: skip
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
         """The page of one."""
-        self._check_look(request)
-        if request.method not in ("GET", "HEAD"):
-            raise PermissionDenied
-        key = row_id(object_id)
-        worker = None if key is None else _rows().filter(pk=key).first()
-        if worker is None:
-            return redirect("admin:taskqueue_worker_changelist")
-        return self._page(request, worker)
-
-    def _check_look(self, request: HttpRequest) -> None:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-
-    def _page(self, request: HttpRequest, worker: Worker) -> HttpResponse:
+        worker: Worker = row
         figures = worker_figures(limit=MOST_WORKERS)
         line = next((line_of(each) for each in figures if each.id == worker.pk), None)
         sees_leases = request.user.has_perm("taskqueue.view_lease")
@@ -98,18 +72,14 @@ class WorkerAdmin(WorkerActs):
         )  # fmt: skip
 
 
-def _rows() -> Any:
-    return Worker.objects.using(database_alias())
-
-
 def _holds(worker: WorkerFigures, text: str) -> bool:
     return text in worker.name or text in worker.host
 
 
 def _older(name: str) -> Worker | None:
     """One that was gone too long ago to be listed, by its whole name."""
-    found: Worker | None = _rows().filter(name=name).first() if is_storable(name) else None
-    return found
+    workers = Worker.objects.using(database_alias())
+    return workers.filter(name=name).first() if is_storable(name) else None
 
 
 def _figures(worker: Worker) -> list[tuple[str, Any]]:
