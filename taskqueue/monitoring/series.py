@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.sqlite.values import clock, loaded, stored
+from taskqueue.engine.sqlite.values import clock, loaded
 from taskqueue.histogram import Histogram, quantile
 from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollup_statements import SERIES
 from taskqueue.monitoring.settled import Settled
-from taskqueue.monitoring.spans import SPANS, Span, span_of
+from taskqueue.monitoring.spans import SPANS, Span, span_of, whole_seconds
 
 __all__ = ["SPANS", "Series", "series"]
 
@@ -141,7 +141,7 @@ def _read(
     span: Span, first: datetime, which: Mapping[str, str]
 ) -> tuple[datetime, dict[datetime, Step]]:
     """The moment, and the steps from the first on, as far as there is anything in them."""
-    rows = read(SERIES, **span.parameters(), first=first, first_text=stored(first), **which)
+    rows = read(SERIES, **span.parameters(), first=first, first_text=whole_seconds(first), **which)
     now = loaded(rows[0][0])
     assert now is not None
     steps = {}

@@ -38,8 +38,16 @@ class Span:
             "rest": (self.steps - 1) * self.step,
             "seconds": self.step_seconds,
             "now": stored(now),
-            "since": stored(self.starts(now)[0]),
+            "since": whole_seconds(self.starts(now)[0]),
         }
+
+
+def whole_seconds(moment: datetime) -> str:
+    """The start of a step as SQLite compares it.
+
+    Django stores a whole second without a fraction, and with one it would sort behind that.
+    """
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
 SPANS = {

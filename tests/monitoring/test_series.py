@@ -104,6 +104,22 @@ def test_an_unknown_span_is_refused_by_name() -> None:
         series("year")
 
 
+def test_the_first_step_holds_what_begins_with_it() -> None:
+    moment = series("hour").starts[0] + MINUTE  # The first may pass meanwhile.
+    make_rollup(moment, succeeded=3)
+    make_rollup(moment - MINUTE, succeeded=1, name="a second before")
+    module.settled.forget()
+    found = series("hour")
+    assert found.total == (4 if found.starts[0] < moment else 3)
+
+
+@pytest.mark.parametrize("age", range(8))
+def test_what_begins_with_a_step_is_seen_again(age: int) -> None:
+    make_rollup(series("hour").starts[-1 - age], resolution=60, succeeded=3)
+    module.settled.forget()
+    assert [series("hour").total for _ in range(3)] == [3, 3, 3]
+
+
 # What a process remembers of steps that are over
 
 
