@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
+from zlib import crc32
 
 import pytest
 from django.conf import settings as django_settings
@@ -42,20 +43,30 @@ NO_DATABASE = [
     "test_registry.py",
     "test_side_by_side.py",
     "test_text.py",
+    "worker/test_code.py",
+    "worker/test_fork_locks.py",
+    "worker/test_late_signals.py",
+    "worker/test_shared_signals.py",
 ]
-"""What knows no database, or brings its own, is tested once, in the run on SQLite."""
+"""What does not depend on the database, or brings its own, is tested once, beside SQLite."""
 FACES = [
     "admin/matrix/test_*.py",
     "admin/test_escaping.py",
     "admin/test_languages.py",
+    "admin/test_operations_roles.py",
+    "admin/test_schedules_refusals.py",
     "admin/test_sites.py",
+    "admin/test_strict_pages.py",
     "admin/test_themes.py",
     "browser/test_admin_*.py",
     "browser/test_dashboard.py",
     "browser/test_every_page.py",
+    "management/test_schedules_refusals.py",
 ]
-"""What looks at every page for every role, or in a browser: on PostgreSQL with TASKQUEUE_FULL=1."""
-OF_THREADS = re.compile(r"^tests/worker/.*[\[-]thread[\]-]")
+"""What looks at every page for every role or in a browser, or how words are refused: on PostgreSQL
+with TASKQUEUE_FULL=1."""
+POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
+"""Where the name of a test tells the pool."""
 IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
 _once = [*NO_DATABASE, *([] if IS_FULL else FACES)]
 collect_ignore_glob = _once if DATABASE == "postgresql" else []
@@ -81,16 +92,25 @@ def _end_as_ctrl_c_does(signum: int, frame: FrameType | None) -> NoReturn:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """How a pool runs bodies does not depend on the database: threads are tested on PostgreSQL.
-
-    With TASKQUEUE_FULL=1 on both.
+    """How a pool runs bodies does not depend on the database: of a test that is there for both
+    pools, each database runs one, the other database the other. With TASKQUEUE_FULL=1 both.
     """
-    if IS_FULL or DATABASE == "postgresql":
+    if IS_FULL:
         return
-    left_out = [item for item in items if OF_THREADS.search(item.nodeid)]
-    if left_out and len(left_out) < len(items):  # Who asks for these alone gets them.
+    names = {item.nodeid for item in items}  # Who asks for one pool alone gets it.
+    left_out = [item for item in items if _is_left_to_the_other_database(item, names)]
+    if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _is_left_to_the_other_database(item: pytest.Item, names: set[str]) -> bool:
+    pool = POOL.search(item.nodeid)
+    if pool is None or any(map(item.get_closest_marker, MARKERS)):
+        return False
+    twins = [POOL.sub(name, item.nodeid) for name in ("process", "thread")]
+    turn = (crc32(twins[0].encode()) + (DATABASE == "postgresql")) % 2
+    return names.issuperset(twins) and item.nodeid != twins[turn]
 
 
 def pytest_report_header() -> str:

@@ -24,16 +24,20 @@ from typing import IO
 DATABASES = ("sqlite", "postgresql")
 # What waits most of its time for leases to run out, and what real browsers show.
 PATIENT = ["tests/browser", "tests/chaos", "tests/guarantees", "tests/schedules/year"]
+FACES = ["tests/admin", "tests/management", "tests/monitoring"]
+
+
+def _all_but(folders: Sequence[str]) -> list[str]:
+    return ["tests", *(f"--ignore={each}" for each in folders)]
+
+
 SHARES = {
     "tests/worker": ["tests/worker"],
     "the patient": PATIENT,
-    "the rest": ["tests", *(f"--ignore={each}" for each in ["tests/worker", *PATIENT])],
+    "faces": FACES,
+    "the rest": _all_but(["tests/worker", *PATIENT, *FACES]),
 }
-FACES = ["tests/admin", "tests/management", "tests/monitoring"]
-QUICK = {
-    "quick, faces": FACES,
-    "quick, the rest": ["tests", *(f"--ignore={each}" for each in FACES)],
-}
+QUICK = {"quick, faces": FACES, "quick, the rest": _all_but(FACES)}
 """On SQLite alone: what is quick says the same on PostgreSQL, in twice the time."""
 OPTIONS = ("-W", "error", "--durations=15")
 # What follows one of these is no path to tests, even where a file has that name.
@@ -67,7 +71,7 @@ class Part:
 
 
 def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part]:
-    """Return what is to run: three parts a database, or one where the arguments choose tests."""
+    """Return what is to run: four parts a database, or one where the arguments choose tests."""
     if "--quick" in arguments:
         rest = [argument for argument in arguments if argument != "--quick"]
         return [

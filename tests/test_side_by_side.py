@@ -11,15 +11,18 @@ def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
     return {part.title: list(part.arguments) for part in parts(arguments, environment)}
 
 
-def test_the_whole_suite_is_run_in_three_parts_on_each_database() -> None:
+def test_the_whole_suite_is_run_in_four_parts_on_each_database() -> None:
     worker, patient = ["tests/worker", "-x"], [*PATIENT, "-x"]
-    rest = ["tests", *(f"--ignore={each}" for each in ["tests/worker", *PATIENT]), "-x"]
+    faces = [*FACES, "-x"]
+    rest = ["tests", *(f"--ignore={each}" for each in ["tests/worker", *PATIENT, *FACES]), "-x"]
     assert described("-x") == {
         "sqlite: tests/worker": worker,
         "sqlite: the patient": patient,
+        "sqlite: faces": faces,
         "sqlite: the rest": rest,
         "postgresql: tests/worker": worker,
         "postgresql: the patient": patient,
+        "postgresql: faces": faces,
         "postgresql: the rest": rest,
     }
 
@@ -50,7 +53,7 @@ def test_chosen_tests_are_run_by_one_pytest_a_database(arguments: list[str]) -> 
 
 @pytest.mark.parametrize("arguments", [["--maxfail", "2"], ["-W", "tests"], ["--lf"]])
 def test_options_and_their_values_choose_no_tests(arguments: list[str]) -> None:
-    assert len(described(*arguments)) == 6
+    assert len(described(*arguments)) == 8
 
 
 def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest() -> None:
@@ -58,6 +61,7 @@ def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest()
     assert titles == [
         "sqlite: tests/worker",
         "sqlite: the patient",
+        "sqlite: faces",
         "sqlite: the rest",
         "postgresql",
     ]
@@ -65,7 +69,7 @@ def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest()
 
 def test_no_two_parts_share_a_cache() -> None:
     caches = [argument for part in parts([], {}) for argument in part.command() if "=." in argument]
-    assert len(set(caches)) == 6
+    assert len(set(caches)) == 8
 
 
 @pytest.mark.parametrize(

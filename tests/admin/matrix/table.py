@@ -216,3 +216,7 @@ PAGES: dict[str, Page] = {
         ),
     ),
 }  # fmt: skip
+LOOKING = [route for route in sorted(PAGES) if PAGES[route].look]
+"""Where there is a page to look at."""
+ACTING = [route for route in sorted(PAGES) if PAGES[route].acts]
+"""Where something can be done."""
