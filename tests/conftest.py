@@ -17,7 +17,7 @@ from django.conf import settings as django_settings
 from django.db import connection
 
 from project.postgres import Server
-from tests.worker_process import WorkerProcess, end_other_sessions
+from tests.worker_process import ROOT, WorkerProcess, end_other_sessions
 
 StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]
@@ -67,6 +67,11 @@ FACES = [
 with TASKQUEUE_FULL=1."""
 POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
 """Where the name of a test tells the pool."""
+SHARED_OUT = ("admin", "browser", "management", "worker")
+"""Folders of tests that start processes or render pages, of which each is run on one database,
+whichever: what differs between these is tested on both by what stands below. So is how a pool
+runs bodies: of a test that is there for both pools, each database runs one."""
+IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"
 IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
 _once = [*NO_DATABASE, *([] if IS_FULL else FACES)]
 collect_ignore_glob = _once if DATABASE == "postgresql" else []
@@ -92,25 +97,27 @@ def _end_as_ctrl_c_does(signum: int, frame: FrameType | None) -> NoReturn:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """How a pool runs bodies does not depend on the database: of a test that is there for both
-    pools, each database runs one, the other database the other. With TASKQUEUE_FULL=1 both.
-    """
-    if IS_FULL:
+    """Where the whole suite is run, each of some tests is run on one of the two databases."""
+    if not IS_SHARED_OUT:
         return
-    names = {item.nodeid for item in items}  # Who asks for one pool alone gets it.
-    left_out = [item for item in items if _is_left_to_the_other_database(item, names)]
+    left_out = {item for item in items if _is_left_to_the_other_database(item)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
-def _is_left_to_the_other_database(item: pytest.Item, names: set[str]) -> bool:
+def _is_left_to_the_other_database(item: pytest.Item) -> bool:
+    """By its name, so that the same are left to it each time."""
+    path = item.path.relative_to(ROOT / "tests")
     pool = POOL.search(item.nodeid)
-    if pool is None or any(map(item.get_closest_marker, MARKERS)):
+    if any(map(item.get_closest_marker, MARKERS)) or any(map(path.match, _once)):
         return False
-    twins = [POOL.sub(name, item.nodeid) for name in ("process", "thread")]
-    turn = (crc32(twins[0].encode()) + (DATABASE == "postgresql")) % 2
-    return names.issuperset(twins) and item.nodeid != twins[turn]
+    if path.parts[0] not in SHARED_OUT and pool is None:
+        return False
+    turn = crc32(POOL.sub("process", item.nodeid).encode()) + (
+        pool is not None and pool[0] == "thread"
+    )
+    return turn % 2 != (DATABASE == "postgresql")
 
 
 def pytest_report_header() -> str:

@@ -55,6 +55,8 @@ class Part:
     name: str = ""
     arguments: tuple[str, ...] = ()
     may_be_empty: bool = False
+    is_shared_out: bool = False
+    """Whether some tests are run on one of the two databases alone, see `tests/conftest.py`."""
 
     @property
     def title(self) -> str:
@@ -89,7 +91,11 @@ def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -
     is_shared = database == "postgresql" and environment.get("TASKQUEUE_TEST_DATABASE_URL")
     if selects or is_shared:
         return [Part(database=database, arguments=given)]
-    return [Part(database, name, (*chosen, *given)) for name, chosen in SHARES.items()]
+    shared_out = environment.get("TASKQUEUE_FULL") != "1"
+    return [
+        Part(database, name, (*chosen, *given), is_shared_out=shared_out)
+        for name, chosen in SHARES.items()
+    ]
 
 
 def _names_paths(arguments: tuple[str, ...]) -> bool:
@@ -105,6 +111,8 @@ def _environment(part: Part) -> dict[str, str]:
     environment = {**os.environ, "TASKQUEUE_TEST_DATABASE": part.database}
     # Hundreds of workers start: each would compile the package anew, for half of its time.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if part.is_shared_out:
+        environment["TASKQUEUE_TEST_SHARED_OUT"] = "1"
     return environment
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.side_by_side import FACES, NOTHING_COLLECTED, PATIENT, Part, parts
+from tests.worker_process import ROOT
 
 
 def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
@@ -89,3 +94,37 @@ def test_a_part_that_ran_nothing_has_failed_unless_it_was_told_which_files(
 ) -> None:
     found: list[Part] = parts(arguments, {})
     assert {part.is_passed(code) for part in found} == {is_passed}
+
+
+def test_tests_are_shared_out_where_all_are_run_and_not_where_some_are_chosen() -> None:
+    def shared_out(*arguments: str, **environment: str) -> set[bool]:
+        return {part.is_shared_out for part in parts(arguments, environment)}
+
+    assert shared_out() == shared_out("-x") == {True}
+    assert shared_out("-m", "slow") == shared_out("tests/test_demo.py") == {False}
+    assert shared_out("--quick") == shared_out(TASKQUEUE_FULL="1") == {False}
+
+
+def test_what_is_shared_out_is_run_on_one_database_or_the_other() -> None:
+    chosen = ["tests/worker", "tests/admin/test_admin.py", "tests/admin/test_sites.py"]
+    every, sqlite, postgresql = (
+        collected(database, shared_out, *chosen)
+        for database, shared_out in (("sqlite", "0"), ("sqlite", "1"), ("postgresql", "1"))
+    )
+    assert sqlite | postgresql == every
+    both = {name for name in sqlite & postgresql if "_only" not in name}
+    assert len(sqlite) > len(every) / 3 < len(postgresql)
+    assert len(both) < len(every) / 4
+
+
+def collected(database: str, shared_out: str, *chosen: str) -> set[str]:
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only", *chosen],
+        env={
+            **os.environ,
+            "TASKQUEUE_TEST_DATABASE": database,
+            "TASKQUEUE_TEST_SHARED_OUT": shared_out,
+        },
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    return {line for line in ended.stdout.splitlines() if "::" in line}
