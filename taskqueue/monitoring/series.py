@@ -122,7 +122,7 @@ def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
         # The database's clock is behind that of this process.
         now, steps = _read(chosen, starts[0], {"queue_name": queue_name, "name": name})
     found = {start: steps.get(start) or known.get(start, NOTHING) for start in starts}
-    settled.remember(chart, found, length=chosen.step, now=now)
+    settled.remember(chart, found, length=chosen.step, now=now, is_anew=not known)
     columns = list(zip(*found.values(), strict=True))
     return Series(
         span=span,

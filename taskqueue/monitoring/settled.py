@@ -33,12 +33,21 @@ class Settled(Generic[T]):
         return steps if steps and time.monotonic() - read_at < FORGOTTEN_AFTER else {}
 
     def remember(
-        self, chart: Hashable, steps: Mapping[datetime, T], *, length: timedelta, now: datetime
+        self,
+        chart: Hashable,
+        steps: Mapping[datetime, T],
+        *,
+        length: timedelta,
+        now: datetime,
+        is_anew: bool,
     ) -> None:
-        """Keep those that are settled."""
-        read_at = self._charts[chart][0] if self.of(chart) else time.monotonic()
-        if chart not in self._charts and len(self._charts) >= MOST_CHARTS:
+        """Keep those that are settled; `is_anew`: none of them was remembered before."""
+        before = self._charts.get(chart)
+        if not is_anew and before is None:
+            return  # Another thread has forgotten it meanwhile.
+        if before is None and len(self._charts) >= MOST_CHARTS:
             self.forget()
+        read_at = time.monotonic() if is_anew or before is None else before[0]
         last = now - SETTLES_AFTER - length
         self._charts[chart] = read_at, {at: step for at, step in steps.items() if at <= last}
 

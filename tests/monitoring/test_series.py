@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -172,3 +173,18 @@ def test_only_so_many_charts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(10):
         series("hour", name=f"name {number}")
         assert len(module.settled._charts) <= 3
+
+
+def test_what_another_thread_forgets_meanwhile_is_not_kept_for_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    series("hour")
+    read = module._read
+
+    def forget_and_read(*given: Any) -> Any:
+        module.settled.forget()
+        return read(*given)
+
+    monkeypatch.setattr(module, "_read", forget_and_read)
+    assert series("hour").total == 0
+    assert not module.settled._charts
