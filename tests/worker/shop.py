@@ -57,6 +57,10 @@ class Shop:
     def _write(self, text: str) -> None:
         path = self._folder / "shop" / "tasks.py"
         before = path.stat().st_mtime_ns if path.exists() else 0
-        path.write_text(text)
+        # At once: a child that starts meanwhile would import an empty module, or half of one, and
+        # believe that it knows no task.
+        new = path.with_suffix(".new")
+        new.write_text(text)
         # However coarse the file system's clock: this is later.
-        os.utime(path, ns=(before + 10**9, max(before + 10**9, path.stat().st_mtime_ns)))
+        os.utime(new, ns=(before + 10**9, max(before + 10**9, new.stat().st_mtime_ns)))
+        new.replace(path)
