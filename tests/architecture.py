@@ -30,13 +30,14 @@ LAYERS = (
     _layer("plain", "exceptions histogram outcomes policies retries states", siblings=True),
     _layer(
         "declarations",
-        f"{INIT} apps canvas checks conf context definitions identity option_values options payload"
-        " redaction rules schedule_checks scheduled signals signatures snapshots uuid7",
+        f"{INIT} apps canvas checks conf context definitions identity option_values options"
+        " parameters payload permissions redaction rules schedule_checks scheduled signals"
+        " signatures snapshots uuid7",
         siblings=True,
     ),
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
-    _layer("results", "control results roles schedules"),
+    _layer("results", "authority control results roles schedules"),
     _layer("framework", "djangotasks"),
     _layer("runtime", "monitoring worker"),
     _layer("faces", "admin api backend management templatetags testing"),

@@ -14,12 +14,12 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.display import link_to_row, list_url, moment
-from taskqueue.admin.permissions import OPERATE, PURGE
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.models import Task
 from taskqueue.monitoring.failures import FailureGroup, failures
 from taskqueue.monitoring.retrying import RetryingGroup, retrying
 from taskqueue.monitoring.searching.terms import quoted
+from taskqueue.permissions import OPERATE, PURGE
 from taskqueue.states import TaskStatus
 
 MOST_GROUPS = 100

@@ -11,9 +11,9 @@ from django.urls import path
 
 from taskqueue.admin.addresses import redirect
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.permissions import VIEW_TASKS
 from taskqueue.admin.searches import row_id
 from taskqueue.engine.connections import database_alias
+from taskqueue.permissions import VIEW_TASKS
 
 
 def report(

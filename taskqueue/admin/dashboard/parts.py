@@ -18,7 +18,6 @@ from taskqueue.admin.dashboard.rows import failure_rows, queue_rows, running_row
 from taskqueue.admin.dashboard.schedules import next_schedules
 from taskqueue.admin.dashboard.sentences import sentences
 from taskqueue.admin.display import list_url
-from taskqueue.admin.permissions import CONTROL_QUEUES, STOP
 from taskqueue.admin.spans import span_tabs
 from taskqueue.models import Lease, Queue, Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
@@ -28,6 +27,7 @@ from taskqueue.monitoring.lanes import queue_figures
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import series
+from taskqueue.permissions import CONTROL_QUEUES, STOP
 
 MOST_RUNNING, MOST_FAILURES = 20, 5
 FAILURES_LOOKED_AT = 1_000

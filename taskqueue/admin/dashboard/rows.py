@@ -17,7 +17,6 @@ from taskqueue.admin.dashboard.buttons import queue_buttons, stop_button, worker
 from taskqueue.admin.dashboard.moments import short_moment
 from taskqueue.admin.display import link_to_row, list_url
 from taskqueue.admin.durations import DAY, rounded_age
-from taskqueue.admin.permissions import CONTROL_QUEUES, STOP
 from taskqueue.admin.queues.addresses import queue_url
 from taskqueue.models import Task, Worker
 from taskqueue.monitoring.failures import FailureGroup
@@ -25,6 +24,7 @@ from taskqueue.monitoring.fleet import LOST, WorkerFigures
 from taskqueue.monitoring.lanes import QueueFigures
 from taskqueue.monitoring.running import RunningTask
 from taskqueue.monitoring.searching.terms import quoted
+from taskqueue.permissions import CONTROL_QUEUES, STOP
 
 LONGEST_MESSAGE = 160
 

@@ -17,8 +17,8 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.operations.choosing import Choice, ticked
 from taskqueue.admin.operations.starting import OperationStart
 from taskqueue.admin.operations.verbs import VERBS, may
-from taskqueue.admin.permissions import OPERATE, PURGE, STOP
 from taskqueue.models import Operation
+from taskqueue.permissions import OPERATE, PURGE, STOP
 
 
 class TaskBulk(ReadOnlyAdmin):

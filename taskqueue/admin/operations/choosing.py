@@ -11,11 +11,11 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from taskqueue.admin.permissions import VIEW_ARGUMENTS
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.wording import wording_for
 from taskqueue.monitoring.searching import SearchError, parse
+from taskqueue.permissions import VIEW_ARGUMENTS
 
 MOST_CHOSEN = 1000
 """Tasks that can be ticked; a page of the list shows fewer."""

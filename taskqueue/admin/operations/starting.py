@@ -23,7 +23,6 @@ from taskqueue.admin.operations.verbs import (
     may,
     permitted,
 )
-from taskqueue.admin.permissions import VIEW_TASKS
 from taskqueue.admin.reasons import LONGEST_REASON
 from taskqueue.admin.reports import report
 from taskqueue.engine.operations import Estimate, estimate, start_or_find
@@ -32,6 +31,7 @@ from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.searching import SearchError
 from taskqueue.payload import storable
+from taskqueue.permissions import VIEW_TASKS
 from taskqueue.uuid7 import uuid7
 
 LONGEST_NOTE = LONGEST_REASON + 200

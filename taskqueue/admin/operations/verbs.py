@@ -9,9 +9,9 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from taskqueue.admin.operations.forms import RescheduleForm, StartForm, UpdateForm
-from taskqueue.admin.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.control import TaskFilter
 from taskqueue.monitoring.counts import Count
+from taskqueue.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.states import PENDING
 
 Words = Any

@@ -18,12 +18,12 @@ from django.utils.translation import gettext_lazy
 from taskqueue import schedules
 from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.permissions import EDIT_SCHEDULES
 from taskqueue.admin.reasons import ReasonForm, reason_of
 from taskqueue.admin.searches import row_id
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule
 from taskqueue.payload import storable
+from taskqueue.permissions import EDIT_SCHEDULES
 from taskqueue.scheduled import LONGEST_NAME
 
 logger = logging.getLogger("taskqueue.admin")

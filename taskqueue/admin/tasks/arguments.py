@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.admin.display import as_json
-from taskqueue.admin.permissions import VIEW_ARGUMENTS
 from taskqueue.models import Task
+from taskqueue.permissions import VIEW_ARGUMENTS
 from taskqueue.redaction import ShownArguments, redacted
 
 LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40

@@ -15,10 +15,10 @@ from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.tasks.forms import WhenField
 from taskqueue.admin.tasks.parameter_fields import field_of, null_field_of
-from taskqueue.admin.tasks.parameters import call_of, parameters
 from taskqueue.admin.tasks.task_form import WIDE, name_parts
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
+from taskqueue.parameters import call_of, parameters
 from taskqueue.results.by_hand import enqueue_by_hand
 
 OPTIONS = ("queue_name", "priority", "run_after", "unique_key", "max_attempts", "timeout")

@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.addresses import redirect, reverse
-from taskqueue.admin.permissions import ENQUEUE
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.enqueue_form import EnqueueForm
@@ -20,6 +19,7 @@ from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
 from taskqueue.definitions import Definition, registry
 from taskqueue.exceptions import EnqueuedBefore, TaskQueueError, UnknownTask
 from taskqueue.models import Task
+from taskqueue.permissions import ENQUEUE
 
 
 class TaskEnqueueing(TaskActs):

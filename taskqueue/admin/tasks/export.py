@@ -24,11 +24,11 @@ from django.urls import path
 from django.utils import timezone
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.tasks.narrowing import searched
 from taskqueue.engine.control import TaskFilter
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import Effort, SearchError, find
+from taskqueue.permissions import VIEW_ARGUMENTS
 from taskqueue.redaction import ShownArguments, redacted
 
 BATCH = 500

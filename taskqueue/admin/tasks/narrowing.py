@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import WORDS
-from taskqueue.admin.permissions import VIEW_ARGUMENTS
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control import TaskFilter
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.searching import Page, Search, parse, written
+from taskqueue.permissions import VIEW_ARGUMENTS
 from taskqueue.states import TaskStatus
 
 MOST_QUEUES = 12

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.schedules.fields import JsonField
-from taskqueue.admin.tasks.parameters import EMPTY, VARIABLE, Parameter
+from taskqueue.parameters import EMPTY, VARIABLE, Parameter
 from taskqueue.payload import LARGEST_INTEGER
 
 LONGEST_DEFAULT = 80

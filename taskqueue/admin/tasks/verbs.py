@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue import control
 from taskqueue.admin.addresses import reverse
-from taskqueue.admin.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.engine.control.locking import ALLOWED
 from taskqueue.engine.shared import has_all_successes
 from taskqueue.models import Task
+from taskqueue.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.states import PENDING, TaskStatus
 
 Done = Any

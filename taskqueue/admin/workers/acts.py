@@ -16,13 +16,13 @@ from django.utils.translation import gettext_lazy
 from taskqueue import control
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.permissions import STOP
 from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.returning import back
 from taskqueue.admin.searches import row_id
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Worker
+from taskqueue.permissions import STOP
 
 VERBS: dict[str, tuple[Callable[..., None], Any]] = {
     "quiet": (

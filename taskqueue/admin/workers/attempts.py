@@ -15,10 +15,10 @@ from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, moment
 from taskqueue.admin.durations import short_duration
-from taskqueue.admin.permissions import STOP
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
+from taskqueue.permissions import STOP
 
 MOST_HELD, MOST_PAST = 50, 20
 NEWEST = 10_000

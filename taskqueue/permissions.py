@@ -1,4 +1,4 @@
-"""The permissions that the admin asks for, by kind of act; the REST API asks for the same."""
+"""The permissions of people, by kind of act: the admin and the REST API ask for the same."""
 
 from __future__ import annotations
 
