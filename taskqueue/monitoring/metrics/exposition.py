@@ -1,0 +1,25 @@
+"""The page that Prometheus reads."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+
+MISSING = (
+    "Metrics need the package prometheus-client, which is not installed. Install it with"
+    " 'django-taskqueue[metrics]'."
+)
+
+
+def exposition(accept: str = "") -> tuple[bytes, str]:
+    """The figures of the whole queue as a page, and its content type.
+
+    `accept` is the request's header of that name: OpenMetrics where it asks for that, else
+    Prometheus's own text. Raises `ImproperlyConfigured` where the extra `metrics` is not installed.
+    """
+    try:
+        from prometheus_client import CollectorRegistry
+        from prometheus_client.exposition import choose_encoder
+    except ImportError as error:
+        raise ImproperlyConfigured(MISSING) from error
+    encode, content_type = choose_encoder(accept)
+    return encode(CollectorRegistry()), content_type
