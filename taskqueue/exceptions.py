@@ -68,6 +68,10 @@ class OperationDoesNotExist(TaskQueueError, LookupError):
     """No operation has that id."""
 
 
+class IdempotencyKeyReused(TaskQueueError):
+    """The key came with another request before."""
+
+
 class ScheduleDoesNotExist(TaskQueueError, LookupError):
     """No schedule has that name."""
 

@@ -81,12 +81,14 @@ def moment_word(column: str) -> Any:
 
 
 def name_models() -> None:
-    """Let the admin call our models and their fields by these words.
+    """Let the admin call the models that have pages, and their fields, by these words.
 
     Migrations, and the names of permissions, keep what the models themselves say.
     """
     for model in apps.get_app_config("taskqueue").get_models():
         options: Any = model._meta
+        if options.model_name not in MODELS:
+            continue
         options.verbose_name, options.verbose_name_plural = MODELS[options.model_name]
         for field in options.local_fields:
             field.verbose_name = FIELDS.get(str(field.verbose_name), field.verbose_name)

@@ -1,6 +1,7 @@
 """What is stored, one file a noun."""
 
 from taskqueue.models.audit import Audit
+from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease
 from taskqueue.models.log import TaskLog
 from taskqueue.models.occurrence import Occurrence
@@ -13,6 +14,6 @@ from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
 
 __all__ = [
-    "Audit", "Dashboard", "Failure", "Lease", "Occurrence", "Operation", "Performance", "Queue",
-    "Rollup", "Schedule", "Task", "TaskLog", "Worker",
+    "Audit", "Dashboard", "Failure", "IdempotencyKey", "Lease", "Occurrence", "Operation",
+    "Performance", "Queue", "Rollup", "Schedule", "Task", "TaskLog", "Worker",
 ]  # fmt: skip

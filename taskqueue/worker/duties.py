@@ -15,6 +15,7 @@ from taskqueue.engine import broadcast, shared, takeover, wedged, workers
 from taskqueue.engine.connections import owns_session, transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.operations import serving as operations
+from taskqueue.engine.idempotency import prune_idempotency_keys
 from taskqueue.engine.operations.pruning import prune_operations
 from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
@@ -159,7 +160,12 @@ class Duties:
                 pruned = wording_for(connection).prune_audit(
                     connection, limit=PRUNE_BATCH, kept=AUDIT_KEPT
                 )
-            pruned = max(pruned, prune_occurrences(connection), prune_operations(connection))
+            pruned = max(
+                pruned,
+                prune_occurrences(connection),
+                prune_operations(connection),
+                prune_idempotency_keys(connection),
+            )
             is_full = pruned == PRUNE_BATCH
             self._prune_audit_at = now + (PRUNE_INTERVAL if is_full else PRUNE_AUDIT_INTERVAL)
         if now >= self._merge_at:

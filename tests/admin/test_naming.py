@@ -15,9 +15,13 @@ from django.utils.functional import Promise
 from taskqueue.admin.naming import FIELDS, MODELS, MOMENTS
 
 
-def test_every_model_has_its_words() -> None:
-    models = {model._meta.model_name for model in apps.get_app_config("taskqueue").get_models()}
-    assert models == set(MODELS)
+def test_every_model_that_has_a_page_has_its_words() -> None:
+    models = {
+        model._meta.model_name
+        for model in apps.get_app_config("taskqueue").get_models()
+        if model in admin.site._registry
+    }
+    assert models <= set(MODELS)
 
 
 def test_the_words_are_translated_when_they_are_read_not_when_they_are_loaded() -> None:

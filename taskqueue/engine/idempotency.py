@@ -1,0 +1,71 @@
+"""Idempotency keys: what was answered to a request once is answered to it again.
+
+After the draft of an HTTP header field for it, draft-ietf-httpapi-idempotency-key-header-07.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import installed
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import IdempotencyKeyReused
+from taskqueue.models import IdempotencyKey
+
+KEPT = timedelta(days=1)
+BATCH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a request came to."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    body: Any = None
+
+
+def first_answer(
+    connection: BaseDatabaseWrapper, *, actor: str, key: str, fingerprint: str
+) -> Answer | None:
+    """What the request of this key was answered; None, and the key is taken, if it is the first.
+
+    Stands in the transaction of what the request does. Whoever sends the same key at the same time
+    waits here until that has ended. Raises `IdempotencyKeyReused` for another request.
+    """
+    keys = IdempotencyKey.objects.using(connection.alias)
+    try:
+        with atomic(using=connection.alias):
+            keys.create(actor=actor, key=key, fingerprint=fingerprint)
+    except IntegrityError:
+        found = keys.get(actor=actor, key=key)
+    else:
+        return None
+    if found.fingerprint != fingerprint:
+        raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
+    return Answer(status=found.status, headers=found.headers, body=found.body)
+
+
+def keep_answer(
+    connection: BaseDatabaseWrapper, answer: Answer, *, actor: str, key: str
+) -> None:
+    """Keep what the first request of the key came to, in the transaction of what it did."""
+    IdempotencyKey.objects.using(connection.alias).filter(actor=actor, key=key).update(
+        status=answer.status, headers=answer.headers, body=answer.body
+    )
+
+
+def prune_idempotency_keys(connection: BaseDatabaseWrapper) -> int:
+    """Delete some of the keys that came longer than `KEPT` ago."""
+    with installed(connection):
+        before = wording_for(connection).now(connection) - KEPT
+        rows = IdempotencyKey.objects.using(connection.alias)
+        old = rows.filter(created_at__lt=before).order_by("created_at")
+        chosen = list(old.values_list("id", flat=True)[:BATCH])
+        return rows.filter(id__in=chosen).delete()[0] if chosen else 0

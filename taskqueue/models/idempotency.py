@@ -1,0 +1,36 @@
+"""A request over REST that bore an Idempotency-Key, and how it was answered."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from taskqueue.models.clock import DatabaseClock
+
+LONGEST_KEY = 255
+
+
+class IdempotencyKey(models.Model):
+    """Written in the transaction of what the request did: the same key again is told the same."""
+
+    id = models.BigAutoField(primary_key=True)
+    actor = models.CharField(max_length=150)
+    """Whose key it is: two people may choose the same."""
+    key = models.CharField(max_length=LONGEST_KEY)
+    fingerprint = models.CharField(max_length=64)
+    """SHA-256 of method, path and body."""
+    status = models.PositiveSmallIntegerField(default=0)
+    headers = models.JSONField(default=dict)
+    body = models.JSONField(null=True)
+    created_at = models.DateTimeField(db_default=DatabaseClock())
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(fields=["created_at"], name="taskqueue_idempotency_old")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["actor", "key"], name="taskqueue_idempotency_unique"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.actor}"
