@@ -49,8 +49,10 @@ class WorkerFigures:
     pool: str
     busy: int
     slots: int
+    seen_at: datetime
+    """Its last sign of life."""
     seen_seconds: float
-    """Since its last sign of life."""
+    """Since then."""
     memory_bytes: int | None
     state: str
     """One of `active`, `quiet`, `draining`, `lost`, `stopped`."""
@@ -120,6 +122,7 @@ def _figures(worker: Any) -> WorkerFigures:
         # It may hold more leases than it has slots, so as not to wait for the next.
         busy=min(worker.held, worker.concurrency),
         slots=worker.concurrency,
+        seen_at=worker.seen_at,
         seen_seconds=seen_seconds,
         memory_bytes=worker.memory_bytes,
         state=state,

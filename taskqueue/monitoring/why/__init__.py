@@ -1,0 +1,24 @@
+"""Why a task stands where it stands, whatever its status: `why(task)`."""
+
+from __future__ import annotations
+
+from taskqueue.models import Task
+from taskqueue.monitoring.why.finished import why_finished
+from taskqueue.monitoring.why.pending import why_pending
+from taskqueue.monitoring.why.reason import Reason
+from taskqueue.monitoring.why.running import why_running
+from taskqueue.monitoring.why.surroundings import Surroundings
+from taskqueue.states import FINISHED, PENDING
+
+__all__ = ["Reason", "why"]
+
+
+def why(task: Task) -> list[Reason]:
+    """What keeps the task from running, who holds it, or how it ended: one reason at least.
+
+    A few queries by indexes, however many tasks there are; the row is taken as it is given.
+    """
+    around = Surroundings(task)
+    if task.status in PENDING:
+        return why_pending(around)
+    return why_finished(around) if task.status in FINISHED else why_running(around)

@@ -1,0 +1,121 @@
+"""The reasons there are, and a sentence for each.
+
+Of the sentences of a code the first counts whose values are all known. They are English here; the
+admin's pages translate them.
+"""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_noop as _
+
+# Before it runs.
+BLOCKED, NOT_DUE, RETRY_DUE, DUE = "blocked", "not_due", "retry_due", "due"
+DEADLINE_PASSED, EXPIRED, UNKNOWN = "deadline_passed", "expired", "unknown"
+QUEUE_PAUSED, UNSERVED, NOT_TAKING = "queue_paused", "unserved", "not_taking"
+WORKERS_ABSENT, WORKER_TROUBLE = "workers_absent", "worker_trouble"
+SLOTS_BUSY, BEHIND, IN_LINE = "slots_busy", "behind", "in_line"
+# For several workers.
+UNSEATED, MORE_WORKERS, TOO_FEW_WORKERS = "unseated", "more_workers", "too_few_workers"
+WORKER_WAITS = "worker_waits"
+# While it runs.
+RUNNING, CLAIMED, LEASE_OVER = "running", "claimed", "lease_over"
+WORKER_LOST, STOP_REQUESTED, WEDGED = "worker_lost", "stop_requested", "wedged"
+CHANGING = "changing"
+# Afterwards.
+SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
+NO_ATTEMPTS_LEFT, NO_CRASHES_LEFT = "no_attempts_left", "no_crashes_left"
+
+SENTENCES: dict[str, tuple[str, ...]] = {
+    BLOCKED: (_("It waits for other tasks of its workflow."),),
+    NOT_DUE: (_("It is not due until {moment}."),),
+    RETRY_DUE: (
+        _("Its next attempt is due at {moment}: attempt {attempt} ended with {subject}."),
+        _("Its next attempt is due at {moment}."),
+    ),
+    DUE: (_("It has been due since {moment}: the next live worker makes it ready."),),
+    DEADLINE_PASSED: (
+        _("Its deadline passed at {moment}: nobody starts it, and a live worker ends it."),
+    ),
+    EXPIRED: (_("It expired at {moment}: nobody starts it, and a live worker ends it."),),
+    UNKNOWN: (
+        _(
+            "Since {moment} it has met only workers whose code does not know {subject}; if none"
+            " does by {fails_at}, it fails."
+        ),
+    ),
+    QUEUE_PAUSED: (
+        _("The queue {subject} is paused until {moment}, by {by}: {reason}"),
+        _("The queue {subject} is paused until {moment}, by {by}."),
+        _("The queue {subject} is paused until {moment}."),
+        _("The queue {subject} is paused, by {by}: {reason}"),
+        _("The queue {subject} is paused, by {by}."),
+        _("The queue {subject} is paused."),
+    ),
+    UNSERVED: (_("No live worker serves the queue {subject}."),),
+    NOT_TAKING: (
+        _("The workers of the queue {subject} are quiet or about to end: they take nothing new."),
+    ),
+    WORKERS_ABSENT: (_("Only certain workers may run it, and none of them lives: {subject}."),),
+    WORKER_TROUBLE: (_("The worker {subject} cannot work: {trouble}"),),
+    SLOTS_BUSY: (_("All {slots} slots of the workers of the queue {subject} are busy."),),
+    BEHIND: (
+        _("Before it in the queue {subject} stand at least {at_least} others."),
+        _("Before it in the queue {subject} stand {ahead}, of which {higher} of higher priority."),
+    ),
+    IN_LINE: (_("It is next when a worker of its queue has a free slot."),),
+    UNSEATED: (_("It is to run on each worker of the queue {subject}, and none has seen it yet."),),
+    MORE_WORKERS: (
+        _("It is to run on {wanted} workers: {done} are done, {running} run it, {open} are open."),
+    ),
+    TOO_FEW_WORKERS: (
+        _(
+            "It waits for {open} more workers of the queue {subject}, and only {able} others live"
+            " that may take it."
+        ),
+    ),
+    WORKER_WAITS: (_("The worker {subject} tries it again at {moment}, and lets others first."),),
+    RUNNING: (
+        _(
+            "The worker {subject} has run it since {moment}, as attempt {attempt}; its lease lasts"
+            " until {expires_at}, unless it is renewed."
+        ),
+    ),
+    CLAIMED: (
+        _(
+            "The worker {subject} claimed it at {moment}, as attempt {attempt}; its lease lasts"
+            " until {expires_at}, unless it is renewed."
+        ),
+    ),
+    LEASE_OVER: (
+        _(
+            "The lease of the worker {subject} ran out at {moment}: another takes the task over,"
+            " as soon as one lives."
+        ),
+    ),
+    WORKER_LOST: (
+        _("The worker {subject} has given no sign of life since {moment}."),
+        _("The worker {subject} is gone."),
+    ),
+    STOP_REQUESTED: (
+        _("{subject} asked it to stop at {moment}: {reason}"),
+        _("{subject} asked it to stop at {moment}."),
+        _("It was asked to stop at {moment}: {reason}"),
+        _("It was asked to stop at {moment}."),
+    ),
+    WEDGED: (_("It has been silent for far longer than its like; noticed at {moment}."),),
+    CHANGING: (_("It changes at this very moment: look again."),),
+    SUCCEEDED: (_("It succeeded at {moment}, in attempt {attempt}."),),
+    FAILED: (
+        _("It failed at {moment} with {subject}: {message}"),
+        _("It failed at {moment} with {subject}."),
+        _("It failed at {moment}."),
+    ),
+    CANCELLED: (
+        _("It was cancelled at {moment} by {subject}: {reason}"),
+        _("It was cancelled at {moment} by {subject}."),
+        _("It was cancelled at {moment}: {reason}"),
+        _("It was cancelled at {moment}."),
+    ),
+    NO_ATTEMPTS_LEFT: (_("No attempt is left: {most} may fail."),),
+    NO_CRASHES_LEFT: (_("No attempt is left: {most} may be lost."),),
+}

@@ -1,0 +1,56 @@
+"""What stands around a task: the moment, the workers, its queue, its attempts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Lease, Queue, Task
+from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
+from taskqueue.states import LeaseStatus
+
+MOST_WORKERS = 1_000
+MOST_LEASES = 1_000
+"""The latest; a broadcast may have more."""
+
+
+class Surroundings:
+    """Each part is read when it is first asked for, by an index."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    @cached_property
+    def now(self) -> datetime:
+        """By the database's clock."""
+        connection = project_connection()
+        return wording_for(connection).now(connection)
+
+    @cached_property
+    def workers(self) -> list[WorkerFigures]:
+        """All that live, and others that have ended."""
+        return worker_figures(limit=MOST_WORKERS)
+
+    @property
+    def serving(self) -> list[WorkerFigures]:
+        """The living that serve the task's queue, whether or not they take anything new."""
+        return [each for each in living(self.workers) if each.serves(self.task.queue_name)]
+
+    @cached_property
+    def queue(self) -> Queue | None:
+        """The row of its queue, if a worker has seen it."""
+        return Queue.objects.using(database_alias()).filter(name=self.task.queue_name).first()
+
+    @cached_property
+    def leases(self) -> list[Any]:
+        """Its attempts, the latest first."""
+        leases = Lease.objects.using(database_alias()).filter(task_id=self.task.id)
+        return list(leases.defer("traceback", "return_value").order_by("-attempt")[:MOST_LEASES])
+
+    @property
+    def held(self) -> list[Any]:
+        """Its attempts that run, in order."""
+        return [each for each in self.leases if each.status == LeaseStatus.RUNNING][::-1]
