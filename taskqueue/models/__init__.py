@@ -1,5 +1,6 @@
 """What is stored, one file a noun."""
 
+from taskqueue.models.arrival import Arrival
 from taskqueue.models.audit import Audit
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease
@@ -11,9 +12,10 @@ from taskqueue.models.queue import Queue
 from taskqueue.models.rollup import Rollup
 from taskqueue.models.schedule import Schedule
 from taskqueue.models.task import Task
+from taskqueue.models.total import Total
 from taskqueue.models.worker import Worker
 
 __all__ = [
-    "Audit", "Dashboard", "Failure", "IdempotencyKey", "Lease", "Occurrence", "Operation",
-    "Performance", "Queue", "Rollup", "Schedule", "Task", "TaskLog", "Worker",
+    "Arrival", "Audit", "Dashboard", "Failure", "IdempotencyKey", "Lease", "Occurrence",
+    "Operation", "Performance", "Queue", "Rollup", "Schedule", "Task", "TaskLog", "Total", "Worker",
 ]  # fmt: skip

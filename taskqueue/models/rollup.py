@@ -8,11 +8,12 @@ from django.db import models
 from django.db.models import Q
 
 from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.figures import Figures
 from taskqueue.models.permissions import VIEW_ONLY
 from taskqueue.models.task import LONGEST_NAME, LONGEST_QUEUE_NAME
 
 
-class Rollup(models.Model):
+class Rollup(Figures):
     """Counts and durations of one queue and name, from `starts_at` on.
 
     Written in the transaction that records the attempts, so that it is as true as they are; a
@@ -27,24 +28,6 @@ class Rollup(models.Model):
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
     name = models.CharField(max_length=LONGEST_NAME)
 
-    succeeded = models.PositiveBigIntegerField(default=0)
-    """Attempts, by the status of their lease; so do the next four."""
-    failed = models.PositiveBigIntegerField(default=0)
-    lost = models.PositiveBigIntegerField(default=0)
-    stopped = models.PositiveBigIntegerField(default=0)
-    returned = models.PositiveBigIntegerField(default=0)
-    tasks_succeeded = models.PositiveBigIntegerField(default=0)
-    """Tasks that came to their end, by its status; so do the next two."""
-    tasks_failed = models.PositiveBigIntegerField(default=0)
-    tasks_cancelled = models.PositiveBigIntegerField(default=0)
-
-    run_seconds = models.FloatField(default=0.0)
-    """Sum of the run times of the attempts that are counted in `run_times`."""
-    run_times = models.JSONField(default=dict)
-    """Histogram: attempts by bucket, see `taskqueue.histogram`."""
-    wait_seconds = models.FloatField(default=0.0)
-    wait_times = models.JSONField(default=dict)
-    """The same of the time between being ready and the start of the body."""
     slowest_seconds = models.FloatField(default=0.0)
     slowest_task_id = models.UUIDField(null=True)
 
