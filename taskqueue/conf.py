@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -41,12 +42,20 @@ class Settings:
     MAX_LOG: int = 256 * 1024
     MAX_TRACEBACK: int = 32 * 1024
     CLAIM_AHEAD: int | str = "auto"
+    API_AUTHENTICATION: tuple[str, ...] | None = None
+    API_THROTTLE_RATES: Mapping[str, str | None] = field(default_factory=dict)
+    METRICS_TOKEN: str | None = None
 
 
 DEFAULT_RETENTION: dict[str, timedelta | None] = {
     "succeeded": timedelta(days=7),
     "failed": timedelta(days=30),
     "cancelled": timedelta(days=7),
+}
+DEFAULT_THROTTLE_RATES: dict[str, str | None] = {
+    "read": "1200/minute",
+    "act": "600/minute",
+    "enqueue": "1200/minute",
 }
 NAMES = frozenset(Settings.__dataclass_fields__)
 _DURATIONS = {
@@ -72,7 +81,14 @@ _COUNTS = {
     "MAX_LOG": 0,
     "MAX_TRACEBACK": 256,
 }
+DEFAULTS: dict[str, Any] = {
+    "RETENTION": DEFAULT_RETENTION,
+    "API_THROTTLE_RATES": DEFAULT_THROTTLE_RATES,
+}
+"""Of those settings whose own values are merged with these."""
 _LARGEST_COUNT = 2**31 - 1
+_RATE = re.compile(r"[1-9][0-9]{0,6}/(s|sec|second|m|min|minute|h|hour|d|day)")
+SHORTEST_TOKEN = 16
 _LONGEST = 100 * 366 * 24 * 3600
 
 
@@ -88,7 +104,7 @@ def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
     """The settings that `raw` stands for, with the defaults in place of what is wrong in it."""
     if not isinstance(raw, Mapping):
         return _defaults(), [Mistake(f"TASKQUEUE must be a dict, not {type(raw).__name__}.")]
-    values: dict[str, Any] = {"RETENTION": DEFAULT_RETENTION}
+    values: dict[str, Any] = dict(DEFAULTS)
     mistakes: list[Mistake] = []
     for name, value in raw.items():
         try:
@@ -96,7 +112,7 @@ def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
         except Mistake as mistake:
             values.pop(name, None)
             mistakes.append(mistake)
-    values.setdefault("RETENTION", DEFAULT_RETENTION)
+    values = {**DEFAULTS, **values}
     known = {name: value for name, value in values.items() if name in NAMES}
     settings = Settings(**known)
     if settings.PING_INTERVAL * 3 > settings.LEASE_DURATION:
@@ -111,7 +127,7 @@ def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
 
 
 def _defaults() -> Settings:
-    return Settings(RETENTION=DEFAULT_RETENTION)
+    return Settings(**DEFAULTS)
 
 
 def _parse_one(name: Any, value: Any) -> Any:
@@ -130,6 +146,8 @@ def _parse_one(name: Any, value: Any) -> Any:
         return value
     if name == "RETENTION":
         return _retention(value)
+    if name in _OF_THE_API:
+        return _OF_THE_API[name](value)
     if name == "POOL" and value not in ("process", "thread"):
         raise Mistake(f"TASKQUEUE['POOL'] must be 'process' or 'thread', not {value!r}.")
     if name == "DATABASE" and value not in list(django_settings.DATABASES):
@@ -174,6 +192,52 @@ def _retention(value: Any) -> dict[str, timedelta | None]:
             )
         retention[status] = None if kept is None else _duration("RETENTION", kept)
     return retention
+
+
+def _throttle_rates(value: Any) -> dict[str, str | None]:
+    if not isinstance(value, Mapping):
+        raise Mistake(f"TASKQUEUE['API_THROTTLE_RATES'] must be a dict, not {value!r}.")
+    rates = dict(DEFAULT_THROTTLE_RATES)
+    for scope, rate in value.items():
+        if scope not in DEFAULT_THROTTLE_RATES:
+            raise Mistake(
+                f"TASKQUEUE['API_THROTTLE_RATES'] has no key {scope!r}.",
+                f"The keys are {', '.join(DEFAULT_THROTTLE_RATES)}.",
+            )
+        if rate is not None and not (isinstance(rate, str) and _RATE.fullmatch(rate)):
+            raise Mistake(
+                f"TASKQUEUE['API_THROTTLE_RATES'][{scope!r}] must be such as '600/minute', or "
+                f"None for no limit, not {rate!r}."
+            )
+        rates[scope] = rate
+    return rates
+
+
+def _authentication(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if isinstance(value, list | tuple) and value and all(type(path) is str for path in value):
+        return tuple(value)
+    raise Mistake(
+        "TASKQUEUE['API_AUTHENTICATION'] must be a list of the paths of authentication classes, "
+        f"or None for the project's own, not {value!r}."
+    )
+
+
+def _token(value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and len(value) >= SHORTEST_TOKEN):
+        return value
+    # Not its text: it may be the secret itself.
+    raise Mistake(
+        f"TASKQUEUE['METRICS_TOKEN'] must be text of {SHORTEST_TOKEN} or more characters, or None."
+    )
+
+
+_OF_THE_API = {
+    "API_AUTHENTICATION": _authentication,
+    "API_THROTTLE_RATES": _throttle_rates,
+    "METRICS_TOKEN": _token,
+}
 
 
 @lru_cache(maxsize=1)

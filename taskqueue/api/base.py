@@ -1,0 +1,139 @@
+"""The view that all others are made from: what the API decides itself, and the project does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.db import connections
+from django.db.transaction import atomic, non_atomic_requests
+from django.utils.module_loading import import_string
+from rest_framework import exceptions
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.views import APIView, set_rollback
+
+from taskqueue.api import idempotency
+from taskqueue.api.access import Needs
+from taskqueue.api.describing import Described
+from taskqueue.api.etags import etag_of, is_known
+from taskqueue.api.fields import NoQuery
+from taskqueue.api.parsing import AlwaysJSON, PlainJSONRenderer, StrictJSONParser
+from taskqueue.api.problems import InvalidBody, InvalidQuery, answer_to
+from taskqueue.api.throttles import Rates
+from taskqueue.conf import get_settings
+from taskqueue.engine.connections import database_alias
+
+NO_STORE = "private, no-cache"
+
+
+class ApiView(APIView):
+    """One address. `needs` names, for each method, the permissions that are all needed."""
+
+    needs: Mapping[str, tuple[str, ...]] = {}
+    scope = "act"
+    """How often what it changes may be asked for: see `throttles`."""
+    tag = ""
+    """Under which heading the documentation shows it."""
+    has_etag = False
+    """Whether what it shows bears one."""
+    is_conditional = False
+    """Whether what it changes heeds If-Match."""
+
+    authentication_classes: Any = ()
+    permission_classes = (Needs,)
+    throttle_classes = (Rates,)
+    parser_classes = (StrictJSONParser,)
+    renderer_classes = (PlainJSONRenderer,)
+    content_negotiation_class = AlwaysJSON
+    versioning_class = None
+    metadata_class = None
+    schema = Described()
+
+    @classmethod
+    def as_view(cls, **given: Any) -> Any:
+        """Without the project's ATOMIC_REQUESTS: a wait must not hold a transaction open."""
+        view: Any = super().as_view(**given)
+        for alias in connections:
+            view = non_atomic_requests(using=alias)(view)
+        return view
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """The project's, unless the setting API_AUTHENTICATION names others."""
+        paths = get_settings().API_AUTHENTICATION
+        if paths is None:
+            return [each() for each in self.settings.DEFAULT_AUTHENTICATION_CLASSES]
+        return [import_string(path)() for path in paths]
+
+    def get_authenticate_header(self, request: Request) -> str:
+        """The first way to say who one is that has a header: 401 is never without."""
+        headers = [each.authenticate_header(request) for each in self.get_authenticators()]
+        return next(filter(None, headers), 'Session realm="api"')
+
+    # Answers
+
+    def handle_exception(self, error: Exception) -> Response:
+        """The problem that the client is told; what nobody foresaw is the server's own trouble."""
+        if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
+            error.status_code = 401
+        answer = answer_to(error, path=self.request.path)
+        if answer is None:
+            raise error
+        set_rollback()
+        if answer.status_code == 401:
+            answer["WWW-Authenticate"] = self.get_authenticate_header(self.request)
+        if (wait := getattr(error, "wait", None)) is not None:
+            answer["Retry-After"] = str(max(1, round(wait)))
+        if isinstance(error, exceptions.MethodNotAllowed):
+            answer["Allow"] = ", ".join(self.allowed_methods)
+        answer.exception = True
+        return answer
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """What every answer bears: nobody else's cache keeps it."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        response.setdefault("Cache-Control", NO_STORE)
+        return response
+
+    def shown(
+        self, request: Request, value: Any, *, status: int = 200, headers: Any = None
+    ) -> Response:
+        """What is shown with its ETag; 304 where the client has it already."""
+        etag = etag_of(value)
+        headers = {**(headers or {}), "ETag": etag}
+        if request.method in ("GET", "HEAD") and is_known(request, etag):
+            return Response(status=304, headers=headers)
+        return Response(value, status=status, headers=headers)
+
+    # Questions
+
+    def asked(self, request: Request, serializer: type[Serializer[Any]] = NoQuery) -> Any:
+        """What the address asks for. Raises 400 for what the serializer does not know."""
+        given: dict[str, Any] = {}
+        for name, values in request.query_params.lists():
+            if len(values) > 1:
+                raise InvalidQuery({name: ["stands more than once."]})
+            given[name] = values[0]
+        return _checked(serializer(data=given), InvalidQuery)
+
+    def told(self, request: Request, serializer: type[Serializer[Any]], **more: Any) -> Any:
+        """What the body says. Raises 422 for what does not fit; no body is an empty object."""
+        data = request.data
+        if not isinstance(data, Mapping):
+            raise InvalidBody("must be a JSON object.")
+        return _checked(serializer(data=data, **more), InvalidBody)
+
+    # Acts
+
+    def once(self, request: Request, act: Callable[[], Response]) -> Response:
+        """Do it in one transaction; told the same Idempotency-Key again, answer the same."""
+        with atomic(using=database_alias()):
+            return idempotency.answered(request, act)
+
+
+def _checked(serializer: Serializer[Any], error: type[exceptions.ValidationError]) -> Any:
+    if not serializer.is_valid():
+        raise error(serializer.errors)
+    return serializer.validated_data

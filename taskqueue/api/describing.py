@@ -1,0 +1,137 @@
+"""What the documentation says of an address: written beside it, and drawn by drf-spectacular.
+
+Without drf-spectacular, which the extra `api` brings, the API is the same and has no schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from rest_framework import serializers
+
+from taskqueue.api.fields import Text, When
+
+try:
+    from drf_spectacular.openapi import AutoSchema
+    from drf_spectacular.utils import (
+        OpenApiParameter,
+        OpenApiResponse,
+        extend_schema,
+        extend_schema_field,
+    )
+
+    HAS_SCHEMA = True
+except ImportError:  # pragma: no cover
+    from rest_framework.schemas import DefaultSchema as AutoSchema  # type: ignore[assignment]
+
+    HAS_SCHEMA = False
+
+F = TypeVar("F", bound=Callable[..., Any])
+MEANINGS = {
+    304: "What the client has is what there is.",
+    400: "The request is malformed: its body is no JSON, or its address asks for what there is "
+    "none of.",
+    401: "Nobody is logged in.",
+    403: "The permission for it is missing.",
+    404: "There is no such thing.",
+    409: "What it is done to does not allow it now.",
+    412: "It has changed since it was seen: If-Match does not fit.",
+    413: "The body is too large.",
+    415: "The body is not `application/json`.",
+    422: "The body is JSON, and cannot be done.",
+    429: "Too many requests: see Retry-After.",
+    503: "Not ready.",
+}
+ALWAYS = (400, 401, 403, 429)
+
+
+if HAS_SCHEMA:
+    extend_schema_field(
+        {"oneOf": [{"type": "string", "format": "date-time"}, {"type": "number", "minimum": 0}]}
+    )(When)
+
+
+class Mistake(serializers.Serializer[Any]):
+    """One thing that is wrong with a request."""
+
+    pointer = Text(help_text="A JSON pointer to it; empty: the request as a whole.")
+    code = Text()
+    detail = Text()
+
+
+class ProblemDetails(serializers.Serializer[Any]):
+    """An error, as RFC 9457 has it."""
+
+    type = Text()
+    title = Text()
+    status = serializers.IntegerField()
+    code = Text(help_text="What programs tell errors apart by.")
+    detail = Text(help_text="What people read.")
+    instance = Text()
+    errors = Mistake(many=True, required=False)  # type: ignore[assignment]
+    task_id = serializers.UUIDField(required=False, help_text="Who holds the unique key.")
+
+
+class Described(AutoSchema):
+    """The schema of our views, whatever the project's default is."""
+
+    view: Any
+
+    def get_tags(self) -> list[str]:
+        """The heading."""
+        return [self.view.tag]
+
+    def get_override_parameters(self) -> list[Any]:
+        """The headers that every request of its kind may bear."""
+        found = list(super().get_override_parameters())
+        if self.method in ("POST", "PATCH", "PUT", "DELETE"):
+            found.append(_header("Idempotency-Key", "Sent again, it does nothing again."))
+            if self.view.is_conditional:
+                found.append(_header("If-Match", "The ETag of what the client has seen."))
+        elif self.view.has_etag:
+            found.append(_header("If-None-Match", "The ETag of what the client has."))
+        return found
+
+
+def _header(name: str, meaning: str) -> Any:
+    return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=meaning)
+
+
+def describe(
+    operation_id: str,
+    *,
+    answers: Mapping[int, Any],
+    body: Any = None,
+    query: type[serializers.Serializer[Any]] | None = None,
+    problems: tuple[int, ...] = (),
+) -> Callable[[F], F]:
+    """Describe a method of a view; its docstring becomes the text.
+
+    `answers` holds serializers by status, None for an answer without a body; `problems` names the
+    statuses of errors beyond those that every address has.
+    """
+
+    def decorate(method: F) -> F:
+        if not HAS_SCHEMA:
+            return method
+        responses: dict[Any, Any] = {
+            status: OpenApiResponse(description=MEANINGS.get(status, "Done."), response=shown)
+            for status, shown in answers.items()
+        }
+        has_body = (413, 415, 422) if body is not None else ()
+        for status in sorted({*ALWAYS, *has_body, *problems}):
+            responses[status, "application/problem+json"] = OpenApiResponse(
+                description=MEANINGS[status], response=ProblemDetails
+            )
+        extend = extend_schema(
+            operation_id=operation_id,
+            request=body,
+            responses=responses,
+            parameters=[query] if query else None,
+        )
+        # Else it would be made from the schema that is the project's default.
+        method.__dict__["kwargs"] = {"schema": Described}
+        return extend(method)
+
+    return decorate

@@ -1,0 +1,133 @@
+"""Serializers that take what they name and nothing else, and fields that databases can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from rest_framework import serializers
+
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.exceptions import LONGEST_DURATION
+from taskqueue.payload import LARGEST_INTEGER
+
+
+class Strict(serializers.Serializer[Any]):
+    """Refuses fields that it does not name, and suggests the nearest."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = [name for name, field in self.fields.items() if not field.read_only]
+            if unknown := {name: [_unknown(name, known)] for name in data if name not in known}:
+                raise serializers.ValidationError(unknown, code="unknown")
+        return super().to_internal_value(data)
+
+
+def _unknown(name: str, known: list[str]) -> serializers.ErrorDetail:
+    near = get_close_matches(str(name), known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return serializers.ErrorDetail(f"There is no such field.{hint}", code="unknown")
+
+
+class NoQuery(Strict):
+    """An address that takes no parameters."""
+
+
+class Text(serializers.CharField):
+    """Text as it is, without NUL and lone surrogates."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("trim_whitespace", False)
+        super().__init__(**options)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        if not is_storable(data):
+            raise serializers.ValidationError("holds a NUL character or a lone surrogate.")
+        return super().to_internal_value(data)
+
+
+class Whole(serializers.IntegerField):
+    """A whole number of JSON: no text, no true, no fraction."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("min_value", -LARGEST_INTEGER)
+        options.setdefault("max_value", LARGEST_INTEGER - 1)
+        super().__init__(**options)
+
+    def to_internal_value(self, data: Any) -> int:
+        if type(data) is not int:
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Flag(serializers.BooleanField):
+    """true or false, and not what reads like it."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class Moment(serializers.DateTimeField):
+    """A moment with its offset from UTC, such as 2026-01-31T12:00:00Z."""
+
+    def to_internal_value(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            self.fail("invalid", format="ISO 8601 with an offset")
+        try:
+            moment = parse_datetime(value)
+            aware = None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
+        except (ValueError, OverflowError):
+            aware = None
+        if aware is None:
+            raise serializers.ValidationError(
+                "must be a moment with its offset, such as 2026-01-31T12:00:00Z.", code="invalid"
+            )
+        return aware
+
+
+class Seconds(serializers.FloatField):
+    """A duration in seconds."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("min_value", 0)
+        options.setdefault("max_value", LONGEST_DURATION)
+        super().__init__(**options)
+
+    def to_internal_value(self, data: Any) -> float:
+        if type(data) not in (int, float):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class When(serializers.Field[Any, Any, Any, Any]):
+    """A moment with its offset, or seconds from now."""
+
+    def to_internal_value(self, data: Any) -> datetime | float:
+        field = Moment() if isinstance(data, str) else Seconds()
+        return field.run_validation(data)  # type: ignore[no-any-return]
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class Anything(serializers.JSONField):
+    """Any value of JSON."""
+
+
+class Reasoned(Strict):
+    """What every act may be given."""
+
+    reason = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=1000,
+        help_text="Kept in the audit.",
+    )

@@ -1,0 +1,59 @@
+"""The header Idempotency-Key: a request that is sent again does nothing again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
+
+from taskqueue.api.problems import Problem
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.idempotency import Answer, first_answer, keep_answer
+from taskqueue.models.idempotency import LONGEST_KEY
+
+HEADER = "HTTP_IDEMPOTENCY_KEY"
+KEPT_HEADERS = ("Location", "ETag")
+
+
+def answered(request: Request, act: Callable[[], Response]) -> Response:
+    """The answer to the first request of the key, else of the act, in the caller's transaction.
+
+    What is refused leaves no trace of the key. Raises 400 for a key that is none, and
+    `IdempotencyKeyReused`.
+    """
+    if HEADER not in request.META:
+        return act()
+    key = _checked(request.META[HEADER])
+    connection, actor = project_connection(), f"{request.user.pk}"
+    found = first_answer(connection, actor=actor, key=key, fingerprint=_fingerprint(request))
+    if found is not None:
+        headers = {**found.headers, "Idempotency-Replayed": "true"}
+        return Response(found.body, status=found.status, headers=headers)
+    response = act()
+    headers = {name: response[name] for name in KEPT_HEADERS if name in response}
+    # As it is answered: UUIDs and moments are text by then.
+    body = json.loads(json.dumps(response.data, cls=JSONEncoder))
+    answer = Answer(status=response.status_code, headers=headers, body=body)
+    keep_answer(connection, answer, actor=actor, key=key)
+    return response
+
+
+def _checked(key: str) -> str:
+    if not 1 <= len(key) <= LONGEST_KEY or not (key.isascii() and key.isprintable()):
+        raise Problem(
+            400, "invalid_idempotency_key",
+            f"Idempotency-Key must be 1 to {LONGEST_KEY} printable ASCII characters.",
+        )  # fmt: skip
+    return key
+
+
+def _fingerprint(request: Request) -> str:
+    digest = hashlib.sha256()
+    for part in (str(request.method), request.get_full_path()):
+        digest.update(part.encode() + b"\0")
+    digest.update(request._request.body)
+    return digest.hexdigest()

@@ -1,0 +1,141 @@
+"""Errors as RFC 9457 has them: `application/problem+json`, each with a `code` for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
+from django.core.exceptions import RequestDataTooBig
+from django.http import Http404
+from rest_framework import exceptions as drf
+from rest_framework.response import Response
+
+from taskqueue import exceptions as own
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(drf.APIException):
+    """What the API refuses: a status, a code, and a sentence."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, *, errors: list[dict[str, str]] | None = None
+    ) -> None:
+        super().__init__(detail, code)
+        self.status_code = status
+        self.code = code
+        self.errors = errors or []
+
+
+class InvalidQuery(drf.ValidationError):
+    """The address asks for what there is none of."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+
+
+class InvalidBody(drf.ValidationError):
+    """The body is JSON, and does not say what can be done."""
+
+    status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+# The first that fits: what is more special stands first.
+KNOWN: tuple[tuple[type[Exception], int, str], ...] = (
+    (own.TaskDoesNotExist, 404, "task_not_found"),
+    (own.WorkerDoesNotExist, 404, "worker_not_found"),
+    (own.OperationDoesNotExist, 404, "operation_not_found"),
+    (own.ScheduleDoesNotExist, 404, "schedule_not_found"),
+    (own.UnknownTask, 422, "unknown_task"),
+    (own.ArgumentsDoNotBind, 422, "arguments_do_not_bind"),
+    (own.InvalidArguments, 422, "invalid_arguments"),
+    (own.InvalidSchedule, 422, "invalid_schedule"),
+    (own.InvalidTask, 422, "invalid_option"),
+    (own.DuplicateTask, 409, "duplicate_task"),
+    (own.EnqueuedBefore, 409, "duplicate_task"),
+    (own.IdempotencyKeyReused, 422, "idempotency_key_reused"),
+    (own.TransitionRefused, 409, "transition_refused"),
+    (own.TaskQueueError, 422, "refused"),
+)
+
+
+def answer_to(error: Exception, *, path: str) -> Response | None:
+    """The answer that tells of an error; None for one that nobody foresaw."""
+    problem = _problem(error)
+    if problem is None:
+        return None
+    status, code, detail, extra = problem
+    body = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "code": code,
+        "detail": detail,
+        "instance": path,
+        **extra,
+    }
+    return Response(body, status=status, content_type=MEDIA_TYPE)
+
+
+def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
+    if isinstance(error, Problem):
+        return error.status_code, error.code, str(error.detail), _with_errors(error.errors)
+    if isinstance(error, drf.ValidationError):
+        errors = list(_listed(error.detail, ""))
+        detail = "; ".join(
+            f"{each['pointer'] or 'request'}: {each['detail']}" for each in errors[:3]
+        )
+        return int(error.status_code), "invalid", detail, _with_errors(errors)
+    if isinstance(error, Http404):
+        return 404, "not_found", str(error) or "There is nothing here.", {}
+    if isinstance(error, DjangoPermissionDenied):
+        return 403, "permission_denied", "You may not do this.", {}
+    if isinstance(error, RequestDataTooBig):
+        return 413, "body_too_large", "The body is larger than this server takes.", {}
+    if isinstance(error, drf.APIException):
+        return int(error.status_code), _code_of(error), str(error.detail), {}
+    for kind, status, code in KNOWN:
+        if isinstance(error, kind):
+            return status, code, str(error), _about(error)
+    return None
+
+
+def _code_of(error: drf.APIException) -> str:
+    codes = error.get_codes()
+    return codes if isinstance(codes, str) else error.default_code
+
+
+def _about(error: Exception) -> dict[str, Any]:
+    """What a program needs besides: who holds the unique key."""
+    if isinstance(error, own.DuplicateTask):
+        return {"task_id": str(getattr(error.result, "id", error.result))}
+    if isinstance(error, own.EnqueuedBefore):
+        return {"task_id": str(error.task_id)}
+    return {}
+
+
+def _with_errors(errors: list[dict[str, str]]) -> dict[str, Any]:
+    return {"errors": errors} if errors else {}
+
+
+def _listed(detail: Any, pointer: str) -> Iterator[dict[str, str]]:
+    """Each mistake with a JSON pointer (RFC 6901) to its place."""
+    if isinstance(detail, Mapping):
+        for name, each in detail.items():
+            place = "" if name == "non_field_errors" else f"/{_escaped(str(name))}"
+            yield from _listed(each, pointer + place)
+    elif isinstance(detail, list):
+        for number, each in enumerate(detail):
+            inner = f"{pointer}/{number}" if isinstance(each, Mapping | list) else pointer
+            yield from _listed(each, inner)
+    else:
+        yield {
+            "pointer": pointer,
+            "code": str(getattr(detail, "code", "invalid")),
+            "detail": str(detail),
+        }
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,36 @@
+"""How often somebody may ask: a rate for each kind of request, from the settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.throttling import SimpleRateThrottle
+
+from taskqueue.conf import get_settings
+
+
+class Rates(SimpleRateThrottle):
+    """Counts by user, else by address, in the project's cache; refuses with 429 and Retry-After.
+
+    The scopes are `read`, `act` and `enqueue`: a view names one for what it changes.
+    """
+
+    def __init__(self) -> None:
+        # The rate is known once the view is: see `allow_request`.
+        pass
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        is_reading = request.method in ("GET", "HEAD", "OPTIONS")
+        self.scope = "read" if is_reading else view.scope
+        self.rate = get_settings().API_THROTTLE_RATES.get(self.scope)
+        if self.rate is None:
+            return True
+        self.num_requests, self.duration = self.parse_rate(self.rate)
+        return bool(super().allow_request(request, view))
+
+    def get_cache_key(self, request: Request, view: Any) -> str:
+        user = request.user
+        is_known = user is not None and user.is_authenticated
+        ident = f"user-{user.pk}" if is_known else self.get_ident(request)
+        return f"taskqueue_throttle_{self.scope}_{ident}"
