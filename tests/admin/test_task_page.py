@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import override_settings
 from django.utils import timezone
 
 from taskqueue import control, schedules
@@ -119,6 +120,15 @@ def test_why_it_waits_stands_on_the_page(log_in_as: LogIn) -> None:
     page = page_of(client, task).content.decode()
     for part in ("It is not due until", "default is paused.", "No live worker serves the queue"):
         assert part in page
+
+
+def test_who_holds_what_runs_stands_on_the_page_in_its_language(log_in_as: LogIn) -> None:
+    task, client = task_that_is(TaskStatus.RUNNING), log_in_as("superuser")
+    page = page_of(client, task).content.decode()
+    assert re.search(r"The worker w1 (claimed it at|has run it since) <time", page)
+    assert "it is renewed" in page
+    with override_settings(LANGUAGE_CODE="zh-hans"):
+        assert "租约若不续期" in page_of(client, task).content.decode()
 
 
 def test_kin_are_linked_and_those_that_are_gone_are_named(log_in_as: LogIn) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from taskqueue.engine.connections import installed
+from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import worker_figures
@@ -18,9 +20,12 @@ from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.retrying import retrying
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import SPANS, series
+from taskqueue.monitoring.why import why
 from tests.engine.steps import another_connection
 from tests.monitoring.many import fill
 
+ASKS_FOR_TIME = connection.vendor == "postgresql"
+"""SQLite's clock is this process's."""
 Reading = Callable[[], Any]
 QUERIES: dict[str, tuple[Reading, int]] = {
     "status counts": (status_counts, 1),
@@ -31,10 +36,23 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "failures": (failures, 1),
     "retrying": (retrying, 1),
     "notices": (notices, 5),
+    "why of one in line": (lambda: why(_task("ready")), 5 + ASKS_FOR_TIME),
+    "why of one that runs": (lambda: why(_task("running")), 1),
+    "why of one that has ended": (lambda: why(_task("cancelled")), 2),
     "notices where the rest is known": (lambda: notices(queues=[], workers=[], running=[]), 0),
     **{f"series of a {span}": (lambda span=span: series(span), 1) for span in SPANS},
     **{f"performance of a {span}": (lambda span=span: performance(span), 1) for span in SPANS},
 }
+
+
+def _task(status: str) -> Task:
+    """As one that was enqueued last of all."""
+    return Task(
+        name="a", status=status, run_after=timezone.now(), claimed_apart=False, workers=1,
+        worker_names=None, broadcast=False, pinned_to="",
+    )  # fmt: skip
+
+
 SIZE = 40_000
 """Several times what is counted: of less PostgreSQL reads the table, which is then as cheap."""
 LARGE = ("taskqueue_task", "taskqueue_lease")
