@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,7 +13,14 @@ from typing import Any
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
-from taskqueue.retries import seconds_of
+from taskqueue.setting_values import (
+    DEFAULT_RETENTION,
+    DEFAULT_THROTTLE_RATES,
+    Mistake,
+    checked,
+)
+
+__all__ = ["DEFAULT_RETENTION", "NAMES", "Mistake", "Settings", "get_settings", "parse"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +37,7 @@ class Settings:
     SHUTDOWN_TIMEOUT: timedelta = timedelta(seconds=30)
     STOP_GRACE: timedelta = timedelta(seconds=5)
     KILL_GRACE: timedelta = timedelta(seconds=5)
-    RETENTION: Mapping[str, timedelta | None] = field(default_factory=dict)
+    RETENTION: Mapping[str, timedelta | None] = field(default_factory=lambda: DEFAULT_RETENTION)
     MAX_ATTEMPTS: int = 1
     MAX_CRASHES: int = 3
     CRASH_DELAY: timedelta = timedelta(seconds=10)
@@ -43,78 +49,27 @@ class Settings:
     MAX_TRACEBACK: int = 32 * 1024
     CLAIM_AHEAD: int | str = "auto"
     API_AUTHENTICATION: tuple[str, ...] | None = None
-    API_THROTTLE_RATES: Mapping[str, str | None] = field(default_factory=dict)
+    API_THROTTLE_RATES: Mapping[str, str | None] = field(
+        default_factory=lambda: DEFAULT_THROTTLE_RATES
+    )
     METRICS_TOKEN: str | None = None
 
 
-DEFAULT_RETENTION: dict[str, timedelta | None] = {
-    "succeeded": timedelta(days=7),
-    "failed": timedelta(days=30),
-    "cancelled": timedelta(days=7),
-}
-DEFAULT_THROTTLE_RATES: dict[str, str | None] = {
-    "read": "1200/minute",
-    "act": "600/minute",
-    "enqueue": "1200/minute",
-}
 NAMES = frozenset(Settings.__dataclass_fields__)
-_DURATIONS = {
-    # name: smallest value in seconds
-    "POLL_INTERVAL": 0.01,
-    "LEASE_DURATION": 1.0,
-    "PING_INTERVAL": 0.05,
-    "TAKEOVER_INTERVAL": 0.1,
-    "SHUTDOWN_TIMEOUT": 0.0,
-    "STOP_GRACE": 0.0,
-    "KILL_GRACE": 0.0,
-    "CRASH_DELAY": 0.0,
-    "PARK_DELAY": 0.1,
-    "PARK_LIMIT": 1.0,
-}
-_COUNTS = {
-    # name: smallest value
-    "CONCURRENCY": 1,
-    "MAX_ATTEMPTS": 1,
-    "MAX_CRASHES": 1,
-    "MAX_ARGUMENTS": 2,
-    "MAX_RESULT": 2,
-    "MAX_LOG": 0,
-    "MAX_TRACEBACK": 256,
-}
-DEFAULTS: dict[str, Any] = {
-    "RETENTION": DEFAULT_RETENTION,
-    "API_THROTTLE_RATES": DEFAULT_THROTTLE_RATES,
-}
-"""Of those settings whose own values are merged with these."""
-_LARGEST_COUNT = 2**31 - 1
-_RATE = re.compile(r"[1-9][0-9]{0,6}/(s|sec|second|m|min|minute|h|hour|d|day)")
-SHORTEST_TOKEN = 16
-_LONGEST = 100 * 366 * 24 * 3600
-
-
-class Mistake(ValueError):
-    """One mistake in `TASKQUEUE`, with a hint that names the remedy."""
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
     """The settings that `raw` stands for, with the defaults in place of what is wrong in it."""
     if not isinstance(raw, Mapping):
-        return _defaults(), [Mistake(f"TASKQUEUE must be a dict, not {type(raw).__name__}.")]
-    values: dict[str, Any] = dict(DEFAULTS)
+        return Settings(), [Mistake(f"TASKQUEUE must be a dict, not {type(raw).__name__}.")]
+    values: dict[str, Any] = {}
     mistakes: list[Mistake] = []
     for name, value in raw.items():
         try:
-            values[name] = _parse_one(name, value)
+            values[name] = _known(name, value)
         except Mistake as mistake:
-            values.pop(name, None)
             mistakes.append(mistake)
-    values = {**DEFAULTS, **values}
-    known = {name: value for name, value in values.items() if name in NAMES}
-    settings = Settings(**known)
+    settings = Settings(**values)
     if settings.PING_INTERVAL * 3 > settings.LEASE_DURATION:
         mistakes.append(
             Mistake(
@@ -126,118 +81,12 @@ def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
     return settings, mistakes
 
 
-def _defaults() -> Settings:
-    return Settings(**DEFAULTS)
-
-
-def _parse_one(name: Any, value: Any) -> Any:
+def _known(name: Any, value: Any) -> Any:
     if name not in NAMES:
         near = get_close_matches(str(name).upper(), NAMES, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"The keys are {', '.join(sorted(NAMES))}."
         raise Mistake(f"TASKQUEUE has no key {name!r}.", hint)
-    if name in _DURATIONS:
-        return None if name == "POLL_INTERVAL" and value is None else _duration(name, value)
-    if name in _COUNTS:
-        if type(value) is not int or not _COUNTS[name] <= value <= _LARGEST_COUNT:
-            raise Mistake(
-                f"TASKQUEUE[{name!r}] must be a whole number of {_COUNTS[name]} or more, "
-                f"not {value!r}."
-            )
-        return value
-    if name == "RETENTION":
-        return _retention(value)
-    if name in _OF_THE_API:
-        return _OF_THE_API[name](value)
-    if name == "POOL" and value not in ("process", "thread"):
-        raise Mistake(f"TASKQUEUE['POOL'] must be 'process' or 'thread', not {value!r}.")
-    if name == "DATABASE" and value not in list(django_settings.DATABASES):
-        near = get_close_matches(str(value), django_settings.DATABASES, n=1)
-        raise Mistake(
-            f"TASKQUEUE['DATABASE'] names {value!r}, which is not in DATABASES.",
-            f"Did you mean {near[0]!r}?" if near else "",
-        )
-    if name == "CLAIM_AHEAD" and not (
-        value == "auto" or (type(value) is int and 0 <= value <= 10_000)
-    ):
-        raise Mistake(
-            "TASKQUEUE['CLAIM_AHEAD'] must be 'auto' or a whole number between 0 and 10000, "
-            f"not {value!r}."
-        )
-    return value
-
-
-def _duration(name: str, value: Any) -> timedelta:
-    smallest = _DURATIONS.get(name, 0.0)
-    try:
-        seconds = seconds_of(value)
-    except TypeError:
-        seconds = -1.0
-    if not smallest <= seconds <= _LONGEST:
-        raise Mistake(
-            f"TASKQUEUE[{name!r}] must be {smallest:g} or more seconds (or a timedelta), "
-            f"not {value!r}."
-        )
-    return timedelta(seconds=seconds)
-
-
-def _retention(value: Any) -> dict[str, timedelta | None]:
-    if not isinstance(value, Mapping):
-        raise Mistake(f"TASKQUEUE['RETENTION'] must be a dict, not {value!r}.")
-    retention = dict(DEFAULT_RETENTION)
-    for status, kept in value.items():
-        if status not in DEFAULT_RETENTION:
-            raise Mistake(
-                f"TASKQUEUE['RETENTION'] has no key {status!r}.",
-                f"The keys are {', '.join(DEFAULT_RETENTION)}.",
-            )
-        retention[status] = None if kept is None else _duration("RETENTION", kept)
-    return retention
-
-
-def _throttle_rates(value: Any) -> dict[str, str | None]:
-    if not isinstance(value, Mapping):
-        raise Mistake(f"TASKQUEUE['API_THROTTLE_RATES'] must be a dict, not {value!r}.")
-    rates = dict(DEFAULT_THROTTLE_RATES)
-    for scope, rate in value.items():
-        if scope not in DEFAULT_THROTTLE_RATES:
-            raise Mistake(
-                f"TASKQUEUE['API_THROTTLE_RATES'] has no key {scope!r}.",
-                f"The keys are {', '.join(DEFAULT_THROTTLE_RATES)}.",
-            )
-        if rate is not None and not (isinstance(rate, str) and _RATE.fullmatch(rate)):
-            raise Mistake(
-                f"TASKQUEUE['API_THROTTLE_RATES'][{scope!r}] must be such as '600/minute', or "
-                f"None for no limit, not {rate!r}."
-            )
-        rates[scope] = rate
-    return rates
-
-
-def _authentication(value: Any) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    if isinstance(value, list | tuple) and value and all(type(path) is str for path in value):
-        return tuple(value)
-    raise Mistake(
-        "TASKQUEUE['API_AUTHENTICATION'] must be a list of the paths of authentication classes, "
-        f"or None for the project's own, not {value!r}."
-    )
-
-
-def _token(value: Any) -> str | None:
-    if value is None or (isinstance(value, str) and len(value) >= SHORTEST_TOKEN):
-        return value
-    # Not its text: it may be the secret itself.
-    raise Mistake(
-        f"TASKQUEUE['METRICS_TOKEN'] must be text of {SHORTEST_TOKEN} or more characters, or None."
-    )
-
-
-_OF_THE_API = {
-    "API_AUTHENTICATION": _authentication,
-    "API_THROTTLE_RATES": _throttle_rates,
-    "METRICS_TOKEN": _token,
-}
+    return checked(name, value)
 
 
 @lru_cache(maxsize=1)

@@ -31,8 +31,8 @@ LAYERS = (
     _layer(
         "declarations",
         f"{INIT} apps canvas checks conf context definitions identity option_values options"
-        " parameters payload permissions redaction rules schedule_checks scheduled signals"
-        " signatures snapshots uuid7",
+        " parameters payload permissions redaction rules schedule_checks scheduled"
+        " setting_values signals signatures snapshots uuid7",
         siblings=True,
     ),
     _layer("models", "migrations models", siblings=True),

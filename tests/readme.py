@@ -34,10 +34,15 @@ def shown(value: Any) -> str:
             return f"{days:g} day" + "s" * (days > 1)
         return f"{seconds:g} s"
     if isinstance(value, dict):
-        return "`{" + ", ".join(f'"{key}": {shown(kept)}' for key, kept in value.items()) + "}`"
+        return "`{" + ", ".join(f'"{key}": {_inside(kept)}' for key, kept in value.items()) + "}`"
     if isinstance(value, str):
         return f'`"{value}"`'
     for unit, size in (("MiB", 1024 * 1024), ("KiB", 1024)):
         if value >= size and value % size == 0:
             return f"{value // size} {unit}"
     return str(value)
+
+
+def _inside(value: Any) -> str:
+    """As it stands in what is code already."""
+    return shown(value).strip("`")

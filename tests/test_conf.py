@@ -11,6 +11,7 @@ import pytest
 from django.test import override_settings
 
 from taskqueue.conf import DEFAULT_RETENTION, NAMES, Mistake, Settings, get_settings, parse
+from taskqueue.setting_values import DEFAULT_THROTTLE_RATES
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 
@@ -35,6 +36,9 @@ DEFAULTS: dict[str, Any] = {
     "MAX_LOG": 256 * 1024,
     "MAX_TRACEBACK": 32 * 1024,
     "CLAIM_AHEAD": "auto",
+    "API_AUTHENTICATION": None,
+    "API_THROTTLE_RATES": DEFAULT_THROTTLE_RATES,
+    "METRICS_TOKEN": None,
 }
 
 ACCEPTED: list[tuple[str, Any, Any]] = [
@@ -64,6 +68,13 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("RETENTION", {}, DEFAULT_RETENTION),
     ("RETENTION", {"failed": None}, {**DEFAULT_RETENTION, "failed": None}),
     ("RETENTION", {"succeeded": 0}, {**DEFAULT_RETENTION, "succeeded": 0 * SECOND}),
+    ("API_AUTHENTICATION", ["shop.auth.Tokens"], ("shop.auth.Tokens",)),
+    ("API_AUTHENTICATION", None, None),
+    ("API_THROTTLE_RATES", {}, DEFAULT_THROTTLE_RATES),
+    ("API_THROTTLE_RATES", {"read": None}, {**DEFAULT_THROTTLE_RATES, "read": None}),
+    ("API_THROTTLE_RATES", {"act": "5/s"}, {**DEFAULT_THROTTLE_RATES, "act": "5/s"}),
+    ("METRICS_TOKEN", "sixteen letters!", "sixteen letters!"),
+    ("METRICS_TOKEN", None, None),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -98,6 +109,14 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("RETENTION", 7, "must be a dict, not 7"),
     ("RETENTION", {"done": 7}, "no key 'done'"),
     ("RETENTION", {"failed": -1}, "0 or more seconds"),
+    ("API_AUTHENTICATION", "shop.auth.Tokens", "must be a list of the paths"),
+    ("API_AUTHENTICATION", [], "must be a list of the paths"),
+    ("API_THROTTLE_RATES", "5/s", "must be a dict"),
+    ("API_THROTTLE_RATES", {"write": "5/s"}, "no key 'write'"),
+    ("API_THROTTLE_RATES", {"read": "5"}, "'600/minute', or None for no limit"),
+    ("API_THROTTLE_RATES", {"read": "0/s"}, "'600/minute', or None for no limit"),
+    ("METRICS_TOKEN", "short", "16 or more characters"),
+    ("METRICS_TOKEN", 16 * b"x", "16 or more characters"),
 ]
 
 
@@ -129,7 +148,7 @@ def test_an_impossible_value_is_a_mistake_and_the_default_stands(
     (mistake,) = mistakes
     assert reason in str(mistake)
     assert f"TASKQUEUE['{name}']" in str(mistake)
-    default = Settings(RETENTION=DEFAULT_RETENTION)
+    default = Settings()
     assert getattr(settings, name) == getattr(default, name)
 
 

@@ -52,9 +52,7 @@ def first_answer(
     return Answer(status=found.status, headers=found.headers, body=found.body)
 
 
-def keep_answer(
-    connection: BaseDatabaseWrapper, answer: Answer, *, actor: str, key: str
-) -> None:
+def keep_answer(connection: BaseDatabaseWrapper, answer: Answer, *, actor: str, key: str) -> None:
     """Keep what the first request of the key came to, in the transaction of what it did."""
     IdempotencyKey.objects.using(connection.alias).filter(actor=actor, key=key).update(
         status=answer.status, headers=answer.headers, body=answer.body

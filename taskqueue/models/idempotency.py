@@ -27,9 +27,7 @@ class IdempotencyKey(models.Model):
         default_permissions = ()
         indexes = [models.Index(fields=["created_at"], name="taskqueue_idempotency_old")]
         constraints = [
-            models.UniqueConstraint(
-                fields=["actor", "key"], name="taskqueue_idempotency_unique"
-            ),
+            models.UniqueConstraint(fields=["actor", "key"], name="taskqueue_idempotency_unique"),
         ]
 
     def __str__(self) -> str:
