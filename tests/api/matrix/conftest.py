@@ -1,0 +1,39 @@
+"""The rows and the clients of the matrix, made once for all its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db.transaction import atomic, set_rollback
+
+from tests.admin.everything import Everything, everything
+from tests.admin.matrix.roles import Clients, telling_sets
+from tests.api.matrix.table import ASKS
+
+
+@pytest.fixture(scope="module")
+def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """A transaction around those of the module's tests, whose end leaves nothing."""
+    with django_db_blocker.unblock(), atomic():
+        yield
+        set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def made(_database: None) -> Everything:
+    """A row of each kind and state."""
+    return everything("plain")
+
+
+@pytest.fixture(scope="module")
+def clients(_database: None) -> Clients:
+    """Whoever knocks."""
+    return Clients(each for _, ask in ASKS for each in telling_sets([[ask.needs]]).values())
+
+
+@pytest.fixture(autouse=True)
+def _without_throttles(settings: Any) -> None:
+    """Hundreds of requests a second are asked for here."""
+    settings.TASKQUEUE = {"API_THROTTLE_RATES": {"read": None, "act": None, "enqueue": None}}
