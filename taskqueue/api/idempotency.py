@@ -32,11 +32,10 @@ def answered(request: Request, act: Callable[[], Response]) -> Response:
     found = first_answer(connection, actor=actor, key=key, fingerprint=_fingerprint(request))
     if found is not None:
         headers = {**found.headers, "Idempotency-Replayed": "true"}
-        return Response(found.body, status=found.status, headers=headers)
+        return Response(json.loads(found.body), status=found.status, headers=headers)
     response = act()
     headers = {name: response[name] for name in KEPT_HEADERS if name in response}
-    # As it is answered: UUIDs and moments are text by then.
-    body = json.loads(json.dumps(response.data, cls=JSONEncoder))
+    body = json.dumps(response.data, cls=JSONEncoder)
     answer = Answer(status=response.status_code, headers=headers, body=body)
     keep_answer(connection, answer, actor=actor, key=key)
     return response

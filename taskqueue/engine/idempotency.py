@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -28,7 +27,8 @@ class Answer:
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
-    body: Any = None
+    body: str = ""
+    """JSON."""
 
 
 def first_answer(

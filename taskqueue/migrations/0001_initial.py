@@ -165,7 +165,7 @@ class Migration(migrations.Migration):
                 ("fingerprint", models.CharField(max_length=64)),
                 ("status", models.PositiveSmallIntegerField(default=0)),
                 ("headers", models.JSONField(default=dict)),
-                ("body", models.JSONField(null=True)),
+                ("body", models.TextField(default="")),
                 (
                     "created_at",
                     models.DateTimeField(db_default=taskqueue.models.clock.DatabaseClock()),

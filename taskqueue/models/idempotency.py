@@ -20,7 +20,8 @@ class IdempotencyKey(models.Model):
     """SHA-256 of method, path and body."""
     status = models.PositiveSmallIntegerField(default=0)
     headers = models.JSONField(default=dict)
-    body = models.JSONField(null=True)
+    body = models.TextField(default="")
+    """JSON in the wording that was answered."""
     created_at = models.DateTimeField(db_default=DatabaseClock())
 
     class Meta:
