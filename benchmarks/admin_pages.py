@@ -1,6 +1,7 @@
-"""Measure the admin's pages over many tasks: `python -m benchmarks.admin_pages [--tasks N]`.
+"""Measure the faces over many tasks: `python -m benchmarks.admin_pages [--tasks N] [--of api]`.
 
-Fills a PostgreSQL of its own, asks for every page 30 times as a superuser, and prints how long the
+Fills a PostgreSQL of its own, asks for every page of the admin, and every address of the REST API
+that shows something, 30 times as a superuser, and prints how long the
 answers took, how many statements each sent, and whether one of these reads a large table whole.
 Ends with 1 where a page exceeds a limit. 10,000,000 tasks take a quarter of an hour to make, and
 12 GB of disk below TMPDIR.
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.admin_addresses import addresses
+from benchmarks import admin_addresses, api_addresses
 from benchmarks.harness import SERVER_SETTINGS, say
 from project.postgres import Server
 
@@ -31,6 +32,7 @@ MOST_MILLISECONDS, MOST_QUERIES = 300, 15
 REQUESTS = 30
 BYTES_A_TASK = 1_200
 """Of disk: 600 in the database, with their share of all else, the rest in its log."""
+FACES = {"admin": admin_addresses.addresses, "api": api_addresses.addresses}
 LARGE = ("taskqueue_task", "taskqueue_lease")
 FAST_FILLING: dict[str, str | int] = {
     **SERVER_SETTINGS,
@@ -78,6 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.admin_pages", description=__doc__)
     parser.add_argument("--tasks", type=int, default=10_000_000, help="how many there are")
     parser.add_argument("--requests", type=int, default=REQUESTS, help="of each page")
+    parser.add_argument("--of", choices=FACES, help="one face alone")
     arguments = parser.parse_args()
     free = shutil.disk_usage(tempfile.gettempdir()).free
     if free < arguments.tasks * BYTES_A_TASK:
@@ -88,9 +91,10 @@ def main() -> None:
         _set_up(server, Path(folder))
         client = _prepared(arguments.tasks)
         pages = []
-        for address in addresses(client):
-            pages.append(_measured(client, address, arguments.requests))
-            say(str(pages[-1]))
+        for face in FACES if arguments.of is None else [arguments.of]:
+            for address in FACES[face](client):
+                pages.append(_measured(client, address, arguments.requests))
+                say(str(pages[-1]))
         print(_table(pages, arguments.tasks))
     sys.exit(not all(page.is_within for page in pages))
 
@@ -108,6 +112,11 @@ def _set_up(server: Server, folder: Path) -> None:
 
     settings.DEBUG = False
     settings.ALLOWED_HOSTS = ["testserver"]
+    # Requests are measured, and not how many of them somebody may send.
+    settings.TASKQUEUE = {
+        **settings.TASKQUEUE,
+        "API_THROTTLE_RATES": {"read": None, "act": None, "enqueue": None},
+    }
     django.setup()
     logging.disable(logging.WARNING)
 
