@@ -13,65 +13,27 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from taskqueue.definitions import Definition
 
 EMPTY: Any = inspect.Parameter.empty
-PREFIX, NULL_PREFIX = "arg_", "null_"
-"""Before the names of the fields: options have fields too."""
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One parameter of a body, as the form asks for it."""
+    """One parameter of a body, as an enqueue fills it."""
 
     name: str
     place: Any
     """Which way a call fills it, as `inspect` says."""
     default: Any
     kind: object
-    """The plain type that its field gives, or the choices there are."""
+    """The plain type behind its annotation, or the choices there are; `object`: anything."""
     is_nullable: bool
     is_sensitive: bool
     annotation: str
 
     @property
-    def field_name(self) -> str:
-        """Of its field."""
-        return PREFIX + self.name
-
-    @property
     def is_required(self) -> bool:
         """Whether a call without it is none."""
         return self.default is EMPTY and self.place not in VARIABLE
-
-    @property
-    def needs_null_box(self) -> bool:
-        """Whether None is a value that its own field cannot give, nor is given if it is empty."""
-        if not self.is_nullable or self.default is None or self.place in VARIABLE:
-            return False
-        return self.kind is str or (self.kind in (int, float) and self.default is not EMPTY)
-
-    @property
-    def null_name(self) -> str:
-        """Of the field that gives None."""
-        return NULL_PREFIX + self.name
-
-    def is_left_out(self, value: Any, raw: Any) -> bool:
-        """Whether what the field holds is the default, which then applies by itself."""
-        if self.place in VARIABLE:
-            return not value
-        if self.default is EMPTY:
-            return False
-        is_box = self.kind is bool and not (self.is_nullable or self.is_sensitive)
-        is_empty = raw in (None, "") and not is_box
-        if is_empty and (self.kind is not str or self.is_sensitive):
-            return True
-        return bool(value == self._shown_default)
-
-    @property
-    def _shown_default(self) -> Any:
-        """What the field holds at first."""
-        if isinstance(self.default, Enum):
-            return self.default.value
-        return "" if self.default is None and self.kind is str else self.default
 
 
 def parameters(definition: Definition[Any, Any]) -> list[Parameter]:

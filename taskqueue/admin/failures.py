@@ -15,11 +15,11 @@ from django.utils.translation import gettext as _
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.display import link_to_row, list_url, moment
 from taskqueue.admin.reports import ReportAdmin, report
+from taskqueue.authority import may
 from taskqueue.models import Task
 from taskqueue.monitoring.failures import FailureGroup, failures
 from taskqueue.monitoring.retrying import RetryingGroup, retrying
 from taskqueue.monitoring.searching.terms import quoted
-from taskqueue.permissions import OPERATE, PURGE
 from taskqueue.states import TaskStatus
 
 MOST_GROUPS = 100
@@ -68,7 +68,7 @@ def _failed(request: HttpRequest, group: FailureGroup) -> dict[str, Any]:
         "first_seen": moment(group.first_seen),
         "last_seen": moment(group.last_seen),
         "example": _example(group.example_id, group.example_message),
-        "acts": _acts(request, text, retry=OPERATE, delete=PURGE),
+        "acts": _acts(request, text, "retry", "delete"),
     }
 
 
@@ -81,7 +81,7 @@ def _retried(request: HttpRequest, group: RetryingGroup) -> dict[str, Any]:
         "next_at": moment(group.next_at),
         "error": group.example_error,
         "example": _example(group.example_id, group.example_message),
-        "acts": _acts(request, text, run_now=OPERATE, cancel=OPERATE),
+        "acts": _acts(request, text, "run_now", "cancel"),
     }
 
 
@@ -91,7 +91,7 @@ def _example(task_id: Any, message: str) -> SafeString:
     return link_to_row(Task, task_id, line or _("without a message"))
 
 
-def _acts(request: HttpRequest, text: str, **permissions: str) -> list[Act]:
+def _acts(request: HttpRequest, text: str, *verbs: str) -> list[Act]:
     """Those of the verbs that they may do to all that the search finds."""
     titles = {
         "retry": _("Retry all"),
@@ -109,8 +109,8 @@ def _acts(request: HttpRequest, text: str, **permissions: str) -> list[Act]:
             f"{start}?{urlencode({'verb': verb, 'q': text})}",
             is_grave=verb in ("cancel", "delete"),
         )
-        for verb, permission in permissions.items()
-        if request.user.has_perm(permission)
+        for verb in verbs
+        if may(request.user, verb)
     ]
 
 

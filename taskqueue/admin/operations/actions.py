@@ -16,7 +16,8 @@ from django.http import HttpRequest, HttpResponse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.operations.choosing import Choice, ticked
 from taskqueue.admin.operations.starting import OperationStart
-from taskqueue.admin.operations.verbs import VERBS, may
+from taskqueue.admin.operations.verbs import VERBS
+from taskqueue.authority import may
 from taskqueue.models import Operation
 from taskqueue.permissions import OPERATE, PURGE, STOP
 
@@ -35,7 +36,7 @@ class TaskBulk(ReadOnlyAdmin):
 
     def has_duplicate_permission(self, request: HttpRequest) -> bool:
         """Whether they may make tasks like those that there are."""
-        return may(request.user, VERBS["duplicate"])
+        return may(request.user, "duplicate")
 
     def has_stop_permission(self, request: HttpRequest) -> bool:
         """Whether they may stop what runs."""

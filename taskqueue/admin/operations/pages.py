@@ -21,10 +21,11 @@ from taskqueue.admin.choices import WordedChoices
 from taskqueue.admin.display import list_url, moment, moments
 from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
-from taskqueue.admin.operations.verbs import VERBS, may
+from taskqueue.admin.operations.verbs import VERBS
 from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import report
+from taskqueue.authority import may
 from taskqueue.control import cancel_operation, get_operation
 from taskqueue.engine.operations import which_of
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
@@ -148,7 +149,7 @@ class OperationAdmin(OperationStart):
 
     def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:
         verb = VERBS.get(operation.verb)
-        return verb is not None and may(request.user, verb)
+        return verb is not None and may(request.user, verb.name)
 
     def _shown(self, request: HttpRequest, operation: Operation) -> dict[str, Any]:
         is_open = operation.finished_at is None

@@ -16,15 +16,10 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import link_to_row, list_url, moment
 from taskqueue.admin.operations.choosing import Choice, hidden_fields, uuids
 from taskqueue.admin.operations.forms import StartForm
-from taskqueue.admin.operations.verbs import (
-    VERBS,
-    BulkVerb,
-    leaves_out_running,
-    may,
-    permitted,
-)
+from taskqueue.admin.operations.verbs import VERBS, BulkVerb
 from taskqueue.admin.reasons import LONGEST_REASON
 from taskqueue.admin.reports import report
+from taskqueue.authority import leaves_out_running, may, permitted
 from taskqueue.engine.operations import Estimate, estimate, start_or_find
 from taskqueue.models import Operation, Task
 from taskqueue.monitoring.counts import Count
@@ -56,7 +51,7 @@ class OperationStart(ReadOnlyAdmin):
             raise PermissionDenied
         if verb is None:
             raise Http404(_("There is nothing of that name to do."))
-        if not may(request.user, verb):
+        if not may(request.user, verb.name):
             raise PermissionDenied
         choice = Choice.of(given)
         if request.method == "POST" and "confirmed" in request.POST:
@@ -75,7 +70,7 @@ class OperationStart(ReadOnlyAdmin):
         found: Estimate | None = None
         problem = ""
         try:
-            which = permitted(choice.which(request.user), verb, request.user)
+            which = permitted(choice.which(request.user), verb.name, request.user)
             found = estimate(verb.name, which)
         except SearchError as error:
             problem = str(error)
@@ -90,7 +85,7 @@ class OperationStart(ReadOnlyAdmin):
             hidden=hidden_fields(verb.name, choice, uuid7()),
             problem=problem,
             list_url=list_url(Task, **({"q": choice.query} if choice.query else {})),
-            leaves_out_running=leaves_out_running(verb, request.user),
+            leaves_out_running=leaves_out_running(verb.name, request.user),
             has_worker=any(each.is_alive for each in worker_figures()),
             **_shown(verb, found),
         )
@@ -102,7 +97,7 @@ class OperationStart(ReadOnlyAdmin):
         try:
             operation, is_new = start_or_find(
                 verb.name,
-                permitted(choice.which(request.user), verb, request.user),
+                permitted(choice.which(request.user), verb.name, request.user),
                 query=choice.query,
                 by=request.user,
                 reason=form.cleaned_data["reason"],

@@ -1,18 +1,15 @@
-"""What can be done to many tasks at once, and by whom."""
+"""What can be done to many tasks at once: the words of it, and what it asks for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from taskqueue.admin.operations.forms import RescheduleForm, StartForm, UpdateForm
-from taskqueue.control import TaskFilter
 from taskqueue.monitoring.counts import Count
-from taskqueue.permissions import ENQUEUE, OPERATE, PURGE, STOP
-from taskqueue.states import PENDING
 
 Words = Any
 """Text that is translated when it is shown."""
@@ -20,7 +17,7 @@ Words = Any
 
 @dataclass(frozen=True, kw_only=True)
 class BulkVerb:
-    """One that may be done to many tasks: its words, who may use it, and what it asks for."""
+    """One that may be done to many tasks; `authority` says by whom."""
 
     name: str
     label: Words
@@ -29,9 +26,6 @@ class BulkVerb:
     """What becomes of the tasks, in a sentence."""
     allowed: Words
     """To which tasks it can be done."""
-    permission: str = OPERATE
-    also: str = ""
-    """A permission that is needed besides."""
     form: type[StartForm] = StartForm
     is_grave: bool = False
 
@@ -90,7 +84,6 @@ VERBS = {
             title=_("Stop many tasks"),
             effect=_("They are asked to stop; after a grace they are interrupted, then killed."),
             allowed=_("Only running tasks are stopped."),
-            permission=STOP,
             is_grave=True,
         ),
         BulkVerb(
@@ -99,7 +92,6 @@ VERBS = {
             title=_("Duplicate many tasks"),
             effect=_("Another task with the same arguments and options is enqueued for each."),
             allowed=_("Any task can be duplicated."),
-            also=ENQUEUE,
         ),
         BulkVerb(
             name="delete",
@@ -110,27 +102,8 @@ VERBS = {
                 "any. This cannot be undone."
             ),
             allowed=_("Only finished tasks are deleted."),
-            permission=PURGE,
             is_grave=True,
         ),
     )
 }
 """By their names; actions stand in this order."""
-
-
-def may(user: Any, verb: BulkVerb) -> bool:
-    """Whether the user may do it."""
-    return bool(user.has_perm(verb.permission) and (not verb.also or user.has_perm(verb.also)))
-
-
-def permitted(which: TaskFilter, verb: BulkVerb, user: Any) -> TaskFilter:
-    """What the user may do it to: to cancel what runs takes the permission to stop, too."""
-    if verb.name != "cancel" or user.has_perm(STOP):
-        return which
-    asked = PENDING if which.statuses is None else PENDING & frozenset(which.statuses)
-    return replace(which, everything=False, statuses=sorted(asked))
-
-
-def leaves_out_running(verb: BulkVerb, user: Any) -> bool:
-    """Whether what runs is left out for want of that permission."""
-    return verb.name == "cancel" and not user.has_perm(STOP)

@@ -65,7 +65,7 @@ class TaskActs(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """The page that asks, and the deletion. Only that one task is read for it."""
-        if not (self.has_view_permission(request) and request.user.has_perm(DELETE.permission)):
+        if not (self.has_view_permission(request) and DELETE.is_for(request.user)):
             raise PermissionDenied
         task = self.task_of(object_id)
         if task is None:

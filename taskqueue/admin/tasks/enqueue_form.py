@@ -15,6 +15,13 @@ from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.tasks.forms import WhenField
 from taskqueue.admin.tasks.parameter_fields import field_of, null_field_of
+from taskqueue.admin.tasks.parameter_names import (
+    PREFIX,
+    field_name,
+    is_left_out,
+    needs_null_box,
+    null_name,
+)
 from taskqueue.admin.tasks.task_form import WIDE, name_parts
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
@@ -70,9 +77,9 @@ class EnqueueForm(forms.Form):
         self.task_name = definition.name
         self.parameters = parameters(definition)
         for parameter in self.parameters:
-            self.fields[parameter.field_name] = field_of(parameter)
-            if parameter.needs_null_box:
-                self.fields[parameter.null_name] = null_field_of(parameter)
+            self.fields[field_name(parameter)] = field_of(parameter)
+            if needs_null_box(parameter):
+                self.fields[null_name(parameter)] = null_field_of(parameter)
         name_parts(self)
         shown = definition.options
         self.fields["queue_name"].widget.attrs["placeholder"] = shown.queue_name
@@ -81,7 +88,7 @@ class EnqueueForm(forms.Form):
     @property
     def argument_fields(self) -> list[Any]:
         """The parameters' fields, in the order of the signature."""
-        names = [(each.field_name, each.null_name) for each in self.parameters]
+        names = [(field_name(each), null_name(each)) for each in self.parameters]
         return [self[name] for pair in names for name in pair if name in self.fields]
 
     @property
@@ -112,13 +119,13 @@ class EnqueueForm(forms.Form):
         for parameter in self.parameters:
             if parameter.place is not inspect.Parameter.VAR_KEYWORD:
                 continue
-            written = self.cleaned_data.get(parameter.field_name) or {}
+            written = self.cleaned_data.get(field_name(parameter)) or {}
             own = {each.name for each in self.parameters if each is not parameter}
             if twice := sorted(own & written.keys()):
                 told = _("%(name)s has a field of its own.") % {"name": twice[0]}
-                self.add_error(parameter.field_name, told)
+                self.add_error(field_name(parameter), told)
                 data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
-                data[parameter.field_name] = ""
+                data[field_name(parameter)] = ""
                 self.data = data
 
     def _chosen(self, given: dict[str, Any]) -> Definition[Any, Any] | None:
@@ -139,16 +146,16 @@ class EnqueueForm(forms.Form):
     def _call(self, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
         values: dict[str, Any] = {}
         for each in self.parameters:
-            value, raw = given[each.field_name], self[each.field_name].data
-            if given.get(each.null_name):
+            value, raw = given[field_name(each)], self[field_name(each)].data
+            if given.get(null_name(each)):
                 values[each.name] = None
-            elif not each.is_left_out(value, raw):
+            elif not is_left_out(each, value, raw):
                 values[each.name] = value
         try:
             return call_of(self.parameters, values)
         except ValueError as error:
             told = _("Give this one too: others that stand behind it are given by their place.")
-            self.add_error(f"arg_{error}", told)
+            self.add_error(f"{PREFIX}{error}", told)
             return None
 
     def _try(self, field: str | None, check: Callable[..., Any], *args: Any, **named: Any) -> Any:

@@ -1,20 +1,18 @@
-"""What can be done to one task by hand: in which states, and by whom."""
+"""What can be done to one task by hand: the words of it, and when; `authority` says by whom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import control
 from taskqueue.admin.addresses import reverse
+from taskqueue.authority import cancel_waiting, fits, may
 from taskqueue.engine.control.locking import ALLOWED
-from taskqueue.engine.shared import has_all_successes
 from taskqueue.models import Task
-from taskqueue.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.states import PENDING, TaskStatus
 
 Done = Any
@@ -23,55 +21,42 @@ Done = Any
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """A button: its words, who may press it, and what it calls."""
+    """A button: its words, and what it calls."""
 
     name: str
     label: Any
     done: Any
-    permission: str
     act: Callable[..., Done]
     statuses: frozenset[TaskStatus]
     hint: Any = ""
     is_grave: bool = False
-    also: str = ""
-    """A permission that is needed besides."""
 
     def is_for(self, user: Any) -> bool:
         """Whether this user may press it."""
-        return _has(user, self.permission, self.also)
+        return may(user, self.name)
 
     def fits(self, task: Task) -> bool:
         """Whether it would not be refused now."""
-        if self.name == "retry" and has_all_successes(task):
-            return False
-        return task.status in self.statuses
-
-
-def _cancel_waiting(task_id: UUID, **who: Any) -> str:
-    """Cancel it unless it has started by now: to stop it takes another permission."""
-    which = control.TaskFilter(ids=[task_id], statuses=sorted(PENDING))
-    if control.cancel_many(which, **who).done:
-        return TaskStatus.CANCELLED.value
-    return ""
+        return task.status in self.statuses and fits(task, self.name)
 
 
 RETRY = Verb(
-    name="retry", label=_("Retry now"), permission=OPERATE, act=control.retry,
+    name="retry", label=_("Retry now"), act=control.retry,
     statuses=ALLOWED["retry"], done=_("The task is ready to run again."),
     hint=_("Runs again with the same arguments; its failures are forgotten."),
 )  # fmt: skip
 RUN_NOW = Verb(
-    name="run_now", label=_("Run now"), permission=OPERATE, act=control.run_now,
+    name="run_now", label=_("Run now"), act=control.run_now,
     statuses=ALLOWED["run_now"], done=_("The task is due now."),
     hint=_("Does not wait for its time."),
 )  # fmt: skip
 CANCEL = Verb(
-    name="cancel", label=_("Cancel"), permission=OPERATE, act=_cancel_waiting,
+    name="cancel", label=_("Cancel"), act=cancel_waiting,
     statuses=PENDING, done=_("The task is cancelled."), is_grave=True,
     hint=_("Ends it before it runs."),
 )  # fmt: skip
 STOP_IT = Verb(
-    name="stop", label=_("Stop"), permission=STOP, act=control.request_stop,
+    name="stop", label=_("Stop"), act=control.request_stop,
     statuses=ALLOWED["stop"], done=_("The task was asked to stop."), is_grave=True,
     hint=_(
         "Asks the body first; one that does not listen is interrupted after a grace, and its "
@@ -79,12 +64,12 @@ STOP_IT = Verb(
     ),
 )  # fmt: skip
 DUPLICATE = Verb(
-    name="duplicate", label=_("Duplicate"), permission=OPERATE, also=ENQUEUE, act=control.duplicate,
+    name="duplicate", label=_("Duplicate"), act=control.duplicate,
     statuses=ALLOWED["duplicate"], done=_("This task is like the one that it was made from."),
     hint=_("Enqueues another one with the same arguments and options."),
 )  # fmt: skip
 DELETE = Verb(
-    name="delete", label=_("Delete"), permission=PURGE, act=control.delete,
+    name="delete", label=_("Delete"), act=control.delete,
     statuses=ALLOWED["delete"], done=_("The task is deleted."), is_grave=True,
 )  # fmt: skip
 VERBS = {verb.name: verb for verb in (RETRY, RUN_NOW, STOP_IT, CANCEL, DUPLICATE, DELETE)}
@@ -93,22 +78,20 @@ VERBS = {verb.name: verb for verb in (RETRY, RUN_NOW, STOP_IT, CANCEL, DUPLICATE
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """A form of its own: its words, who may use it, and when."""
+    """A form of its own: its words, and what it does."""
 
     name: str
     label: Any
-    permission: str
-    statuses: frozenset[TaskStatus]
-    also: str = ""
-    """A permission that is needed besides."""
+    verb: str
+    """As `authority` names it."""
 
     def is_for(self, user: Any) -> bool:
         """Whether this user may open it."""
-        return _has(user, self.permission, self.also)
+        return may(user, self.verb)
 
     def fits(self, task: Task) -> bool:
         """Whether it would not be refused now."""
-        return task.status in self.statuses
+        return fits(task, self.verb)
 
     def url(self, task: Task) -> str:
         """Where the form is."""
@@ -118,20 +101,11 @@ class Edit:
 EDITS = {
     edit.name: edit
     for edit in (
-        Edit(
-            name="retry", label=_("Retry with other arguments"), permission=OPERATE,
-            also=ENQUEUE, statuses=ALLOWED["retry"],
-        ),
-        Edit(
-            name="reschedule", label=_("Reschedule"), permission=OPERATE,
-            statuses=ALLOWED["reschedule"],
-        ),
-        Edit(
-            name="update", label=_("Change priority or queue"), permission=OPERATE,
-            statuses=ALLOWED["update"],
-        ),
+        Edit(name="retry", label=_("Retry with other arguments"), verb="retry_with"),
+        Edit(name="reschedule", label=_("Reschedule"), verb="reschedule"),
+        Edit(name="update", label=_("Change priority or queue"), verb="update"),
     )
-}  # fmt: skip
+}
 
 
 def buttons(task: Task, user: Any) -> list[Verb]:
@@ -142,7 +116,3 @@ def buttons(task: Task, user: Any) -> list[Verb]:
 def edits(task: Task, user: Any) -> list[Edit]:
     """The forms that this user may open for the task as it stands."""
     return [edit for edit in EDITS.values() if edit.fits(task) and edit.is_for(user)]
-
-
-def _has(user: Any, *permissions: str) -> bool:
-    return all(user.has_perm(each) for each in permissions if each)

@@ -1,0 +1,71 @@
+"""Who may do what to tasks by hand: the one rule for the admin and the REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from taskqueue.engine.control import TaskFilter, cancel_many
+from taskqueue.engine.control.locking import ALLOWED, TaskId
+from taskqueue.engine.shared import has_all_successes
+from taskqueue.models import Task
+from taskqueue.permissions import ENQUEUE, OPERATE, PURGE, STOP
+from taskqueue.states import PENDING, TaskStatus
+
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "enqueue": (ENQUEUE,),
+    "retry": (OPERATE,),
+    "retry_with": (OPERATE, ENQUEUE),
+    "run_now": (OPERATE,),
+    "reschedule": (OPERATE,),
+    "update": (OPERATE,),
+    "cancel": (OPERATE,),
+    "stop": (STOP,),
+    "duplicate": (OPERATE, ENQUEUE),
+    "delete": (PURGE,),
+}
+"""The permissions that each verb takes, all of them: what makes a new task asks for ENQUEUE."""
+
+
+def may(user: Any, verb: str) -> bool:
+    """Whether the user may do it to tasks at all."""
+    return all(user.has_perm(each) for each in NEEDED[verb])
+
+
+def fits(task: Task, verb: str) -> bool:
+    """Whether the verb would not be refused for the status of the task."""
+    if verb == "retry" and has_all_successes(task):
+        return False
+    return task.status in ALLOWED["retry" if verb == "retry_with" else verb]
+
+
+def verbs_for(task: Task, user: Any) -> list[str]:
+    """What this user may do to the task as it stands."""
+    found = [verb for verb in NEEDED if verb != "enqueue" and may(user, verb) and fits(task, verb)]
+    if task.status == TaskStatus.RUNNING and leaves_out_running("cancel", user):
+        found = [verb for verb in found if verb != "cancel"]
+    return found
+
+
+def permitted(which: TaskFilter, verb: str, user: Any) -> TaskFilter:
+    """What the user may do it to: to cancel what runs takes the permission to stop, too."""
+    if not leaves_out_running(verb, user):
+        return which
+    asked = PENDING if which.statuses is None else PENDING & frozenset(which.statuses)
+    return replace(which, everything=False, statuses=sorted(asked))
+
+
+def leaves_out_running(verb: str, user: Any) -> bool:
+    """Whether what runs is left out for want of that permission."""
+    return verb == "cancel" and not user.has_perm(STOP)
+
+
+def cancel_waiting(task: TaskId, *, by: object = "", reason: str = "") -> str:
+    """Cancel it unless it has started by now; the status that it has then, else nothing.
+
+    For those who may not stop what runs.
+    """
+    which = TaskFilter(ids=[task], statuses=sorted(PENDING))
+    done = cancel_many(which, by=by, reason=reason).done
+    return TaskStatus.CANCELLED.value if done else ""
