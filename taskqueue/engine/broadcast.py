@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine import shared
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.tally import count_by_hand
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import AttemptLost
 from taskqueue.models import Lease, Task, Worker
@@ -95,12 +96,14 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
         if lease.attempt > task.attempts_before_retry or lease.status == LeaseStatus.SUCCEEDED
     }
     released: list[str] = []
+    absent = 0
     names = task.worker_names or []
     for name in _gone(connection, task, now):
         lease = latest.get(name)
         if lease is not None and not _is_open(lease):
             continue
         if lease is None:
+            absent += 1
             task.attempt += 1
             _record_absence(connection, task, name, now)
         else:
@@ -112,6 +115,8 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
         # A manual retry does not wait for them either.
         task.worker_names = [name for name in names if name not in released]
         shared.settle(connection, task, now=now, limits=limits)
+        lost = [(task.queue_name, task.name)] * absent
+        count_by_hand(connection, ended=shared.ended_as(task), lost=lost)
     return len(released)
 
 

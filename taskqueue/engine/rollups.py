@@ -1,8 +1,10 @@
-"""Merging rollups: of processes into minutes, of minutes into quarters of an hour, into hours."""
+"""Merging rollups: of processes into minutes, of minutes into quarters of an hour, into hours.
+
+What is deleted after a while is in the totals by then: `taskqueue.engine.totals`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import orm_transaction
+from taskqueue.engine.totals import HISTOGRAMS, SUMS, Totals, add_arrivals, add_figures
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Rollup
 
@@ -33,20 +36,16 @@ LEVELS = (
     Level(60, 900, timedelta(hours=2)),
     Level(900, 3600, timedelta(hours=26)),
 )
-SUMS = (
-    "succeeded", "failed", "lost", "stopped", "returned",
-    "tasks_succeeded", "tasks_failed", "tasks_cancelled", "run_seconds", "wait_seconds",
-)  # fmt: skip
-HISTOGRAMS = ("run_times", "wait_times")
 Key = tuple[datetime, str, str]
 
 
 def merge_rollups(connection: BaseDatabaseWrapper) -> int:
     """Merge what is old enough, and delete what is too old; how many rows were dealt with.
 
-    Rows that another worker merges at this moment are left to it.
+    Adds to the totals what was enqueued. At least `BATCH` says that there is more. Rows that
+    another worker merges at this moment are left to it.
     """
-    count = 0
+    count = BATCH if add_arrivals(connection) else 0
     for level in LEVELS:
         try:
             with orm_transaction(connection):
@@ -85,6 +84,8 @@ def _merge(connection: BaseDatabaseWrapper, level: Level, now: datetime) -> int:
     changed = [targets[key] for key in spans if key in targets]
     rollups.bulk_update(changed, [*SUMS, *HISTOGRAMS, "slowest_seconds", "slowest_task_id"])
     rollups.bulk_create(missing.values())
+    if level.source == 0:
+        _add_to_totals(connection, rows)
     rollups.filter(id__in=[row.id for row in rows]).delete()
     return len(rows)
 
@@ -104,18 +105,15 @@ def _empty(key: Key, level: Level) -> Rollup:
 
 
 def _add(total: Rollup, row: Rollup) -> None:
-    for column in SUMS:
-        setattr(total, column, getattr(total, column) + getattr(row, column))
-    for column in HISTOGRAMS:
-        setattr(total, column, _summed([getattr(total, column), getattr(row, column)]))
+    add_figures(total, row)
     if row.slowest_seconds > total.slowest_seconds:
         total.slowest_seconds = row.slowest_seconds
         total.slowest_task_id = row.slowest_task_id
 
 
-def _summed(histograms: Iterable[dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for histogram in histograms:
-        for bucket, count in histogram.items():
-            total[bucket] = total.get(bucket, 0) + count
-    return total
+def _add_to_totals(connection: BaseDatabaseWrapper, rows: list[Rollup]) -> None:
+    totals = Totals(connection)
+    for row in rows:
+        for total in totals.of(row.queue_name, row.name):
+            add_figures(total, row)
+    totals.write([*SUMS, *HISTOGRAMS])

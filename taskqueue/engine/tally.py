@@ -8,6 +8,7 @@ transaction adds. After an error nobody knows what was committed, so a new row i
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -131,7 +132,7 @@ class Tally:
         now: float,
     ) -> None:
         """Write what was recorded; the ages in `outcomes` are before `now`."""
-        self._begin(now)
+        self._begin()
         touched: set[_Row] = set()
         unknown: list[Outcome] = []
         for outcome in outcomes:
@@ -155,7 +156,7 @@ class Tally:
         self, connection: BaseDatabaseWrapper, ended: Iterable[tuple[str, str, str]], *, now: float
     ) -> None:
         """Write tasks that ended without an attempt: their queues, names and statuses."""
-        self._begin(now)
+        self._begin()
         touched: set[_Row] = set()
         for queue_name, name, status in ended:
             row = self._row(queue_name, name)
@@ -163,7 +164,10 @@ class Tally:
             touched.add(row)
         _write(connection, touched)
 
-    def _begin(self, now: float) -> None:
+    def _begin(self) -> None:
+        # By the clock of this moment, once all locks are held: who waited for one may come so late
+        # that the row has been merged, and would count it again.
+        now = time.monotonic()
         if now - self._began_at > PART_SECONDS:
             self._rows = {}
             self._began_at = now
@@ -179,18 +183,37 @@ class Tally:
             subject.queue_name, subject.name
         )
         kind, started = outcome.kind, outcome.started
+        if status in _ENDS:
+            row.tasks[status] += 1
         if kind == "unstarted" and status != "cancelled":
             return row
         is_stopped = status == "cancelled" and kind not in ("lost", "fenced")
         row.attempts["stopped" if is_stopped else _LEASE_STATUS[kind]] += 1
-        if status in _ENDS:
-            row.tasks[status] += 1
         if started is not None:
             if kind in _RAN:
                 row.ran(started - outcome.ended, subject.task_id)
             if subject.ready_at is not None:
                 row.waited(max(0.0, now - started - subject.ready_at))
         return row
+
+
+def count_by_hand(
+    connection: BaseDatabaseWrapper,
+    *,
+    ended: Iterable[tuple[str, str, str]] = (),
+    lost: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Write, in a row of its own, what no worker records: in the transaction that does it.
+
+    Tasks that ended: their queues, names and statuses. Attempts that count as lost though nobody
+    began them: their queues and names.
+    """
+    rows: dict[tuple[str, str], _Row] = {}
+    for queue_name, name, status in ended:
+        rows.setdefault((queue_name, name), _Row(queue_name, name)).tasks[status] += 1
+    for queue_name, name in lost:
+        rows.setdefault((queue_name, name), _Row(queue_name, name)).attempts["lost"] += 1
+    _write(connection, rows.values())
 
 
 def _write(connection: BaseDatabaseWrapper, rows: Iterable[_Row]) -> None:

@@ -136,6 +136,11 @@ class Wording(Protocol):
     def write_rollups(self, connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
         """Insert the rows, or set the figures of those that are there."""
 
+    def take_arrivals(
+        self, connection: BaseDatabaseWrapper, *, limit: int
+    ) -> list[tuple[str, str, int, int]]:
+        """Delete up to so many arrivals: queues, names, how many tasks, and how many rows."""
+
     def renew(self, connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
         """Extend leases, and bring what was asked of them."""
 

@@ -31,6 +31,7 @@ from taskqueue.engine.control.locking import (
 from taskqueue.engine.control.retention import prune_after
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import wake
+from taskqueue.engine.tally import count_by_hand
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Lease, Occurrence, Task
@@ -83,15 +84,17 @@ def cancel_each(
     rest = [task_id for task_id in ids if task_id not in asked]
     waiting = locked(connection, rest, PENDING & statuses, skip_locked=skip_locked)
     if waiting:
-        _end_as_cancelled(connection, [task.id for task in waiting], reason=person.reason)
+        _end_as_cancelled(connection, waiting, reason=person.reason)
         acts = [Act(str(task.id), before=task.status) for task in waiting]
         audit(connection, "cancel", acts, person=person)
     return asked | {task.id: TaskStatus.CANCELLED.value for task in waiting}
 
 
-def _end_as_cancelled(connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, reason: str) -> None:
+def _end_as_cancelled(
+    connection: BaseDatabaseWrapper, tasks: Sequence[Task], *, reason: str
+) -> None:
     now = wording_for(connection).now(connection)
-    Task.objects.using(connection.alias).filter(id__in=ids).update(
+    Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks]).update(
         status=TaskStatus.CANCELLED,
         finished_at=now,
         error_message=reason,
@@ -101,6 +104,8 @@ def _end_as_cancelled(connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, r
             default=False,
         ),
     )
+    cancelled = TaskStatus.CANCELLED.value
+    count_by_hand(connection, ended=[(task.queue_name, task.name, cancelled) for task in tasks])
 
 
 def request_stop(task: TaskId, *, by: object = "", reason: str = "") -> str:

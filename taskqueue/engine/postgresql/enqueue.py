@@ -14,8 +14,12 @@ from taskqueue.engine.statement import fetch
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The NOTIFY rides in the INSERT's own statement, and only where a worker sleeps: NOTIFY takes a
-# lock at commit that all databases of the server share.
+# lock at commit that all databases of the server share. So does the arrival: counting costs an
+# enqueue about three hundredths there, and twice as much where the table has a key.
 INSERT_PLAIN = """
+WITH counted AS (
+    INSERT INTO taskqueue_arrival (id, queue_name, name, number) VALUES (0, %s, %s, 1)
+)
 INSERT INTO taskqueue_task (
     id, name, queue_name, status, priority, run_after, args, kwargs, options, metadata,
     attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
@@ -61,7 +65,11 @@ WITH clock AS MATERIALIZED (
         %s, %s, %s::jsonb, %s, %s, %s
     FROM times
     ON CONFLICT (unique_key) WHERE holds_unique_key DO NOTHING
-    RETURNING status, enqueued_at, ready_at
+    RETURNING status, enqueued_at, ready_at, queue_name, name
+), counted AS (
+    INSERT INTO taskqueue_arrival (id, queue_name, name, number)
+    SELECT 0, queue_name, name, 1
+    FROM task
 )
 SELECT
     status, enqueued_at, ready_at,
@@ -69,7 +77,12 @@ SELECT
 FROM task
 """
 
-NOTIFY = "SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1"
+ARRIVED = """
+WITH counted AS (
+    INSERT INTO taskqueue_arrival (id, queue_name, name, number) VALUES (0, %s, %s, %s)
+)
+SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1
+"""
 
 COPY = """
 COPY taskqueue_task (
@@ -118,6 +131,7 @@ def _insert_plain(connection: BaseDatabaseWrapper, request: Request, payload: Pa
         connection,
         INSERT_PLAIN,
         (
+            request.queue_name, request.name,
             payload.id, request.name, request.queue_name, request.priority, payload.args,
             payload.kwargs, request.options, request.metadata, request.max_attempts,
             request.max_crashes, request.crash_delay, request.lease_duration, request.retention,
@@ -143,7 +157,8 @@ def insert_many(
         with connection.wrap_database_errors, cast(Any, cursor).copy(COPY) as copy:
             for block in _blocks(payloads, tail):
                 copy.write(block)
-        cursor.execute(NOTIFY, (request.queue_name,))
+        arrived = (request.queue_name, request.name, len(payloads), request.queue_name)
+        cursor.execute(ARRIVED, arrived)
     return [Enqueued(payload.id, status, clock, ready_at) for payload in payloads]
 
 

@@ -1,4 +1,4 @@
-"""Writing rollups on PostgreSQL."""
+"""Writing rollups, and taking what has arrived, on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import RollupRow
-from taskqueue.engine.statement import change
+from taskqueue.engine.statement import change, fetch
 
 # Locks: the rows of this process, which nobody else writes.
 WRITE_ROLLUPS = """
@@ -47,6 +47,24 @@ SET succeeded = EXCLUDED.succeeded,
     slowest_task_id = EXCLUDED.slowest_task_id
 """
 
+# Locks: any so many rows, skipping locked ones, found by their place for want of an index.
+TAKE_ARRIVALS = """
+WITH taken AS (
+    DELETE FROM taskqueue_arrival
+    WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM taskqueue_arrival LIMIT %s FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING queue_name, name, number
+)
+SELECT queue_name, name, sum(number)::bigint, count(*) FROM taken GROUP BY queue_name, name
+"""
+
 
 def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
     change(connection, WRITE_ROLLUPS, tuple(map(list, zip(*rows, strict=True))))
+
+
+def take_arrivals(
+    connection: BaseDatabaseWrapper, *, limit: int
+) -> list[tuple[str, str, int, int]]:
+    return [(row[0], row[1], row[2], row[3]) for row in fetch(connection, TAKE_ARRIVALS, (limit,))]

@@ -12,13 +12,14 @@ from taskqueue.engine.shared.closing import (
     reopen,
 )
 from taskqueue.engine.shared.recording import NEVER, has_succeeded, record_shared
-from taskqueue.engine.shared.settling import leases_of, settle
+from taskqueue.engine.shared.settling import ended_as, leases_of, settle
 
 __all__ = [
     "NEVER",
     "begin_anew",
     "close",
     "end_overdue",
+    "ended_as",
     "has_all_successes",
     "has_succeeded",
     "leases_of",

@@ -9,7 +9,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.limits import Limits
-from taskqueue.engine.shared.settling import cancel_unless_running, leases_of, settle
+from taskqueue.engine.shared.settling import cancel_unless_running, ended_as, leases_of, settle
+from taskqueue.engine.tally import count_by_hand
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import DeadlineExceeded
 from taskqueue.models import Task
@@ -35,13 +36,15 @@ def close(
             return {}
         wording_for(connection).lock_tasks(connection, chosen)
         now = wording_for(connection).now(connection)
-        closed = {}
+        closed, ended = {}, []
         for task in tasks.order_by("id"):
             if not is_shared(task):
                 continue
             task.open_slots = 0
             cancel_unless_running(connection, task, now=now, limits=limits, reason=reason)
             closed[task.id] = str(task.status)
+            ended += ended_as(task)
+        count_by_hand(connection, ended=ended)
         return closed
 
 
@@ -100,4 +103,5 @@ def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
             task.error_class = class_path(DeadlineExceeded)
             task.error_message = "The deadline passed before all workers had run it."
             settle(connection, task, now=now, limits=limits)
+            count_by_hand(connection, ended=ended_as(task))
     return len(ids)

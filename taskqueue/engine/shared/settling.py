@@ -25,6 +25,11 @@ def leases_of(connection: BaseDatabaseWrapper, task: Task) -> QuerySet[Lease]:
     return Lease.objects.using(connection.alias).filter(task_id=task.id)
 
 
+def ended_as(task: Task) -> list[tuple[str, str, str]]:
+    """What is to be counted of a settled task: its queue, name and status, once it has ended."""
+    return [(task.queue_name, task.name, str(task.status))] if task.finished_at else []
+
+
 def settle(connection: BaseDatabaseWrapper, task: Task, *, now: datetime, limits: Limits) -> None:
     """Write the task, and end it if nobody runs it and nobody may take it."""
     if task.running_leases == 0 and task.open_slots == 0:

@@ -24,6 +24,7 @@ class SQLite:
     record_successes = staticmethod(record.record_successes)
     record_endings = staticmethod(record.record_endings)
     write_rollups = staticmethod(rollups.write_rollups)
+    take_arrivals = staticmethod(rollups.take_arrivals)
     insert_logs = staticmethod(record.insert_logs)
     write_notes = staticmethod(record.write_notes)
     renew = staticmethod(lease.renew)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Enqueued, Payload, Request, apart_columns
 from taskqueue.engine.sqlite.values import clock, microseconds, stored
 
@@ -30,6 +32,7 @@ VALUES (
 )
 ON CONFLICT DO NOTHING
 """
+ARRIVED = "INSERT INTO taskqueue_arrival (queue_name, name, number) VALUES (%s, %s, %s)"
 
 
 def now(connection: BaseDatabaseWrapper) -> datetime:
@@ -37,19 +40,37 @@ def now(connection: BaseDatabaseWrapper) -> datetime:
 
 
 def insert(connection: BaseDatabaseWrapper, request: Request, payload: Payload) -> Enqueued | None:
-    moment = clock()
-    with connection.cursor() as cursor:
-        cursor.execute(INSERT, _parameters(request, payload, moment))
-        return _enqueued(request, payload, moment) if cursor.rowcount else None
+    return next(iter(_insert(connection, request, [payload])), None)
 
 
 def insert_many(
     connection: BaseDatabaseWrapper, request: Request, payloads: Sequence[Payload]
 ) -> list[Enqueued]:
-    moment = clock()
-    with connection.cursor() as cursor:
-        cursor.executemany(INSERT, [_parameters(request, payload, moment) for payload in payloads])
+    return _insert(connection, request, payloads)
+
+
+def _insert(
+    connection: BaseDatabaseWrapper, request: Request, payloads: Sequence[Payload]
+) -> list[Enqueued]:
+    """Insert the tasks and count them, both or neither; nothing where their key is held."""
+    with _together(connection), connection.cursor() as cursor:
+        moment = clock()
+        if len(payloads) == 1:
+            cursor.execute(INSERT, _parameters(request, payloads[0], moment))
+        else:
+            rows = [_parameters(request, payload, moment) for payload in payloads]
+            cursor.executemany(INSERT, rows)
+        if not cursor.rowcount:
+            return []
+        cursor.execute(ARRIVED, (request.queue_name, request.name, cursor.rowcount))
     return [_enqueued(request, payload, moment) for payload in payloads]
+
+
+def _together(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+    """A transaction, unless there is the caller's, where a savepoint would cost as much again."""
+    if connection.in_atomic_block or not connection.get_autocommit():
+        return nullcontext()
+    return transaction(connection)
 
 
 def _enqueued(request: Request, payload: Payload, moment: datetime) -> Enqueued:

@@ -1,4 +1,4 @@
-"""Writing rollups on SQLite."""
+"""Writing rollups, and taking what has arrived, on SQLite."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import RollupRow
 from taskqueue.engine.sqlite.values import clock, stored
+from taskqueue.engine.statement import change, fetch
 
 WRITE_ROLLUP = """
 INSERT INTO taskqueue_rollup (
@@ -35,6 +36,14 @@ SET succeeded = EXCLUDED.succeeded,
     slowest_task_id = EXCLUDED.slowest_task_id
 """
 
+# Two statements under one lock; ids rise.
+COUNT_ARRIVALS = """
+SELECT queue_name, name, sum(number), count(*), max(id)
+FROM (SELECT id, queue_name, name, number FROM taskqueue_arrival ORDER BY id LIMIT %s)
+GROUP BY queue_name, name
+"""
+DELETE_ARRIVALS = "DELETE FROM taskqueue_arrival WHERE id <= %s"
+
 
 def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
     now = stored(clock())
@@ -45,3 +54,12 @@ def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) ->
                 id=UUID(row.id).hex, slowest_task_id=None if slowest is None else UUID(slowest).hex
             )
             cursor.execute(WRITE_ROLLUP, (*own, now))
+
+
+def take_arrivals(
+    connection: BaseDatabaseWrapper, *, limit: int
+) -> list[tuple[str, str, int, int]]:
+    found = fetch(connection, COUNT_ARRIVALS, (limit,))
+    if found:
+        change(connection, DELETE_ARRIVALS, (max(row[4] for row in found),))
+    return [(row[0], row[1], row[2], row[3]) for row in found]
