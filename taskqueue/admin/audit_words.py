@@ -16,6 +16,7 @@ ACTS: dict[str, Any] = {
     "stop": _("stop"),
     "duplicate": _("duplicate"),
     "delete": _("delete"),
+    "prune": _("prune"),
     "pause": _("pause"),
     "resume": _("resume"),
     "quiet_worker": _("quiet worker"),

@@ -30,12 +30,17 @@ settings.configure(
     INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "taskqueue"],
     USE_TZ=True,
 )
+from taskqueue import task
+@task(name="shop.tasks.send")
+def send(): pass
 execute_from_command_line(["manage.py", *sys.argv[2:]])
 """
 ID = str(uuid4())
 ARGUMENTS = {
     "list": [],
     "show": [ID],
+    "why": [ID],
+    "enqueue": ["shop.tasks.send"],
     "cancel": [ID],
     "retry": [ID, "--args", "[]"],
     "stop": [ID],
@@ -49,6 +54,8 @@ ARGUMENTS = {
     "schedules": [],
     "operations": [],
     "roles": [],
+    "stats": [],
+    "prune": [],
 }
 
 

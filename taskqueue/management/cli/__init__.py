@@ -2,18 +2,22 @@
 
 from taskqueue.management.cli.changing import RESCHEDULE, RUN_NOW, UPDATE
 from taskqueue.management.cli.ending import CANCEL, RETRY
+from taskqueue.management.cli.enqueueing import ENQUEUE
 from taskqueue.management.cli.listing import LIST
 from taskqueue.management.cli.operations import OPERATIONS
+from taskqueue.management.cli.pruning import PRUNE
 from taskqueue.management.cli.queues import PAUSE, QUEUES, RESUME
 from taskqueue.management.cli.roles import ROLES
 from taskqueue.management.cli.schedules import SCHEDULES
 from taskqueue.management.cli.showing import SHOW
+from taskqueue.management.cli.stats import STATS
 from taskqueue.management.cli.stopping import STOP
+from taskqueue.management.cli.why import WHY
 from taskqueue.management.cli.workers import WORKERS
 
 SUBCOMMANDS = (
-    LIST, SHOW, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, PAUSE, RESUME, QUEUES, WORKERS,
-    SCHEDULES, OPERATIONS, ROLES,
+    LIST, SHOW, WHY, ENQUEUE, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, PAUSE,
+    RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, PRUNE, ROLES,
 )  # fmt: skip
 
 __all__ = ["SUBCOMMANDS"]

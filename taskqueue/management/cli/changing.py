@@ -44,7 +44,7 @@ def _reschedule(flags: Namespace, output: Output) -> None:
 def _add_update(parser: ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument(
-        "--set", action="append", type=_change, required=True, metavar="OPTION=VALUE",
+        "--set", action="append", type=change, required=True, metavar="OPTION=VALUE",
         help="such as priority=5, queue_name=mail or worker_names='[\"w1\"]'; null stands for "
         "the setting, or for none, but for priority and queue_name, which always have a value",
     )  # fmt: skip
@@ -62,7 +62,7 @@ def _update(flags: Namespace, output: Output) -> None:
     )
 
 
-def _change(text: str) -> tuple[str, Any]:
+def change(text: str) -> tuple[str, Any]:
     """A value is JSON, or text as it stands."""
     name, equals, value = text.partition("=")
     if not (name and equals):

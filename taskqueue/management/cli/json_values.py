@@ -10,9 +10,16 @@ from typing import Any
 def json_value(text: str) -> Any:
     """The value. Raises ArgumentTypeError for one nested too deeply, ValueError for no JSON."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_object)
     except RecursionError:
         raise ArgumentTypeError("is nested too deeply") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ArgumentTypeError("has a key twice in one object")
+    return found
 
 
 def json_list(text: str) -> list[Any]:

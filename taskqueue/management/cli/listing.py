@@ -5,13 +5,18 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Any
 
-from taskqueue.engine.connections import project_connection
-from taskqueue.management.cli.base import Subcommand
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control import TaskFilter
+from taskqueue.management.cli.base import Subcommand, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import add_filters, filter_of, has_filters
 from taskqueue.models import Task
+from taskqueue.monitoring.searching import Page, find
+from taskqueue.monitoring.searching.orders import is_cursor
 
 MOST = 1000
+PAGES = 20
+"""How often a search goes on that has read enough for one page of the admin."""
 COLUMNS = ("id", "name", "status", "queue", "priority", "attempts", "run_after", "error")
 READ = (
     "id", "name", "status", "queue_name", "priority", "attempt", "failures", "crashes",
@@ -20,8 +25,17 @@ READ = (
 
 
 def _add_list(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "words", nargs="*", metavar="QUERY",
+        help="as in the admin's search, such as 'status:failed name:mail.* error:KeyError'",
+    )  # fmt: skip
     add_filters(parser)
     parser.add_argument("--limit", type=_limit, default=50, help=f"at most {MOST}; default: 50")
+    parser.add_argument(
+        "--cursor", type=_cursor,
+        help="go on where a list ended, as it said; '' for the first page. JSON then is an object: "
+        "`tasks`, and `next`, the cursor of the next page",
+    )  # fmt: skip
 
 
 def _limit(text: str) -> int:
@@ -30,10 +44,46 @@ def _limit(text: str) -> int:
     return int(text)
 
 
+def _cursor(text: str) -> str:
+    if text and not is_cursor(text):
+        raise ArgumentTypeError("is not what a list gave")
+    return text
+
+
 def _list(flags: Namespace, output: Output) -> None:
+    if flags.words:
+        if flags.query:
+            raise usage_error("Give the query as it stands, or by --query.")
+        flags.query = " ".join(flags.words)
     which = filter_of(flags, everything=not has_filters(flags))
-    tasks = which.tasks(project_connection()).only(*READ).order_by("-id")[: flags.limit]
-    output.table([_row(task) for task in tasks], COLUMNS)
+    tasks, last = _found(which, limit=flags.limit, cursor=flags.cursor or "")
+    rows = [_row(task) for task in tasks]
+    if output.is_json and flags.cursor is not None:
+        output.sheet({"tasks": rows, "next": last.older or None})
+        return
+    output.table(rows, COLUMNS)
+    if last.older:
+        output.note(_more(last))
+
+
+def _found(which: TaskFilter, *, limit: int, cursor: str) -> tuple[list[Task], Page]:
+    """The tasks, and the last page that was read for them."""
+    rows = Task.objects.using(database_alias()).only(*READ)
+    page = find(which, tasks=rows, before=cursor, limit=limit)
+    found = [*page.tasks, *page.holders]
+    for _ in range(PAGES):
+        if not page.is_cut_short or len(found) >= limit:
+            break
+        page = find(which, tasks=rows, before=page.older, limit=limit - len(found))
+        known = {task.pk for task in found}
+        found += [task for task in page.tasks if task.pk not in known]
+    return found, page
+
+
+def _more(page: Page) -> str:
+    if page.searched_to is not None:
+        return f"Looked back to {page.searched_to:%Y-%m-%d %H:%M} UTC. On: --cursor {page.older}"
+    return f"There are more: --cursor {page.older}"
 
 
 def _row(task: Task) -> dict[str, Any]:

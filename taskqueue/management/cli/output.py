@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -28,8 +28,10 @@ def add_format(parser: ArgumentParser) -> None:
 class Output:
     """Prints once: text for people, or JSON for scripts."""
 
-    def __init__(self, stream: Writable, *, form: str) -> None:
+    def __init__(self, stream: Writable, *, form: str, note: Callable[[str], Any]) -> None:
         self._stream = stream
+        self.note = note
+        """Says something beside it, which would disturb who reads the rest."""
         self.is_json = form == "json"
 
     def say(self, text: str, value: Mapping[str, Any]) -> None:

@@ -6,17 +6,17 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from taskqueue.engine import control
-from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand, add_person, person_of
+from taskqueue.management.cli.durations import short
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
-from taskqueue.models import Queue, Task
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.states import TaskStatus
+from taskqueue.monitoring.lanes import QueueFigures, queue_figures
 
-MOST_COUNTED = 10_000
-"""Tasks of a queue that are counted; a queue may hold millions."""
 MOST_QUEUES = 1000
+COLUMNS = (
+    "queue", "ready", "oldest", "running", "slots", "served", "last hour", "paused",
+    "paused_until", "paused_by", "pause_reason",
+)  # fmt: skip
 
 
 def _add_pause(parser: ArgumentParser) -> None:
@@ -45,26 +45,39 @@ def _resume(flags: Namespace, output: Output) -> None:
 
 
 def _queues(flags: Namespace, output: Output) -> None:
-    alias = project_connection().alias
-    queues = Queue.objects.using(alias).annotate(now=DatabaseClock()).order_by("name")
-    rows = [_row(queue, alias) for queue in queues[:MOST_QUEUES]]
-    columns = ("queue", "ready", "paused", "paused_until", "paused_by", "pause_reason")
-    output.table(rows, columns)
+    figures = queue_figures(limit=MOST_QUEUES)
+    output.table([_row(each) if output.is_json else _shown(each) for each in figures], COLUMNS)
 
 
-def _row(queue: Any, alias: str) -> dict[str, Any]:
-    ready = Task.objects.using(alias).filter(queue_name=queue.name, status=TaskStatus.READY)
-    counted = ready.filter(claimed_apart=False)[: MOST_COUNTED + 1].count()
-    is_paused = queue.is_paused_at(queue.now)
+def _row(queue: QueueFigures) -> dict[str, Any]:
     return {
         "queue": queue.name,
-        "ready": counted if counted <= MOST_COUNTED else f"{MOST_COUNTED}+",
-        "paused": is_paused,
-        "paused_at": queue.paused_at if is_paused else None,
-        "paused_until": queue.paused_until if is_paused else None,
-        "paused_by": queue.paused_by if is_paused else "",
-        "pause_reason": queue.pause_reason if is_paused else "",
+        "ready": _ready(queue),
+        "oldest_seconds": queue.oldest_seconds,
+        "running": queue.running,
+        "slots": queue.slots,
+        "served": queue.is_served,
+        "finished_last_hour": sum(queue.finished_lately),
+        "paused": queue.is_paused,
+        "paused_at": queue.paused_at,
+        "paused_until": queue.paused_until,
+        "paused_by": queue.paused_by,
+        "pause_reason": queue.pause_reason,
     }
+
+
+def _shown(queue: QueueFigures) -> dict[str, Any]:
+    row = _row(queue)
+    return {
+        **row,
+        "oldest": short(queue.oldest_seconds),
+        "last hour": row["finished_last_hour"],
+    }
+
+
+def _ready(queue: QueueFigures) -> int | str:
+    """A number as far as it is counted: a queue may hold millions."""
+    return f"{queue.waiting.value}+" if queue.waiting.is_capped else queue.waiting.value
 
 
 PAUSE = Subcommand(
@@ -81,7 +94,7 @@ RESUME = Subcommand(
 )
 QUEUES = Subcommand(
     name="queues",
-    help="which queues there are, and which are paused",
+    help="what waits and runs in each queue, who serves it, and which are paused",
     add_arguments=lambda parser: None,
     run=_queues,
 )

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import CommandError
+from django.utils import timezone
 
 from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
 from taskqueue.exceptions import TaskQueueError
@@ -15,16 +16,21 @@ from taskqueue.management.cli.base import person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
 from taskqueue.management.cli.trouble import TROUBLE, sentence_of
+from taskqueue.monitoring.searching import parse
 from taskqueue.results import identifier_of
 from taskqueue.states import TaskStatus
 
-FILTERS = ("status", "name", "queue", "worker", "error", "after", "before")
+FILTERS = ("query", "status", "name", "queue", "worker", "error", "after", "before")
 
 
 def add_filters(parser: ArgumentParser) -> None:
     """Flags that choose tasks by what they are."""
     statuses = [status.value for status in TaskStatus]
     group = parser.add_argument_group("which tasks")
+    group.add_argument(
+        "--query", metavar="QUERY",
+        help="as in the admin's search, such as 'status:failed name:mail.*'; goes with the others",
+    )  # fmt: skip
     group.add_argument("--status", action="append", choices=statuses, help="may be repeated")
     group.add_argument("--name", help="of the definition, whole")
     group.add_argument("--queue")
@@ -46,16 +52,21 @@ def add_selection(parser: ArgumentParser) -> None:
 
 def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
     """The filter that the flags describe. Raises ValueError."""
-    return TaskFilter(
-        statuses=flags.status,
-        name=flags.name or "",
-        queue_name=flags.queue or "",
-        worker=flags.worker or "",
-        error_class=flags.error or "",
-        enqueued_after=flags.after,
-        enqueued_before=flags.before,
-        everything=everything,
-    )
+    by_flags = {
+        "statuses": flags.status,
+        "name": flags.name,
+        "queue_name": flags.queue,
+        "worker": flags.worker,
+        "error_class": flags.error,
+        "enqueued_after": flags.after,
+        "enqueued_before": flags.before,
+    }
+    given = {field: value for field, value in by_flags.items() if value}
+    searched = parse(flags.query, now=timezone.now()).which.given if flags.query else {}
+    if twice := sorted(given.keys() & searched.keys()):
+        raise usage_error(f"Both the query and a flag say {', '.join(twice)}.")
+    fields: dict[str, Any] = {**searched, **given, "everything": everything}
+    return TaskFilter(**fields)
 
 
 def has_filters(flags: Namespace) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand
+from taskqueue.management.cli.durations import size
 from taskqueue.management.cli.output import Output
 from taskqueue.models import Worker
 from taskqueue.models.clock import DatabaseClock
@@ -16,8 +17,8 @@ from taskqueue.models.worker import WorkerStatus
 MOST = 1000
 GONE = (WorkerStatus.STOPPED.value, WorkerStatus.LOST.value)
 COLUMNS = (
-    "worker", "status", "alive", "host", "pid", "queues", "slots", "running", "seen", "request",
-    "request_seen_at",
+    "worker", "status", "alive", "host", "pid", "queues", "slots", "running", "memory", "version",
+    "seen", "request", "trouble",
 )  # fmt: skip
 
 
@@ -44,6 +45,10 @@ def _row(worker: Any) -> dict[str, Any]:
         "queues": ",".join(worker.queues) or "all",
         "slots": worker.concurrency,
         "running": worker.running_leases,
+        "memory_bytes": worker.memory_bytes,
+        "memory": size(worker.memory_bytes),
+        "version": str(worker.versions.get("taskqueue", "")),
+        "versions": worker.versions,
         "started_at": worker.started_at,
         "seen_at": worker.seen_at,
         "seen": f"{silence.total_seconds():.1f} s ago",

@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from django.utils.translation import override
 
 from taskqueue.management.cli import SUBCOMMANDS
 from taskqueue.management.cli.base import refusals_reported
@@ -32,6 +33,10 @@ class Command(BaseCommand):
             own.set_defaults(run=subcommand.run)
 
     def handle(self, *args: Any, **flags: Any) -> None:
-        output = Output(self.stdout, form=flags["format"])
-        with refusals_reported():
+        output = Output(self.stdout, form=flags["format"], note=self._note)
+        # One language for scripts, whatever the project's is.
+        with override("en"), refusals_reported():
             flags["run"](Namespace(**flags), output)
+
+    def _note(self, text: str) -> None:
+        self.stderr.write(text, style_func=str)  # Not in the colour of errors.

@@ -94,6 +94,11 @@ def place_at(order: Order, cursor: str) -> Place | None:
     return place if letter == order.letter and len(place) == len(order.columns) else None
 
 
+def is_cursor(text: str) -> bool:
+    """Whether it is the text of a place, in whichever order."""
+    return any(place_at(order, text) is not None for order in ORDERS.values())
+
+
 def beside(place: Place, direction: Direction) -> Place:
     """The place next to it, from where the way back leads over the place itself."""
     *before, task_id = place

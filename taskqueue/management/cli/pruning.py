@@ -1,0 +1,29 @@
+"""`prune`: delete now what workers would delete little by little."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import person
+from taskqueue.engine.pruning import prune_all
+from taskqueue.management.cli.base import Subcommand, add_person, person_of
+from taskqueue.management.cli.output import Output
+
+
+def _add_prune(parser: ArgumentParser) -> None:
+    add_person(parser)
+
+
+def _prune(flags: Namespace, output: Output) -> None:
+    done = prune_all(project_connection(), person=person(**person_of(flags)))
+    told = ", ".join(f"{number} {name}" for name, number in done.items() if number)
+    output.say(f"prune: {told}" if told else "prune: nothing was past its time", {**done})
+
+
+PRUNE = Subcommand(
+    name="prune",
+    help="delete now what is past its retention; live workers do so by themselves",
+    add_arguments=_add_prune,
+    run=_prune,
+)

@@ -1,0 +1,143 @@
+"""`stats`: how many tasks of each status, how many end a minute, how long they wait and run."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import Any
+
+from taskqueue.management.cli.base import Subcommand
+from taskqueue.management.cli.durations import short
+from taskqueue.management.cli.output import Output
+from taskqueue.monitoring.counts import Count, status_counts
+from taskqueue.monitoring.performance import NamePerformance, performance
+from taskqueue.monitoring.series import Series, series
+from taskqueue.monitoring.spans import SPANS
+
+MOST_NAMES = 1000
+NAMES = ("name", "attempts", "failed", "wait p50", "wait p95", "run p50", "run p95", "slowest")
+
+
+def _add_stats(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--span", choices=sorted(SPANS, key=list(SPANS).index), default="hour",
+        help="what is looked back on; default: hour",
+    )  # fmt: skip
+    parser.add_argument("--queue", default="", help="attempts of this queue alone")
+    parser.add_argument("--name", default="", help="attempts of this definition alone")
+    parser.add_argument(
+        "--names", type=_names, default=10, metavar="N",
+        help=f"so many of the most frequent names; at most {MOST_NAMES}, default: 10",
+    )  # fmt: skip
+    parser.add_argument("--steps", action="store_true", help="also each step of the span")
+
+
+def _names(text: str) -> int:
+    if not text.isdecimal() or int(text) > MOST_NAMES:
+        raise ArgumentTypeError(f"must be a whole number from 0 to {MOST_NAMES}")
+    return int(text)
+
+
+def _stats(flags: Namespace, output: Output) -> None:
+    counts = status_counts()
+    found = series(flags.span, queue_name=flags.queue, name=flags.name)
+    # What is kept of names does not tell the queues apart.
+    names = [] if flags.queue else performance(flags.span)
+    if flags.name:
+        names = [each for each in names if each.name == flags.name]
+    names = names[: flags.names]
+    if output.is_json:
+        output.sheet(_document(counts, found, names, with_steps=flags.steps))
+        return
+    _tell(output, counts, found)
+    if flags.steps:
+        output.say("", {})
+        output.table(_steps(found), ("start", "succeeded", "failed", "lost", "stopped"))
+    if names:
+        output.say("", {})
+        output.table(list(map(_shown_name, names)), NAMES)
+
+
+def _document(
+    counts: dict[str, Count], found: Series, names: list[NamePerformance], *, with_steps: bool
+) -> dict[str, Any]:
+    return {
+        "tasks": {status: count.value for status, count in counts.items()},
+        "more_than_that": sorted(status for status, count in counts.items() if count.is_capped),
+        "span": found.span,
+        "attempts": _attempts(found),
+        "names": list(map(_name, names)),
+        **({"steps": _steps(found)} if with_steps else {}),
+    }
+
+
+def _attempts(found: Series) -> dict[str, Any]:
+    """Durations in seconds."""
+    minutes = found.step_seconds * len(found.starts) / 60
+    return {
+        "succeeded": found.total_succeeded,
+        "failed": found.total_failed,
+        "lost": found.total_lost,
+        "stopped": found.total_stopped,
+        "per_minute": found.total / minutes,
+        "wait_p50": found.overall_wait_p50,
+        "wait_p95": found.overall_wait_p95,
+        "run_p50": found.overall_run_p50,
+        "run_p95": found.overall_run_p95,
+    }
+
+
+def _tell(output: Output, counts: dict[str, Count], found: Series) -> None:
+    output.table([{status: str(count) for status, count in counts.items()}], list(counts))
+    figures = _attempts(found)
+    output.say("", {})
+    output.say(
+        f"Attempts of the last {found.span}: {found.total_succeeded} succeeded,"
+        f" {found.total_failed} failed, {found.total_lost} lost, {found.total_stopped} stopped;"
+        f" {figures['per_minute']:.3g} a minute",
+        {},
+    )
+    if found.total:
+        waits = f"wait p50 {short(figures['wait_p50'])}, p95 {short(figures['wait_p95'])}"
+        output.say(
+            f"{waits}; run p50 {short(figures['run_p50'])}, p95 {short(figures['run_p95'])}", {}
+        )
+
+
+def _steps(found: Series) -> list[dict[str, Any]]:
+    columns = zip(
+        found.starts, found.succeeded, found.failed, found.lost, found.stopped, strict=True
+    )
+    return [
+        dict(zip(("start", "succeeded", "failed", "lost", "stopped"), each, strict=True))
+        for each in columns
+    ]
+
+
+def _name(each: NamePerformance) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "attempts": each.count,
+        "failed": each.failed,
+        "wait_p50": each.wait_p50,
+        "wait_p95": each.wait_p95,
+        "run_p50": each.run_p50,
+        "run_p95": each.run_p95,
+        "slowest_seconds": each.slowest_seconds,
+        "slowest_task": each.slowest_task_id,
+    }
+
+
+def _shown_name(each: NamePerformance) -> dict[str, Any]:
+    durations = (
+        each.wait_p50, each.wait_p95, each.run_p50, each.run_p95, each.slowest_seconds,
+    )  # fmt: skip
+    cells = (each.name, each.count, each.failed, *map(short, durations))
+    return dict(zip(NAMES, cells, strict=True))
+
+
+STATS = Subcommand(
+    name="stats",
+    help="how many tasks of each status, how many end a minute, how long they wait and run",
+    add_arguments=_add_stats,
+    run=_stats,
+)
