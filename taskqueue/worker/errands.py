@@ -78,8 +78,8 @@ class Errands:
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         self._reports: SimpleQueue[Report] = SimpleQueue()
         self.under_way: Errand | None = None
-        self._thread = threading.Thread(target=self._run, name="taskqueue-errands", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name="taskqueue-errands", daemon=True)
+        self.thread.start()
 
     def send(self, errand: Errand) -> None:
         """Begin an errand; the one before must have been reported."""
@@ -96,7 +96,7 @@ class Errands:
     def stop(self) -> None:
         """End the thread, unless the database keeps it."""
         self._errands.put(None)
-        self._thread.join(timeout=5)
+        self.thread.join(timeout=5)
 
     def _run(self) -> None:
         while (errand := self._errands.get()) is not None:

@@ -26,6 +26,7 @@ from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import FENCE, Job
 from taskqueue.worker.memory import memory_of
+from taskqueue.worker.vitals import Vitals
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -76,10 +77,12 @@ class Heartbeat:
         interval: float,
         lease_seconds: float,
         limits: Limits,
+        vitals: Vitals,
     ) -> None:
         self._worker = worker
         self._name = name
         self._limits = limits
+        self._vitals = vitals
         self._tally = Tally()
         self._worker_id = worker_id
         self._incarnation = incarnation
@@ -89,11 +92,11 @@ class Heartbeat:
         self._wake = threading.Event()
         self._is_over = False
         self._is_lost = False
-        self._thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
+        self.thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
 
     def start(self) -> None:
         """Begin to beat."""
-        self._thread.start()
+        self.thread.start()
 
     def hurry(self) -> None:
         """Ping now."""
@@ -103,7 +106,7 @@ class Heartbeat:
         """End, within the ping that may be under way."""
         self._is_over = True
         self._wake.set()
-        self._thread.join(timeout=5)
+        self.thread.join(timeout=5)
 
     def first_deadline(self) -> float:
         """Until when a child that starts now may live without a ping."""
@@ -126,7 +129,9 @@ class Heartbeat:
             return self._on_error(error)
         except Exception:
             logger.exception("Ping failed")
+            self._vitals.failed()
             return RETRY
+        self._vitals.renewed(began)
         if self._is_lost:
             self._is_lost = False
             logger.info("Pings go on")
@@ -213,7 +218,9 @@ class Heartbeat:
         if self._connection is not None and is_busy(error):
             # Nobody else can write either, so nobody can take over: no reason to fence.
             self._pulse(time.monotonic(), list(self._worker.held.values()))
+            self._vitals.delayed()
             return RETRY_BUSY
+        self._vitals.failed()
         if not self._is_lost:
             self._is_lost = True
             logger.error("Pings fail, bodies end when leases run out error=%s", error)

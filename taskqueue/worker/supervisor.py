@@ -33,6 +33,7 @@ from taskqueue.worker.pool import Pool
 from taskqueue.worker.reload import Reloader
 from taskqueue.worker.requests import Requests
 from taskqueue.worker.stopping import Stopping
+from taskqueue.worker.vitals import Vitals
 from taskqueue.worker.wakeup import Alarm, Signals, Watch
 from taskqueue.worker.watchdog import Watchdog
 
@@ -53,9 +54,12 @@ class Supervisor:
     own, and leave here what they found.
     """
 
-    def __init__(self, options: WorkerOptions, settings: Settings) -> None:
+    def __init__(
+        self, options: WorkerOptions, settings: Settings, vitals: Vitals | None = None
+    ) -> None:
         self._options = options
         self._settings = settings
+        self._vitals = vitals or Vitals()
         self._watchdog = Watchdog()
         self._pool = Pool(options, settings, self._watchdog)
         self._stopping = Stopping(self._pool, settings)
@@ -163,6 +167,7 @@ class Supervisor:
             interval=settings.PING_INTERVAL.total_seconds(),
             lease_seconds=registration.lease_seconds,
             limits=Limits.of(settings),
+            vitals=self._vitals,
         )
         logger.info(
             "Worker started name=%s pid=%s pool=%s concurrency=%s queues=%s",
@@ -175,8 +180,21 @@ class Supervisor:
         self._watch.add(self._alarm, self._alarm.silence)
         self._populate(time.monotonic())
         self._heartbeat.start()
+        self._vitals.begin(
+            lease_seconds=registration.lease_seconds,
+            threads=[self._heartbeat.thread, self._errands.thread],
+            obstacle=self._obstacle,
+        )
+
+    def _obstacle(self) -> str:
+        """What keeps it from taking a task, if anything; from the thread of a port."""
+        pool = self._pool
+        if not pool.takes_more or self._is_replaced:
+            return self.status().value
+        return pool.trouble or ("" if pool.is_ready else "no child takes orders")
 
     def _end(self, registered: Registered, registration: Registration) -> None:
+        self._vitals.end()
         self._heartbeat.stop()
         for child in self._pool.children:
             child.kill()
@@ -198,6 +216,7 @@ class Supervisor:
     def _loop(self) -> None:
         while not self._is_replaced:
             now = time.monotonic()
+            self._vitals.turned(now)
             self._heed_requests(now)
             self._heed_report(now)
             self._ledger.enter_recorded()

@@ -15,6 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from taskqueue.conf import Settings, get_settings
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
+from taskqueue.management.ports import add_port_flags, open_ports
 from taskqueue.schedule_checks import definitions_unread
 from taskqueue.worker.enrolment import NameTaken
 from taskqueue.worker.lanes import QueueChoice
@@ -22,6 +23,7 @@ from taskqueue.worker.logs import show_logs
 from taskqueue.worker.options import WorkerOptions, default_name
 from taskqueue.worker.patience import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
+from taskqueue.worker.vitals import Vitals
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO}
 """What is logged, by Django's `--verbosity`."""
@@ -60,6 +62,7 @@ class Command(BaseCommand):
             "--reload", action=argparse.BooleanOptionalAction, default=None,
             help="replace children when code changes; on under DEBUG",
         )  # fmt: skip
+        add_port_flags(parser)
         parser.add_argument("--skip-checks", action="store_true", help="skip system checks")
         parser.add_argument(
             "--noreload", action="store_false", dest="reload", help=argparse.SUPPRESS
@@ -67,7 +70,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **flags: Any) -> None:
         show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
-        with ending_at_once():
+        vitals = Vitals()
+        # Probes are answered while the worker waits for its database, and until it has ended.
+        with ending_at_once(), open_ports(flags, vitals):
             if not flags["skip_checks"]:
                 with definitions_unread():
                     until_reached(self.check, is_stopping=_never)
@@ -76,7 +81,7 @@ class Command(BaseCommand):
             refuse = partial(self._refuse_unapplied_migrations, settings)
             until_reached(refuse, is_stopping=_never)
             try:
-                Supervisor(options, settings).run()
+                Supervisor(options, settings, vitals).run()
             except (NameTaken, WorkerFailed) as error:
                 raise CommandError(str(error)) from None
 

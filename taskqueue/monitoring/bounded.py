@@ -1,0 +1,71 @@
+"""Asking the database for no longer than somebody can wait, whatever the network does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from taskqueue.engine.connections import installed, open_worker_connection, project_connection
+
+T = TypeVar("T")
+
+
+class NoAnswer(Exception):
+    """The database has not answered within the time that there was."""
+
+
+class Question(Generic[T]):
+    """A step in a thread and on a connection of its own, which nobody needs to wait for.
+
+    A connection to a host that went silent cannot be taken back: the thread stays with it until
+    the system gives it up, some seconds later, and keeps no process from ending.
+    """
+
+    def __init__(self, step: Callable[[], T], *, seconds: float) -> None:
+        self._step = step
+        self._seconds = seconds
+        self._answers: list[T] = []
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="taskqueue-question", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still being asked; not in a copy of the process that asked."""
+        return self._thread.is_alive()
+
+    def answer(self) -> T:
+        """What the step gave, or raised. Raises `NoAnswer` when the time is over."""
+        self._thread.join(self._seconds)
+        if self._error is not None:
+            raise self._error
+        if not self._answers:
+            raise NoAnswer(f"The database has not answered within {self._seconds:g} s.")
+        return self._answers[0]
+
+    def _run(self) -> None:
+        try:
+            with _connected(self._seconds):
+                self._answers.append(self._step())
+        except Exception as error:
+            self._error = error
+
+
+@contextmanager
+def _connected(seconds: float) -> Iterator[None]:
+    """A connection of this thread's own, which notices a network that has gone silent."""
+    ordinary = project_connection()
+    try:
+        if ordinary.vendor != "postgresql":
+            yield
+            return
+        connection = open_worker_connection(silence=seconds)
+        try:
+            with installed(connection):
+                yield
+        finally:
+            connection.close()
+    finally:
+        ordinary.close()

@@ -1,0 +1,123 @@
+"""Vitals: whether a worker's threads go round, and whether it could take a task now.
+
+Threads write down when they did what; a port reads it. No lock, no statement: a thread that hangs
+keeps nobody from being told so.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+from taskqueue.worker.exchanges import Answer
+
+LONGEST_TURN = 30.0
+"""Seconds; the main loop sleeps for five at most."""
+LONGEST_PING = 60.0
+"""Seconds, or two leases where that is longer. A ping ends by itself when the network is silent,
+but it may wait for a lock, which another process would do as well."""
+JSON = "application/json"
+
+
+class Vitals:
+    """What is known of one worker, from before it is registered until its process ends."""
+
+    def __init__(self) -> None:
+        self._turned_at: float | None = None
+        self._pinged_at: float | None = None
+        """When a ping ended last, however it ended."""
+        self._renewed_at: float | None = None
+        """When the last ping began that the database answered; None where one after it failed."""
+        self._lease_seconds = 0.0
+        self._threads: list[threading.Thread] = []
+        self._obstacle: Callable[[], str] = _not_registered
+        self._has_ended = False
+
+    # What the worker tells
+
+    def begin(
+        self,
+        *,
+        lease_seconds: float,
+        threads: list[threading.Thread],
+        obstacle: Callable[[], str],
+    ) -> None:
+        """The worker is registered: from now on it is known by its beats.
+
+        `obstacle` says in a word what keeps it from taking a task; any thread may ask.
+        """
+        self._lease_seconds = lease_seconds
+        self._threads = threads
+        self._obstacle = obstacle
+        self._turned_at = self._pinged_at = time.monotonic()
+
+    def turned(self, now: float) -> None:
+        """The main loop went round."""
+        self._turned_at = now
+
+    def renewed(self, began: float) -> None:
+        """A ping that began then was answered."""
+        self._renewed_at = began
+        self._pinged_at = time.monotonic()
+
+    def failed(self) -> None:
+        """A ping could not reach the database."""
+        self._renewed_at = None
+        self._pinged_at = time.monotonic()
+
+    def delayed(self) -> None:
+        """A ping did not get its turn in a database that is in good health."""
+        self._pinged_at = time.monotonic()
+
+    def end(self) -> None:
+        """Nothing beats any more, as it should be: the worker signs off."""
+        self._has_ended = True
+
+    # What it is asked
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a new process would not be better. While it waits to begin, or ends, it is."""
+        if self._turned_at is None or self._pinged_at is None or self._has_ended:
+            return True
+        now = time.monotonic()
+        longest_ping = max(LONGEST_PING, 2 * self._lease_seconds)
+        return (
+            now - self._turned_at < LONGEST_TURN
+            and now - self._pinged_at < longest_ping
+            and all(thread.is_alive() for thread in self._threads)
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it would take a task now, as far as it knows without asking anybody."""
+        renewed_at = self._renewed_at
+        return (
+            renewed_at is not None
+            and time.monotonic() - renewed_at < self._lease_seconds
+            and not self._has_ended
+            and self.is_live
+            and not self._obstacle()
+        )
+
+    def live(self) -> Answer:
+        """The route `/live`."""
+        return _answer(self.is_live)
+
+    def ready(self) -> Answer:
+        """The route `/ready`."""
+        return _answer(self.is_ready)
+
+
+def _answer(is_well: bool) -> Answer:
+    """A status and nothing else: whoever reaches the port may ask."""
+    body = json.dumps({"status": "ok" if is_well else "unavailable"})
+    status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
+    return Answer(status, JSON, body.encode())
+
+
+def _not_registered() -> str:
+    return "not registered"
