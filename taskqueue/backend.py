@@ -107,12 +107,13 @@ class TaskQueueBackend(BaseTaskBackend):
         """Django's results of an enqueue, told to the receivers of its signal."""
         from taskqueue.djangotasks.results import enqueued_result, read_rows, stored_result
 
-        # A unique key may have led to tasks that were there before.
-        known = [each.id for each in written if not each.created]
+        # A unique key may have led to tasks that were there before, and tests may let a task run
+        # as it is enqueued.
+        known = [each.id for each in written if not each.created or each.attempts]
         rows = read_rows(known) if known else {}
         found = []
         for each in written:
-            if each.created:
+            if each.id not in rows:
                 result = enqueued_result(each, changed(task, backend=self.alias))
             else:
                 result = stored_result(rows[each.id], task, backend=self.alias)

@@ -37,6 +37,15 @@ class Signature:
                 f"{name}{self._signature} cannot be called so: {error}."
             ) from None
 
+    def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        """What each parameter is given, with defaults; None where the arguments do not fit."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError:
+            return None
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
     def positional_names(self, count: int) -> list[str | None]:
         """The parameters that so many positional arguments fill; None for one too many."""
         parameters = self._signature.parameters.values()

@@ -16,7 +16,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -94,7 +93,6 @@ class Child:
         self._work(make_slot(loop))
 
     def _work(self, slot: Any) -> None:
-        from taskqueue.context import Context
         from taskqueue.engine.tally import Subject, Tally
         from taskqueue.worker.execution import Attempt
         from taskqueue.worker.interrupts import Interruption
@@ -109,16 +107,8 @@ class Child:
             lease_id = order.lease_id
             interruption = Interruption()
             slot.interruption = interruption
-            snapshot = json.loads(order.options) if order.options else {}
-            nominal_at = snapshot.get("nominal_at")
-            context = Context(
-                task_id=order.task_id,
-                lease_id=lease_id,
-                attempt=order.attempt,
-                worker_name=self._worker_name,
-                metadata=json.loads(order.metadata) if order.metadata else {},
-                schedule=snapshot.get("schedule", ""),
-                nominal_at=nominal_at and datetime.fromisoformat(nominal_at),
+            context = order.context(
+                self._worker_name,
                 report_progress=channel.report_progress,
                 report_line=channel.report_line,
             )

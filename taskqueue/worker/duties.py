@@ -13,9 +13,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import Settings
 from taskqueue.engine import broadcast, shared, takeover, wedged, workers
 from taskqueue.engine.connections import owns_session, transaction
+from taskqueue.engine.idempotency import prune_idempotency_keys
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.operations import serving as operations
-from taskqueue.engine.idempotency import prune_idempotency_keys
 from taskqueue.engine.operations.pruning import prune_operations
 from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
@@ -72,11 +72,14 @@ class Duties:
         self._wedged_at = 0.0
         self._broadcasts_after: UUID | None = None
         self.next_at = 0.0
+        self.has_changed = False
+        """Whether the last step let a task move, or a schedule, or an operation."""
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
         """Serve what is due; whether there may be something to claim."""
         wording = wording_for(connection)
         outlook = wording.promote(connection, worker_id=self._worker_id, limit=PROMOTE_BATCH)
+        self.has_changed = outlook.promoted > 0
         if outlook.promoted == PROMOTE_BATCH:
             self.next_at = now
             return True
@@ -89,6 +92,7 @@ class Duties:
                     cancelled=self._limits.keep_cancelled,
                 )
                 self._tally.count_ended(connection, ended, now=now)
+            self.has_changed = self.has_changed or bool(ended)
         if outlook.next_expiry is not None and outlook.next_expiry <= 0:
             self._take_over(connection)
         else:
@@ -97,6 +101,7 @@ class Duties:
             self._look_after_shared(connection)
         next_schedule, has_served = self._serve_schedules(connection, outlook)
         next_chunk, has_done = _serve_operations(connection, outlook)
+        self.has_changed = self.has_changed or has_served or has_done
         self._clean_up(connection, now)
         waits = [self._interval]
         stagger = min(LONGEST_STAGGER, outlook.rank * STAGGER)

@@ -6,9 +6,11 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from django.db import InterfaceError, OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import signals, snapshots
@@ -105,7 +107,7 @@ class Attempt:
         connection = project_connection()
         has_begun = has_returned = is_recorded = False
         try:
-            with self._tally.guard(), atomic(using=connection.alias, durable=True):
+            with self._tally.guard(), self._transaction(connection):
                 has_begun = True
                 text = self._encode(call(definition, self.context, args, kwargs))
                 has_returned = True
@@ -131,6 +133,10 @@ class Attempt:
         frame = (frames.RECORDED, self.order.lease_id, self.started_at, time.monotonic())
         self._tell_finished(self._outcome(Kind.SUCCEEDED)._replace(return_value=text), None)
         return frame
+
+    def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+        """Around an atomic body: its end is a COMMIT."""
+        return atomic(using=connection.alias, durable=True)
 
     def _ages(self, outcome: Outcome) -> Outcome:
         now = time.monotonic()

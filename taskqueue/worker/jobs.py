@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any, NamedTuple
 
+from taskqueue.context import Context
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Subject
 
@@ -33,6 +36,29 @@ class Order(NamedTuple):
     def subject(self) -> Subject:
         """What its lease is about."""
         return Subject(self.task_id, self.queue_name, self.name, self.ready_at)
+
+    def context(
+        self,
+        worker_name: str,
+        *,
+        report_progress: Callable[[int, float, str], None],
+        report_line: Callable[[int, int, str, str], None],
+        make: type[Context] = Context,
+    ) -> Context:
+        """What its body can learn of the attempt, and say of it."""
+        snapshot = json.loads(self.options) if self.options else {}
+        nominal_at = snapshot.get("nominal_at")
+        return make(
+            task_id=self.task_id,
+            lease_id=self.lease_id,
+            attempt=self.attempt,
+            worker_name=worker_name,
+            metadata=json.loads(self.metadata) if self.metadata else {},
+            schedule=snapshot.get("schedule", ""),
+            nominal_at=nominal_at and datetime.fromisoformat(nominal_at),
+            report_progress=report_progress,
+            report_line=report_line,
+        )
 
 
 class Job:

@@ -11,6 +11,7 @@ import time
 from taskqueue.context import _current
 from taskqueue.payload import storable
 from taskqueue.worker import frames
+from taskqueue.worker.findings import Line
 from taskqueue.worker.frames import Frame, pack
 
 FLUSH_INTERVAL = 0.25
@@ -20,52 +21,24 @@ LONGEST_MESSAGE = 1000
 NEVER_CAPTURED = ("django.tasks", "django_tasks", "django.db.backends", "taskqueue.worker")
 
 
-class Channel:
-    """The way to the parent. A body only ever touches a buffer; threads of the child send."""
+class Reports:
+    """What bodies have said and nobody has taken yet."""
 
-    def __init__(self, sock: socket.socket, *, max_log: int) -> None:
-        self._socket = sock
+    def __init__(self, *, max_log: int) -> None:
         self._max_log = max_log
-        self._sending = threading.Lock()
         self._buffering = threading.Lock()
-        self._lines: list[tuple[int, float, int, str, str]] = []
+        self._lines: list[Line] = []
         self._progress: dict[int, tuple[float, str]] = {}
         self._log_sizes: dict[int, int] = {}
         self.has_reports = threading.Event()
-        os.register_at_fork(after_in_child=self._renew_locks)
 
-    def _renew_locks(self) -> None:
-        """In a copy of the child: what another thread held at the fork is never released there."""
-        self._sending = threading.Lock()
-        self._buffering = threading.Lock()
-        self.has_reports = threading.Event()
-
-    def send(self, frame: Frame) -> None:
-        """Send a frame, behind all that bodies have said before it."""
-        with self._sending:
-            data = pack(frame)
-            if self._lines or self._progress:
-                data = self._take_reports() + data
-            self._socket.sendall(data)
-
-    def flush(self) -> None:
-        """Send what bodies have said."""
-        with self._sending:
-            if data := self._take_reports():
-                self._socket.sendall(data)
-
-    def _take_reports(self) -> bytes:
+    def take(self) -> tuple[list[Line], dict[int, tuple[float, str]]]:
+        """The lines, and the latest progress by lease."""
         with self._buffering:
             lines, self._lines = self._lines, []
             progress, self._progress = self._progress, {}
             self.has_reports.clear()
-        data = b""
-        if lines:
-            data += pack((frames.LINES, lines))
-        if progress:
-            reports = [(lease, percent, text) for lease, (percent, text) in progress.items()]
-            data += pack((frames.PROGRESS, reports))
-        return data
+        return lines, progress
 
     def report_progress(self, lease_id: int, percent: float, message: str) -> None:
         """Keep the latest progress of an attempt."""
@@ -95,6 +68,46 @@ class Channel:
         if self._log_sizes:
             with self._buffering:
                 self._log_sizes.pop(lease_id, None)
+
+
+class Channel(Reports):
+    """The way to the parent. A body only ever touches a buffer; threads of the child send."""
+
+    def __init__(self, sock: socket.socket, *, max_log: int) -> None:
+        super().__init__(max_log=max_log)
+        self._socket = sock
+        self._sending = threading.Lock()
+        os.register_at_fork(after_in_child=self._renew_locks)
+
+    def _renew_locks(self) -> None:
+        """In a copy of the child: what another thread held at the fork is never released there."""
+        self._sending = threading.Lock()
+        self._buffering = threading.Lock()
+        self.has_reports = threading.Event()
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame, behind all that bodies have said before it."""
+        with self._sending:
+            data = pack(frame)
+            if self._lines or self._progress:
+                data = self._take_reports() + data
+            self._socket.sendall(data)
+
+    def flush(self) -> None:
+        """Send what bodies have said."""
+        with self._sending:
+            if data := self._take_reports():
+                self._socket.sendall(data)
+
+    def _take_reports(self) -> bytes:
+        lines, progress = self.take()
+        data = b""
+        if lines:
+            data += pack((frames.LINES, lines))
+        if progress:
+            reports = [(lease, percent, text) for lease, (percent, text) in progress.items()]
+            data += pack((frames.PROGRESS, reports))
+        return data
 
 
 class CaptureHandler(logging.Handler):

@@ -1,0 +1,151 @@
+"""One attempt in the test's own process, thread and transaction."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.conf import get_settings
+from taskqueue.context import Context
+from taskqueue.definitions import Definition
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.record import write_logs, write_notes
+from taskqueue.engine.tally import Tally
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
+from taskqueue.models import Lease
+from taskqueue.outcomes import Kind
+from taskqueue.snapshots import class_path
+from taskqueue.testing.journeys import seconds_ahead
+from taskqueue.testing.transactions import Callbacks, as_if_committed, savepoint
+from taskqueue.worker.execution import Attempt
+from taskqueue.worker.findings import Findings
+from taskqueue.worker.frames import Frame
+from taskqueue.worker.jobs import Order
+from taskqueue.worker.reporting import CaptureHandler, Reports
+
+
+class Crash(BaseException):
+    """Raise it in a body, as by a mock, and the attempt is lost, as if its process had died."""
+
+
+class WatchedContext(Context):
+    """Asks the database whether the attempt is to stop: no worker is there to tell it."""
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether somebody asked this attempt to stop. On an event loop: whether it was known."""
+        if self._stop_reason is None:
+            # Not from async code: Django forbids it there.
+            with suppress(SynchronousOnlyOperation):
+                self._look()
+        return super().stop_requested
+
+    def check(self) -> None:
+        """Raise `Stopped` if this attempt was asked to stop."""
+        if self.stop_requested:
+            super().check()
+
+    def _look(self) -> None:
+        connection = project_connection()
+        leases = Lease.objects.using(connection.alias).filter(id=self._lease_id)
+        lease = leases.filter(stop_requested_at__isnull=False).first()
+        if lease is not None:
+            by = f" (by {lease.stop_requested_by})" if lease.stop_requested_by else ""
+            self._request_stop((lease.stop_reason or "Asked to stop.") + by)
+            wording_for(connection).see_stops(connection, [lease.id])
+
+
+class TestAttempt(Attempt):
+    """As in a worker's child, but that nothing interrupts a body: it is judged once it ends."""
+
+    __test__ = False  # Not a class of tests, whatever pytest makes of its name.
+
+    def __init__(self, order: Order, worker_name: str, tally: Tally) -> None:
+        self._reports = Reports(max_log=get_settings().MAX_LOG)
+        context = order.context(
+            worker_name,
+            report_progress=self._reports.report_progress,
+            report_line=self._reports.report_line,
+            make=WatchedContext,
+        )
+        super().__init__(order, context, tally)
+        self.error: BaseException | None = None
+        """What the body raised."""
+        self._callbacks = Callbacks()
+
+    def run_here(self) -> Frame:
+        """Run the body to its end, and give the frame."""
+        handler = CaptureHandler()
+        logging.getLogger().addHandler(handler)
+        try:
+            return self.run(self._call)
+        finally:
+            logging.getLogger().removeHandler(handler)
+
+    def run_callbacks(self) -> None:
+        """Do what the body wanted done on commit; in a worker it would have been committed."""
+        self._callbacks.run()
+
+    def write_reports(self) -> None:
+        """Write the lines and the progress of the body, while its lease runs."""
+        findings, now = Findings(), time.monotonic()
+        findings.lines, findings.progress = self._reports.take()
+        connection = project_connection()
+        write_logs(connection, findings.take_lines(now))
+        write_notes(connection, findings.take_notes([], now, started_before=now))
+
+    def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+        if not connection.in_atomic_block:
+            return super()._transaction(connection)
+        return savepoint(connection)
+
+    def _call(
+        self, definition: Definition[Any, Any], context: Context, args: Any, kwargs: Any
+    ) -> Any:
+        body: Any = async_to_sync(definition.body) if definition.is_async else definition.body
+        started = _monotonic()
+        with as_if_committed():
+            try:
+                value = body(*args, **kwargs)
+                if not definition.options.atomic:
+                    self._callbacks.run()
+            except Exception as error:
+                if late := self._late(started):
+                    raise late from error
+                raise
+            if late := self._late(started):
+                raise late
+        if definition.options.atomic:
+            self.write_reports()
+        return value
+
+    def _late(self, started: float) -> TaskTimeout | DeadlineExceeded | None:
+        """What would have interrupted the body by now."""
+        now = _monotonic()
+        timeout, deadline_at = self.snapshot.get("timeout"), self.order.deadline_at
+        if timeout is not None and now - started > timeout:
+            return TaskTimeout(f"The body ran for longer than its timeout of {timeout:g} s.")
+        if deadline_at is not None and now > deadline_at:
+            return DeadlineExceeded("The deadline passed while the body ran.")
+        return None
+
+    def _failed(self, error: BaseException) -> Frame:
+        self.error = error
+        if not isinstance(error, Crash):
+            return super()._failed(error)
+        outcome = self._outcome(Kind.LOST)._replace(
+            error_class=class_path(AttemptLost),
+            error_message="The child process died: a test played it.",
+        )
+        return self._frame(outcome)
+
+
+def _monotonic() -> float:
+    return time.monotonic() + seconds_ahead()

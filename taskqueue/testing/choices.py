@@ -1,0 +1,72 @@
+"""What a test says of how due tasks are to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, TypedDict, get_args
+
+from taskqueue.definitions import Definition, registry
+from taskqueue.option_values import QUEUE_NAME
+
+Errors = Literal["record", "raise"]
+Backoff = Literal["keep", "skip"]
+Which = Any
+"""A definition, a task of Django's framework, or the name of either."""
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `run_due` and its kin."""
+
+    queue_name: str
+    """Only tasks of this queue."""
+    workers: Sequence[str]
+    """Names of the workers that are played, and no others."""
+    errors: Errors
+    """`record` keeps what bodies raise in results alone; `raise` raises it here too."""
+    backoff: Backoff
+    """`keep` leaves retries for the time that they are due; `skip` makes them due at once."""
+    limit: int
+    """After so many attempts it is taken for a loop without an end."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The options, checked."""
+
+    names: tuple[str, ...] = ()
+    _: KW_ONLY
+    queue_name: str | None = None
+    workers: Sequence[str] | None = None
+    errors: Errors = "record"
+    backoff: Backoff = "keep"
+    limit: int = 1000
+
+    def __post_init__(self) -> None:
+        check_in("errors", self.errors, Errors)
+        check_in("backoff", self.backoff, Backoff)
+        if type(self.limit) is not int or self.limit < 1:
+            raise ValueError(f"limit must be a whole number from 1 on, not {self.limit!r}.")
+        if self.queue_name is not None and not QUEUE_NAME.fullmatch(self.queue_name):
+            raise ValueError(f"{self.queue_name!r} is not the name of a queue.")
+        if isinstance(self.workers, str) or (self.workers is not None and not self.workers):
+            raise ValueError(f"workers must be a list of names, not {self.workers!r}.")
+
+
+def check_in(what: str, value: object, choices: Any) -> None:
+    """Raise ValueError unless the value is one of the literals."""
+    if value not in get_args(choices):
+        known = " or ".join(map(repr, get_args(choices)))
+        raise ValueError(f"{what} must be {known}, not {value!r}.")
+
+
+def name_of(which: Which) -> str:
+    """The name under which tasks of a definition are stored. Raises `UnknownTask`."""
+    return definition_of(which).name
+
+
+def definition_of(which: Which) -> Definition[Any, Any]:
+    """The definition that is meant. Raises `UnknownTask`, which suggests the nearest."""
+    if isinstance(which, Definition):
+        return which
+    return registry.get(which if isinstance(which, str) else getattr(which, "module_path", ""))

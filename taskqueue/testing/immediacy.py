@@ -1,0 +1,77 @@
+"""Eager mode: what is enqueued runs at once, as if an idle worker of endless speed stood by."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, Literal
+
+from django.db.transaction import on_commit
+
+from taskqueue import signals
+from taskqueue.context import _current
+from taskqueue.engine.connections import database_alias
+from taskqueue.results import TaskResult
+from taskqueue.testing.choices import Choice, Errors, check_in
+from taskqueue.testing.running import run_due
+
+When = Literal["enqueue", "commit"]
+
+_is_running: ContextVar[bool] = ContextVar("taskqueue_eager", default=False)
+
+
+class eager:  # noqa: N801  (read as an adverb: `with eager():`)
+    """Run tasks as they are enqueued, in the enqueuer's thread and transaction.
+
+    `errors="record"` keeps what bodies raise in their results, `"raise"` raises it from the
+    enqueue. `when="commit"` waits for the COMMIT of the transaction that enqueues. Every option is
+    heeded: a task that is to run later stays scheduled, retries go to their end without their
+    backoff. What a body enqueues runs after that body. The row and the result are real, and the
+    handle that the enqueue gives back tells what the task came to. For `with` and `async with`.
+    """
+
+    def __init__(
+        self, *, errors: Errors = "record", when: When = "enqueue", limit: int = 1000
+    ) -> None:
+        check_in("when", when, When)
+        self._choice = Choice(errors=errors, backoff="skip", limit=limit)
+        self._when = when
+
+    def start(self) -> None:
+        """Begin, where `with` does not fit; `stop` ends it."""
+        signals.task_enqueued.connect(self._on_enqueued, weak=False, dispatch_uid=self)
+
+    def stop(self) -> None:
+        """From here on, tasks wait for a worker again."""
+        signals.task_enqueued.disconnect(dispatch_uid=self)
+
+    def __enter__(self) -> eager:
+        self.start()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> eager:
+        self.start()
+        return self
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self.stop()
+
+    def _on_enqueued(self, *, task_result: TaskResult[Any], **named: Any) -> None:
+        # A body's own tasks wait for it to end: whoever runs it looks for more then.
+        if _current.get() is not None or _is_running.get():
+            return
+        if self._when == "enqueue":
+            self._run(task_result)
+        else:
+            on_commit(lambda: self._run(task_result), using=database_alias())
+
+    def _run(self, result: TaskResult[Any]) -> None:
+        token = _is_running.set(True)
+        choice = self._choice
+        try:
+            run_due(errors=choice.errors, backoff=choice.backoff, limit=choice.limit)
+        finally:
+            _is_running.reset(token)
+        result.refresh()

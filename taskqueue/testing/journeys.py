@@ -1,0 +1,132 @@
+"""Travelling in time: a test lets the database's clock read later than it does.
+
+What every statement of the test's connection reads as the moment is moved, and nothing that is
+stored: rows, schedules and their calendars stay as they are, and meet the time they waited for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.sqlite import values
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import Duration
+from taskqueue.retries import seconds_of
+
+_POSTGRESQL = re.compile(r"\b(clock_timestamp|statement_timestamp)\(\)", re.IGNORECASE)
+_SQLITE = re.compile(r"'now'\s*\)", re.IGNORECASE)
+
+
+class Clock:
+    """How far the test's connection is ahead of its database."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta(0)
+        self._moved: Callable[[str], str] = str
+
+    def move(self, connection: BaseDatabaseWrapper, ahead: timedelta) -> None:
+        """Let the clock be that far ahead; not at all, with nothing."""
+        self.ahead = ahead
+        if self._wrapper in connection.execute_wrappers:
+            connection.execute_wrappers.remove(self._wrapper)
+        seconds = f"{ahead.total_seconds():+f} seconds"
+        if connection.vendor == "sqlite":
+            values.ahead = ahead
+            self._moved = lambda sql: _SQLITE.sub(f"'now', '{seconds}')", sql)
+        else:
+            self._moved = lambda sql: _POSTGRESQL.sub(rf"(\g<0> + interval '{seconds}')", sql)
+        if ahead:
+            connection.execute_wrappers.append(self._wrapper)
+
+    def _wrapper(
+        self, execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]
+    ) -> Any:
+        return execute(self._moved(sql) if isinstance(sql, str) else sql, params, many, context)
+
+
+_clock = Clock()
+
+
+def seconds_ahead() -> float:
+    """How far the test has travelled."""
+    return _clock.ahead.total_seconds()
+
+
+class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
+    """Let the database's clock, as this test's connection reads it, be that much later.
+
+    `to` is a duration, in seconds or as a timedelta, or the aware datetime that the clock is to
+    read. What comes due meanwhile waits for `run_due`. Journeys within journeys add up. For `with`
+    and `async with`; where it ends, the clock is where it was. Workers in other processes, other
+    connections and Python's own clock do not travel.
+    """
+
+    def __init__(self, to: Duration | datetime) -> None:
+        if isinstance(to, datetime) and to.tzinfo is None:
+            raise ValueError(f"Travel to an aware datetime, not to {to!r}, which has no time zone.")
+        self._to = to
+        self._before = timedelta(0)
+
+    def start(self) -> None:
+        """Depart, where `with` does not fit; `stop` goes back."""
+        connection = project_connection()
+        self._before = _clock.ahead
+        if isinstance(self._to, datetime):
+            further = self._to - wording_for(connection).now(connection)
+        else:
+            further = timedelta(seconds=seconds_of(self._to))
+        _clock.move(connection, self._before + further)
+
+    def stop(self) -> None:
+        """Go back to where `start` found the clock."""
+        _clock.move(project_connection(), self._before)
+
+    def __enter__(self) -> travelling:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> travelling:
+        await sync_to_async(self.start, thread_sensitive=True)()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await sync_to_async(self.stop, thread_sensitive=True)()
+
+
+@contextmanager
+def journeys() -> Iterator[Callable[[Duration | datetime], None]]:
+    """Gives `travel(to)`, which departs for good: the way back is the end of this block."""
+    begun: list[travelling] = []
+
+    def travel(to: Duration | datetime) -> None:
+        journey = travelling(to)
+        journey.start()
+        begun.append(journey)
+
+    try:
+        yield travel
+    finally:
+        for journey in reversed(begun):
+            journey.stop()

@@ -1,0 +1,218 @@
+"""Running due tasks in the test's own process and transaction, as a worker would."""
+
+from __future__ import annotations
+
+import time
+from asyncio import CancelledError
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Unpack
+
+from asgiref.sync import sync_to_async
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.conf import get_settings
+from taskqueue.engine import shared, takeover
+from taskqueue.engine.connections import project_connection, transaction
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.record import record
+from taskqueue.engine.rows import Claimed
+from taskqueue.engine.tally import Tally
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import Stopped, TaskQueueError
+from taskqueue.models import Lease, Task
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.results import TaskResult, get_result
+from taskqueue.states import TaskStatus
+from taskqueue.testing.attempts import Crash, TestAttempt
+from taskqueue.testing.choices import Choice, Options, Which, name_of
+from taskqueue.testing.journeys import seconds_ahead
+from taskqueue.testing.workers import Workers
+from taskqueue.worker import frames
+from taskqueue.worker.duties import Duties
+from taskqueue.worker.findings import Findings
+from taskqueue.worker.frames import Frame
+from taskqueue.worker.jobs import Job, Order
+
+COUNTED = frozenset({Kind.FAILED.value, Kind.RETRY_LATER.value, Kind.LOST.value})
+"""After these a task is retried when its backoff is over."""
+OF_BODIES = (Crash, Stopped, SystemExit, GeneratorExit, CancelledError)
+"""What is no `Exception` and a body may well raise; anything else, such as KeyboardInterrupt or
+`pytest.fail()`, is meant for the test."""
+
+
+class StillDue(AssertionError):
+    """After `limit` attempts there was still something due: perhaps a loop without an end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One attempt that a test has run."""
+
+    name: str
+    """Of the definition."""
+    attempt: int
+    worker_name: str
+    outcome: str
+    """What the attempt came to: `succeeded`, `failed`, `retry_later`, `snoozed`, `cancelled` …"""
+    status: str
+    """What its task stands at after that."""
+    result: TaskResult[Any] = field(repr=False)
+    """The handle on the task, as it stood then."""
+    error: BaseException | None = field(repr=False)
+    """What the body raised, itself."""
+
+
+def run_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
+    """Run what is due until nothing is, in this thread and transaction; what was run, in order.
+
+    It promotes, claims and records with the statements of a worker, and serves its duties: what
+    is overdue ends, schedules that are due enqueue, retention ends. `tasks` are the only ones to
+    be run, by definition or name; for `options` see `Options`. Raises `StillDue` where there is
+    no end to it.
+    """
+    choice = _choice(tasks, options)
+    runs: list[Run] = []
+    with _runner(choice) as runner:
+        while (run := runner.next()) is not None:
+            runs.append(run)
+            if len(runs) > choice.limit:
+                raise StillDue(_endless(runs, choice.limit))
+    return runs
+
+
+def run_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
+    """As `run_due`, for one attempt of the task that is next; None where none is due."""
+    with _runner(_choice(tasks, options)) as runner:
+        return runner.next()
+
+
+async def arun_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
+    """As `run_due`, from async code."""
+    return await sync_to_async(run_due, thread_sensitive=True)(*tasks, **options)
+
+
+async def arun_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
+    """As `run_next`, from async code."""
+    return await sync_to_async(run_next, thread_sensitive=True)(*tasks, **options)
+
+
+def _choice(tasks: tuple[Which, ...], options: Any) -> Choice:
+    return Choice(tuple(map(name_of, tasks)), **options)
+
+
+def _endless(runs: list[Run], limit: int) -> str:
+    counts = Counter(f"{run.name} ({run.outcome})" for run in runs[-100:])
+    last = ", ".join(f"{count} of {what}" for what, count in counts.most_common(3))
+    return (
+        f"Tasks are still due after {limit} attempts; of the last ones: {last}. A task that "
+        "enqueues itself, or asks to be retried with no delay, never ends. Raise limit= if it does."
+    )
+
+
+@contextmanager
+def _runner(choice: Choice) -> Iterator[Runner]:
+    runner = Runner(project_connection(), choice)
+    try:
+        yield runner
+    finally:
+        runner.end()
+
+
+class Runner:
+    """A worker of one slot that a test plays."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, choice: Choice) -> None:
+        settings = get_settings()
+        self._connection = connection
+        self._choice = choice
+        self._limits = Limits.of(settings)
+        self._tally = Tally()
+        self._workers = Workers(connection, choice)
+        self._duties = Duties(settings, worker_id=0, tally=self._tally)
+        self._is_at_work = False
+
+    def next(self) -> Run | None:
+        """Run what is next; None where nothing is due. Raises what bodies raise, if chosen so."""
+        # What came due goes first; later, only where nothing is ready any more.
+        has_changed = self._is_at_work or self._tend()
+        self._is_at_work = True
+        found = self._workers.claim()
+        while found is None and has_changed:
+            has_changed = self._tend()
+            found = self._workers.claim()
+        return None if found is None else self._run(*found)
+
+    def end(self) -> None:
+        """The workers that were played live no more."""
+        self._workers.end()
+
+    def _tend(self) -> bool:
+        """Serve the duties of a worker once; whether that changed anything."""
+        self._workers.live()
+        # On SQLite the duties would wait for a second look, for the sake of who holds the lock.
+        lost = takeover.take_over(
+            self._connection, limits=self._limits, grace=timedelta(0), tally=self._tally
+        )
+        self._duties.step(self._connection, time.monotonic())
+        return bool(lost) or self._duties.has_changed
+
+    def _run(self, worker_name: str, claimed: Claimed) -> Run:
+        job = Job(claimed, time.monotonic() + seconds_ahead())
+        attempt = TestAttempt(Order._make(job.order), worker_name, self._tally)
+        outcome, status = self._record(attempt, attempt.run_here())
+        if self._choice.backoff == "skip" and outcome in COUNTED:
+            self._make_due(claimed)
+        attempt.run_callbacks()
+        result = get_result(claimed.task_id)
+        run = Run(
+            name=claimed.name,
+            attempt=claimed.attempt,
+            worker_name=worker_name,
+            outcome="stopped" if status == "cancelled" and outcome == "succeeded" else outcome,
+            status=result.status,
+            result=result,
+            error=attempt.error,
+        )
+        self._raise(run)
+        return run
+
+    def _record(self, attempt: TestAttempt, frame: Frame) -> tuple[str, str | None]:
+        """What the attempt came to, and what its task stood at when that was recorded."""
+        if frame[0] == frames.RECORDED:
+            return Kind.SUCCEEDED.value, None
+        if frame[0] != frames.OUTCOME:
+            raise TaskQueueError("The database gave no answer to the COMMIT of an atomic body.")
+        outcome = Outcome._make(frame[1])
+        findings = Findings()
+        findings.outcomes.append(outcome)
+        with self._tally.guard(), transaction(self._connection):
+            attempt.write_reports()
+            recorded = record(
+                self._connection,
+                findings.take_outcomes(time.monotonic()),
+                limits=self._limits,
+                tally=self._tally,
+            )
+        return str(outcome.kind), recorded.get(outcome.lease_id)
+
+    def _make_due(self, claimed: Claimed) -> None:
+        """Let the next attempt be due now, whatever the backoff says."""
+        alias = self._connection.alias
+        now = wording_for(self._connection).now(self._connection)
+        tasks = Task.objects.using(alias).filter(id=claimed.task_id, status=TaskStatus.RETRYING)
+        tasks.update(run_after=now)
+        waiting = Lease.objects.using(alias).filter(id=claimed.lease_id, retry_at__lt=shared.NEVER)
+        waiting.update(retry_at=now)
+
+    def _raise(self, run: Run) -> None:
+        """Raise what a body raised where the test wants it, or where it was meant for the test."""
+        error = run.error
+        if error is None:
+            return
+        is_for_test = not isinstance(error, (Exception, *OF_BODIES))
+        if is_for_test or (self._choice.errors == "raise" and run.outcome == Kind.FAILED):
+            raise error

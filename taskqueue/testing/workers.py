@@ -1,0 +1,111 @@
+"""The workers that a test plays: their names, their rows, and what they claim."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
+
+from taskqueue.conf import get_settings
+from taskqueue.engine import workers
+from taskqueue.engine.connections import transaction
+from taskqueue.engine.rows import Claimed
+from taskqueue.engine.workers import Registered, Registration
+from taskqueue.models import Task
+from taskqueue.states import PENDING, TaskStatus
+from taskqueue.testing.choices import Choice
+from taskqueue.worker.claims import Claims
+from taskqueue.worker.lanes import Lanes, QueueChoice
+
+NAME = "testing"
+"""The worker that runs whatever any worker may; further ones are `testing-2`, `testing-3` …"""
+OPEN = (*sorted(PENDING), TaskStatus.RUNNING.value)
+
+
+class Workers:
+    """Plays one worker, and as many more as tasks ask for."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, choice: Choice) -> None:
+        self._connection = connection
+        self._choice = choice
+        queues = {choice.queue_name: 1} if choice.queue_name else {}
+        self._lanes = Lanes(QueueChoice(queues))
+        self._registered: list[tuple[Registered, Registration]] = []
+        self._known: set[str] = set()
+
+    def claim(self) -> tuple[str, Claimed] | None:
+        """Claim the next task for the first worker that may take one; who that is."""
+        with transaction(self._connection):
+            left_out = self._names_left_out()
+            for name in self._names():
+                claimed = self._claims(name).claim(self._connection, 1, left_out)
+                if claimed:
+                    return name, claimed[0]
+        return None
+
+    def live(self) -> None:
+        """Let them be seen to live, where a task asks who does."""
+        if self._choice.workers is not None or self._apart().exists():
+            for name in self._names():
+                self._register(name)
+
+    def end(self) -> None:
+        """They live no more."""
+        for registered, registration in self._registered:
+            workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)
+
+    def _claims(self, name: str) -> Claims:
+        # A new one each time: it remembers for a second which queues have tasks.
+        duration = get_settings().LEASE_DURATION
+        return Claims(self._lanes, worker_name=name, slots=1, lease_duration=duration)
+
+    def _apart(self) -> QuerySet[Task]:
+        """The open tasks that not every worker may take."""
+        rows = Task.objects.using(self._connection.alias)
+        return rows.filter(claimed_apart=True, status__in=OPEN)
+
+    def _names(self) -> list[str]:
+        """Those that were chosen; or one, and whom tasks name, and as many as they want."""
+        if self._choice.workers is not None:
+            return list(self._choice.workers)
+        names = {NAME: None}
+        most = 1
+        for task in self._apart():
+            names |= dict.fromkeys(task.worker_names or ())
+            if task.worker_names is None and not task.broadcast:
+                most = max(most, task.workers)
+        return [*names, *_further(most)]
+
+    def _names_left_out(self) -> list[str]:
+        """The names of tasks that are not to be run."""
+        if not self._choice.names:
+            return []
+        rows = Task.objects.using(self._connection.alias).filter(status__in=OPEN)
+        others = rows.exclude(name__in=self._choice.names)
+        return list(others.order_by().values_list("name", flat=True).distinct())
+
+    def _register(self, name: str) -> None:
+        if name in self._known:
+            return
+        self._known.add(name)
+        registration = Registration(
+            name=name,
+            host=socket.gethostname()[:255],
+            pid=os.getpid(),
+            queues={},
+            concurrency=1,
+            pool="process",
+            versions={},
+            lease_seconds=get_settings().LEASE_DURATION.total_seconds(),
+        )
+        answer = workers.register(registration)
+        # A row of that name that the test made itself is left as it is.
+        if isinstance(answer, Registered):
+            self._registered.append((answer, registration))
+
+
+def _further(most: int) -> Iterator[str]:
+    return (f"{NAME}-{place}" for place in range(2, most + 1))

@@ -1,0 +1,194 @@
+"""`travelling` lets what waits for its time come due, by the engine's own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from taskqueue import AfterEnd, Cron, TaskDoesNotExist, control, schedules
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Audit, Occurrence, Schedule, Task
+from taskqueue.testing import arun_due, run_due, travelling
+from tests.engine.steps import claim
+from tests.sample.tasks import add, fail, noop, unique
+from tests.testing.bodies import perform, play
+
+pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+Travel = Callable[[Any], None]
+
+
+def now() -> datetime:
+    return wording_for(connection).now(connection)
+
+
+def moved() -> float:
+    return round((now() - datetime.now(UTC)).total_seconds())
+
+
+def test_a_task_comes_due() -> None:
+    result = add.using(run_after=HOUR).enqueue(1)
+    assert run_due() == []
+    with travelling(timedelta(minutes=59)):
+        assert run_due() == []
+        with travelling(60):
+            assert [run.result for run in run_due()] == [result]
+    result.refresh()
+    assert result.finished_at is not None
+    assert result.finished_at - result.enqueued_at >= HOUR
+    assert moved() == 0
+
+
+def test_to_a_moment() -> None:
+    christmas = datetime(2040, 12, 25, 6, tzinfo=UTC)
+    add.using(run_after=christmas).enqueue(1)
+    with travelling(christmas - HOUR):
+        assert run_due() == []
+        assert (now() - christmas + HOUR).total_seconds() < 5
+        with travelling(christmas):
+            assert len(run_due()) == 1
+    with pytest.raises(ValueError, match="no time zone"):
+        travelling(datetime(2040, 12, 25, 6))  # noqa: DTZ001
+
+
+def test_it_ends_with_an_error_too() -> None:
+    with pytest.raises(LookupError), travelling(HOUR):
+        raise LookupError
+    assert moved() == 0
+    assert connection.execute_wrappers == []
+
+
+def test_every_clock_of_the_connection_is_moved_and_nothing_that_is_stored() -> None:
+    before = noop.enqueue()
+    with travelling(DAY):
+        assert moved() == DAY.total_seconds()
+        row = Task.objects.annotate(here=Now()).get()
+        assert row.enqueued_at == before.enqueued_at
+        assert round((row.here - row.enqueued_at).total_seconds() / 60) == 24 * 60  # type: ignore[attr-defined]
+        assert noop.enqueue().enqueued_at - before.enqueued_at >= DAY
+
+
+def test_deadlines_and_expiry_come() -> None:
+    late = noop.using(deadline=HOUR, run_after=2 * HOUR).enqueue()
+    stale = noop.using(expires_after=HOUR).enqueue()
+    with travelling(HOUR):
+        assert run_due() == []
+    late.refresh()
+    stale.refresh()
+    assert (late.status, stale.status) == ("failed", "cancelled")
+    assert late.errors[0].exception_class_path == "taskqueue.exceptions.DeadlineExceeded"
+
+
+def test_a_pause_ends() -> None:
+    noop.enqueue()
+    control.pause("default", until=HOUR)
+    assert run_due() == []
+    with travelling(HOUR):
+        assert len(run_due()) == 1
+
+
+def test_a_unique_key_is_free_again() -> None:
+    held = unique.using(unique_for=HOUR).enqueue("a")
+    run_due()
+    assert not unique.using(unique_for=HOUR).enqueue("a").created
+    with travelling(HOUR):
+        assert unique.using(unique_for=HOUR).enqueue("a") != held
+
+
+def test_retention_ends() -> None:
+    kept, gone = fail.using(retention=30 * DAY).enqueue(), noop.enqueue()
+    run_due()
+    with travelling(8 * DAY):
+        run_due()
+    kept.refresh()
+    with pytest.raises(TaskDoesNotExist):
+        gone.refresh()
+
+
+def test_a_lease_that_nobody_renews_runs_out() -> None:
+    result = noop.enqueue()
+    claim()
+    assert run_due() == []
+    with travelling(31):
+        assert run_due() == []
+        result.refresh()
+        assert result.status == "retrying"
+    with travelling(42):
+        assert [run.attempt for run in run_due()] == [2]
+
+
+def test_declared_schedules_run_by_their_own_calendar() -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    schedules.create("mondays", add, Cron("30 6 * * 1", tz="Europe/Berlin"), args=[1])
+    seen = []
+    for days in range(1, 15):
+        with travelling(timedelta(days=days)):
+            seen += run_due()
+    nominal = [row.nominal_at.astimezone(zone) for row in Occurrence.objects.order_by("nominal_at")]
+    assert len(seen) == len(nominal) == 2
+    assert {(each.weekday(), each.hour, each.minute) for each in nominal} == {(0, 6, 30)}
+
+
+def test_a_schedule_after_an_end_waits_for_that_end() -> None:
+    schedules.create("again", noop, AfterEnd(hours=1))
+    with travelling(DAY):
+        assert len(run_due()) == 1
+        assert run_due() == []
+        with travelling(HOUR):
+            assert len(run_due()) == 1
+    assert Schedule.objects.get().last_status == "succeeded"
+
+
+def test_a_journey_without_a_block(taskqueue_travel: Travel) -> None:
+    taskqueue_travel(HOUR)
+    taskqueue_travel(HOUR)
+    assert moved() == 7200
+
+
+def test_journeys_end_with_their_test() -> None:
+    assert moved() == 0
+
+
+def test_a_body_that_travels_within_its_journey() -> None:
+    def body() -> int:
+        with travelling(HOUR):
+            return int(moved())
+
+    play["x"] = body
+    perform.enqueue("x")
+    with travelling(HOUR):
+        [run] = run_due()
+    assert run.result.return_value == 7200
+
+
+def test_what_is_told_of_people_has_the_time_of_the_journey() -> None:
+    with travelling(DAY):
+        control.pause("default", by="someone")
+    assert Audit.objects.count() == 1
+
+
+async def _later() -> list[str]:
+    await add.using(run_after=HOUR).aenqueue(1)
+    async with travelling(HOUR):
+        return [run.status for run in await arun_due()]
+
+
+def test_from_async_code() -> None:
+    from asgiref.sync import async_to_sync
+
+    assert async_to_sync(_later)() == ["succeeded"]
+    assert moved() == 0
+
+
+def test_python_stays_where_it_is() -> None:
+    before = timezone.now()
+    with travelling(DAY):
+        assert timezone.now() - before < HOUR
