@@ -56,6 +56,7 @@ ARGUMENTS = {
     "roles": [],
     "stats": [],
     "prune": [],
+    "health": [],
 }
 
 

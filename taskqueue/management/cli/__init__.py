@@ -3,6 +3,7 @@
 from taskqueue.management.cli.changing import RESCHEDULE, RUN_NOW, UPDATE
 from taskqueue.management.cli.ending import CANCEL, RETRY
 from taskqueue.management.cli.enqueueing import ENQUEUE
+from taskqueue.management.cli.health import HEALTH
 from taskqueue.management.cli.listing import LIST
 from taskqueue.management.cli.operations import OPERATIONS
 from taskqueue.management.cli.pruning import PRUNE
@@ -17,7 +18,7 @@ from taskqueue.management.cli.workers import WORKERS
 
 SUBCOMMANDS = (
     LIST, SHOW, WHY, ENQUEUE, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, PAUSE,
-    RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, PRUNE, ROLES,
+    RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, HEALTH, PRUNE, ROLES,
 )  # fmt: skip
 
 __all__ = ["SUBCOMMANDS"]

@@ -17,10 +17,18 @@ def sentence_of(error: Exception) -> str:
             "The database is busy: somebody holds its write lock, perhaps the task itself if it is "
             "atomic. Try again when that has ended."
         )
-    said = " ".join(str(error).split("\n", 1)[0].split()) or type(error).__name__
     if _is_unmigrated():
-        return f"The database has no tables of taskqueue ({said}). Run manage.py migrate."
-    return f"The database did not do it: {said}"
+        return f"The database has no tables of taskqueue ({_said(error)}). Run manage.py migrate."
+    return line_of(error)
+
+
+def line_of(error: Exception) -> str:
+    """What is wrong, without asking the database anything more."""
+    return f"The database did not do it: {_said(error)}"
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split("\n", 1)[0].split()) or type(error).__name__
 
 
 def _is_unmigrated() -> bool:
