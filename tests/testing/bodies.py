@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from django.db import transaction
+
 from taskqueue import Context, Fixed, current, task
+from tests.engine.steps import Undo
+
+
+@contextmanager
+def taken_back() -> Iterator[None]:
+    """A transaction that ends with an error, as that of a view may."""
+    with suppress(Undo), transaction.atomic():
+        yield
+        raise Undo
+
 
 play: dict[str, Callable[[], Any]] = {}
 """What `perform` does, by the word that it is given; emptied after each test."""

@@ -239,9 +239,8 @@ def test_an_atomic_body_runs_within_a_transaction_of_the_test() -> None:
     assert Effect.objects.count() == 1
 
 
+@pytest.mark.postgresql_only
 def test_the_session_of_the_test_is_left_as_it_was() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("about PostgreSQL only")
     read = "SELECT current_setting('idle_in_transaction_session_timeout')"
     with connection.cursor() as cursor:
         cursor.execute(read)

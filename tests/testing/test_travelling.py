@@ -56,7 +56,7 @@ def test_to_a_moment() -> None:
         with travelling(christmas):
             assert len(run_due()) == 1
     with pytest.raises(ValueError, match="no time zone"):
-        travelling(datetime(2040, 12, 25, 6))  # noqa: DTZ001
+        travelling(datetime(2040, 12, 25, 6))
 
 
 def test_it_ends_with_an_error_too() -> None:

@@ -1,0 +1,84 @@
+"""The mixin in test cases of Django's: each method here is a test that a user might write."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import TestCase, TransactionTestCase
+
+from taskqueue.engine.sqlite import values
+from taskqueue.models import Task
+from taskqueue.testing import TaskQueueTestMixin, arun_due, assert_enqueued, run_due
+from tests.sample.models import Effect
+from tests.sample.tasks import add, fail, mark, mark_atomically, noop
+from tests.testing.bodies import taken_back
+
+
+class CaseTests(TaskQueueTestMixin, TestCase):
+    """In the transaction of a test case."""
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.before = add.enqueue(0)
+
+    def test_what_was_there_before_every_test_is_due_in_each(self) -> None:
+        assert [run.result for run in self.run_due()] == [self.before]
+
+    def test_an_earlier_test_left_nothing(self) -> None:
+        assert [run.result for run in self.run_due(add)] == [self.before]
+
+    def test_methods_assert(self) -> None:
+        with self.assertEnqueues(noop):
+            noop.enqueue()
+        self.assertEnqueued(add, args=[0])
+        self.assertNotEnqueued(fail)
+        with pytest.raises(AssertionError, match="Enqueued were"):
+            self.assertEnqueued(fail)
+
+    def test_a_journey_lasts_for_the_test(self) -> None:
+        add.using(run_after=timedelta(hours=2)).enqueue(1)
+        self.travel(3600)
+        self.travel(timedelta(hours=1))
+        assert len(self.run_due()) == 2
+        self.addCleanup(self._look_whether_it_ended)
+
+    def _look_whether_it_ended(self) -> None:
+        """Cleanups run in the opposite order: this one goes before the journey's end."""
+        assert values.ahead in (timedelta(0), timedelta(hours=2))
+
+    def test_a_view_in_a_transaction_that_is_rolled_back(self) -> None:
+        with taken_back():
+            mark.enqueue()
+        assert len(self.run_due()) == 1
+        assert not Effect.objects.exists()
+
+    async def test_in_an_async_method(self) -> None:
+        result = await mark.aenqueue("async")
+        assert [run.status for run in await arun_due()] == ["succeeded", "succeeded"]
+        await result.arefresh()
+        assert await Effect.objects.acount() == 1
+
+
+class EagerCaseTests(TaskQueueTestMixin, TestCase):
+    """Where tasks run as they are enqueued."""
+
+    eager_tasks = True
+
+    def test_a_task_has_run(self) -> None:
+        assert add.enqueue(1).return_value == 2
+
+    async def test_in_an_async_method(self) -> None:
+        assert (await add.aenqueue(1)).return_value == 2
+
+
+class TransactionCaseTests(TransactionTestCase):
+    """Where tests commit."""
+
+    def test_bodies_commit(self) -> None:
+        mark.enqueue()
+        mark_atomically.enqueue()
+        assert len(run_due()) == 2
+        assert_enqueued(mark, status="succeeded")
+        assert Effect.objects.count() == 2
+        assert Task.objects.count() == 2
