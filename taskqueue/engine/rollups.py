@@ -113,7 +113,7 @@ def _add(total: Rollup, row: Rollup) -> None:
 
 def _add_to_totals(connection: BaseDatabaseWrapper, rows: list[Rollup]) -> None:
     totals = Totals(connection)
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row.queue_name, row.name)):
         for total in totals.of(row.queue_name, row.name):
             add_figures(total, row)
     totals.write([*SUMS, *HISTOGRAMS])

@@ -48,7 +48,7 @@ def add_arrivals(connection: BaseDatabaseWrapper) -> bool:
                 found = wording_for(connection).take_arrivals(connection, limit=ARRIVALS)
                 if found:
                     totals = Totals(connection)
-                    for queue_name, name, number, _rows in found:
+                    for queue_name, name, number, _rows in sorted(found):
                         for total in totals.of(queue_name, name):
                             total.enqueued += number
                     totals.write(["enqueued"])

@@ -1,5 +1,8 @@
-"""What Prometheus reads: figures of the whole queue, from its database."""
+"""What Prometheus reads: figures of the whole queue, from its database.
 
-from taskqueue.monitoring.metrics.exposition import exposition
+Needs the extra `metrics`, and imports it only where a page is asked for.
+"""
+
+from taskqueue.monitoring.metrics.page import exposition
 
 __all__ = ["exposition"]

@@ -1,0 +1,88 @@
+"""What was counted since the beginning: totals, and what has not been added to them yet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskqueue.engine.totals import label_among
+from taskqueue.histogram import Histogram
+from taskqueue.models.total import NAME, QUEUE
+from taskqueue.monitoring.histograms import summed
+from taskqueue.monitoring.metrics.statements import COUNTED
+from taskqueue.monitoring.reading import read
+
+OUTCOMES = ("succeeded", "failed", "lost", "stopped", "returned")
+ENDS = ("succeeded", "failed", "cancelled")
+
+
+@dataclass
+class Counted:
+    """The figures of one queue or name."""
+
+    enqueued: int = 0
+    attempts: list[int] = field(default_factory=lambda: [0] * len(OUTCOMES))
+    finished: list[int] = field(default_factory=lambda: [0] * len(ENDS))
+    run_seconds: float = 0.0
+    run_times: Histogram = field(default_factory=Histogram)
+    wait_seconds: float = 0.0
+    wait_times: Histogram = field(default_factory=Histogram)
+
+    @property
+    def lost(self) -> int:
+        """Attempts whose lease was lost."""
+        return self.attempts[OUTCOMES.index("lost")]
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add what a row says behind its labels."""
+        counts = [int(count) for count in row[:9]]
+        self.enqueued += counts[0]
+        for place, count in enumerate(counts[1:6]):
+            self.attempts[place] += count
+        for place, count in enumerate(counts[6:9]):
+            self.finished[place] += count
+        self.run_seconds += row[9]
+        self.wait_seconds += row[10]
+        self.run_times.update(summed(row[11]))
+        self.wait_times.update(summed(row[12]))
+
+
+class Labels:
+    """Under which label each queue, or each name, stands: a bounded number of them."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._known = set(known)
+
+    def of(self, name: str) -> str:
+        """Its own if it has one or there is room, else that of the rest."""
+        label = label_among(name, self._known)
+        self._known.add(label)
+        return label
+
+
+@dataclass
+class Counters:
+    """By queue, and by name; and the labels that stand for more of them."""
+
+    queues: dict[str, Counted]
+    names: dict[str, Counted]
+    queue_labels: Labels
+
+
+def counters() -> Counters:
+    """All that was counted, in one statement."""
+    rows = read(COUNTED)
+    totals = [row for row in rows if row[0] == "total"]
+    found: dict[str, defaultdict[str, Counted]] = {
+        kind: defaultdict(Counted) for kind in (QUEUE, NAME)
+    }
+    for _, kind, label, *figures in totals:
+        found[kind][label].add(tuple(figures))
+    queues, names = Labels(found[QUEUE]), Labels(found[NAME])
+    for kind, queue_name, name, *figures in sorted(rows, key=lambda row: row[1:3]):
+        if kind != "total":
+            found[QUEUE][queues.of(queue_name)].add(tuple(figures))
+            found[NAME][names.of(name)].add(tuple(figures))
+    return Counters(dict(found[QUEUE]), dict(found[NAME]), queues)

@@ -1,0 +1,167 @@
+"""The metrics of the database: their names, what they say, and their samples.
+
+Names and units follow https://prometheus.io/docs/practices/naming/.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    SummaryMetricFamily,
+)
+from prometheus_client.metrics_core import Metric
+
+from taskqueue import histogram
+from taskqueue.monitoring.fleet import STATES, WorkerFigures, living
+from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted
+from taskqueue.monitoring.metrics.gauges import Lane, Timetable
+
+
+def of_lanes(lanes: Mapping[str, Lane]) -> Iterator[Metric]:
+    """What stands in the queues."""
+    tasks = _gauge(
+        "tasks", "Tasks that have not ended; where tasks_capped is 1, at least so many.",
+        "queue", "status",
+    )  # fmt: skip
+    capped = _gauge(
+        "tasks_capped", "Whether counting stopped, and there may be more tasks than taskqueue_tasks"
+        " says.", "queue", "status",
+    )  # fmt: skip
+    latency = _gauge(
+        "queue_latency_seconds", "Since when the ready task that waits longest could run;"
+        " 0 where none waits.", "queue",
+    )  # fmt: skip
+    paused = _gauge("queue_paused", "Whether the queue is paused.", "queue")
+    workers = _gauge("queue_workers", "Workers that take tasks from the queue.", "queue")
+    for queue, lane in sorted(lanes.items()):
+        for status, number in lane.tasks.items():
+            tasks.add_metric(_safe(queue, status), number)
+            capped.add_metric(_safe(queue, status), status in lane.capped)
+        latency.add_metric(_safe(queue), max(0.0, lane.oldest_seconds))
+        paused.add_metric(_safe(queue), lane.is_paused)
+        workers.add_metric(_safe(queue), lane.workers)
+    yield from (tasks, capped, latency, paused, workers)
+
+
+def of_queues(queues: Mapping[str, Counted]) -> Iterator[Metric]:
+    """What was counted by queue."""
+    enqueued = _counter("tasks_enqueued", "Tasks that were created.", "queue")
+    finished = _counter(
+        "tasks_finished", "Ends of tasks, by their status then; one retried by hand ends again.",
+        "queue", "status",
+    )  # fmt: skip
+    attempts = _counter(
+        "attempts", "Attempts that ended, by what they came to.", "queue", "outcome"
+    )
+    lost = _counter(
+        "leases_lost", "Attempts whose worker or child died, or was not heard of in time.", "queue"
+    )
+    runs = _histogram("attempt_run_seconds", "Run times of bodies that nobody cut short.", "queue")
+    waits = _histogram(
+        "attempt_wait_seconds", "From being ready to the start of the body.", "queue"
+    )
+    for queue, each in sorted(queues.items()):
+        labels = _safe(queue)
+        enqueued.add_metric(labels, each.enqueued)
+        for status, number in zip(ENDS, each.finished, strict=True):
+            finished.add_metric([*labels, status], number)
+        for outcome, number in zip(OUTCOMES, each.attempts, strict=True):
+            attempts.add_metric([*labels, outcome], number)
+        lost.add_metric(labels, each.lost)
+        runs.add_metric(labels, buckets(each.run_times), each.run_seconds)
+        waits.add_metric(labels, buckets(each.wait_times), each.wait_seconds)
+    yield from (enqueued, finished, attempts, lost, runs, waits)
+
+
+def of_names(names: Mapping[str, Counted]) -> Iterator[Metric]:
+    """What was counted by name."""
+    attempts = _counter(
+        "name_attempts", "Attempts that ended, by the task's name and what they came to.",
+        "name", "outcome",
+    )  # fmt: skip
+    runs = SummaryMetricFamily(
+        "taskqueue_name_run_seconds", "Run times of bodies, by the task's name.", labels=["name"]
+    )
+    for name, each in sorted(names.items()):
+        labels = _safe(name)
+        for outcome, number in zip(OUTCOMES, each.attempts, strict=True):
+            attempts.add_metric([*labels, outcome], number)
+        runs.add_metric(labels, sum(each.run_times.values()), each.run_seconds)
+    yield from (attempts, runs)
+
+
+def of_workers(workers: Sequence[WorkerFigures]) -> Iterator[Metric]:
+    """The fleet."""
+    states = _gauge("workers", "Workers by state; what ended is forgotten after a while.", "state")
+    number = Counter(worker.state for worker in workers)
+    for state in STATES.values():
+        states.add_metric([state], number[state])
+    yield states
+    alive = living(workers)
+    slots = _gauge("slots", "Tasks that the living workers can run at once.")
+    slots.add_metric([], sum(worker.slots for worker in alive))
+    busy = _gauge("slots_busy", "Slots of the living workers that are taken.")
+    busy.add_metric([], sum(worker.busy for worker in alive))
+    yield from (slots, busy)
+
+
+def of_schedules(timetables: Mapping[str, Timetable]) -> Iterator[Metric]:
+    """When each runs."""
+    last = _gauge(
+        "schedule_last_run_timestamp_seconds", "Nominal time of the last run that was enqueued.",
+        "schedule",
+    )  # fmt: skip
+    upcoming = _gauge(
+        "schedule_next_run_timestamp_seconds", "Nominal time of the next run; none while it rests.",
+        "schedule",
+    )  # fmt: skip
+    for schedule, times in sorted(timetables.items()):
+        for family, moment in ((last, times.last), (upcoming, times.next)):
+            if moment is not None:
+                family.add_metric(_safe(schedule), moment.timestamp())
+    yield from (last, upcoming)
+
+
+def of_tables(sizes: Mapping[str, int]) -> Iterator[Metric]:
+    """What is on the disk."""
+    family = _gauge("table_size_bytes", "Size of a table with its indexes.", "table")
+    for table, size in sorted(sizes.items()):
+        family.add_metric([table], size)
+    yield family
+
+
+BOUNDS = tuple(range(histogram.LOWEST, 14 * histogram.STEPS + 1, histogram.STEPS))
+"""Every fourth bucket: each twice as long as the one before, from a millisecond to 4.6 hours."""
+
+
+def buckets(counts: Mapping[int, int]) -> list[tuple[str, float]]:
+    """Cumulative counts by upper bound, as Prometheus wants them."""
+    below, found = 0, []
+    rest = sorted(counts.items(), reverse=True)
+    for bound in BOUNDS:
+        while rest and rest[-1][0] <= bound:
+            below += rest.pop()[1]
+        found.append((str(histogram.upper_bound(bound)), float(below)))
+    return [*found, ("+Inf", float(sum(counts.values())))]
+
+
+def _gauge(name: str, help: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"taskqueue_{name}", help, labels=labels)
+
+
+def _counter(name: str, help: str, *labels: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"taskqueue_{name}", help, labels=labels)
+
+
+def _histogram(name: str, help: str, *labels: str) -> HistogramMetricFamily:
+    return HistogramMetricFamily(f"taskqueue_{name}", help, labels=labels)
+
+
+def _safe(*values: str) -> list[str]:
+    """Text that can be encoded; the page's writer escapes the rest."""
+    return [value.encode("utf-8", "replace").decode() for value in values]
