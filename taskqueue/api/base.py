@@ -98,10 +98,16 @@ class ApiView(APIView):
         return response
 
     def shown(
-        self, request: Request, value: Any, *, status: int = 200, headers: Any = None
+        self,
+        request: Request,
+        value: Any,
+        *,
+        status: int = 200,
+        headers: Any = None,
+        part: str = "",
     ) -> Response:
-        """What is shown with its ETag; 304 where the client has it already."""
-        etag = etag_of(value)
+        """What is shown, with its ETag; 304 where the client has it already."""
+        etag = etag_of(value, part=part)
         headers = {**(headers or {}), "ETag": etag}
         if request.method in ("GET", "HEAD") and is_known(request, etag):
             return Response(status=304, headers=headers)

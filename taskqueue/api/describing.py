@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from rest_framework import serializers
 
-from taskqueue.api.fields import Text, When
+from taskqueue.api.access import NeedsOrToken
+from taskqueue.api.fields import Strict, Text, When
 
 try:
     from drf_spectacular.openapi import AutoSchema
@@ -41,9 +42,12 @@ MEANINGS = {
     415: "The body is not `application/json`.",
     422: "The body is JSON, and cannot be done.",
     429: "Too many requests: see Retry-After.",
+    501: "This server has not installed what it takes.",
     503: "Not ready.",
 }
 ALWAYS = (400, 401, 403, 429)
+CHANGING = ("POST", "PATCH", "PUT", "DELETE")
+TOKEN = "metricsToken"  # noqa: S105  (a name)
 
 
 if HAS_SCHEMA:
@@ -83,19 +87,46 @@ class Described(AutoSchema):
         return [self.view.tag]
 
     def get_override_parameters(self) -> list[Any]:
-        """The headers that every request of its kind may bear."""
+        """The headers of every request of its kind, and of the answers to it."""
         found = list(super().get_override_parameters())
-        if self.method in ("POST", "PATCH", "PUT", "DELETE"):
+        if self.method in CHANGING:
             found.append(_header("Idempotency-Key", "Sent again, it does nothing again."))
             if self.view.is_conditional:
                 found.append(_header("If-Match", "The ETag of what the client has seen."))
         elif self.view.has_etag:
             found.append(_header("If-None-Match", "The ETag of what the client has."))
+        if self.view.has_etag:
+            found.append(_header("ETag", "Of what is shown.", on=[200, 201, 304]))
+        found.append(_header("Location", "Where it is.", on=[201]))
+        found.append(_header("Retry-After", "After so many seconds.", on=[429]))
+        found.append(_header("WWW-Authenticate", "How to say who one is.", on=[401]))
         return found
 
+    def get_auth(self) -> Any:
+        """Who may ask; for metrics a token will do."""
+        found = super().get_auth()
+        if NeedsOrToken in self.view.permission_classes:
+            found = [*found, {TOKEN: []}]
+        return found
 
-def _header(name: str, meaning: str) -> Any:
-    return OpenApiParameter(name, str, OpenApiParameter.HEADER, description=meaning)
+    def _get_response_bodies(self, direction: Any = "response") -> Any:
+        found = super()._get_response_bodies(direction)
+        if self.method == "GET" and self.view.has_etag:
+            shown: Any = self._get_response_for_code(None, "304", direction=direction)  # type: ignore[no-untyped-call]
+            found["304"] = {**shown, "description": MEANINGS[304]}
+        return found
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        schema: Any = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        is_strict = isinstance(serializer, Strict)
+        return {**schema, "additionalProperties": False} if is_strict else schema
+
+
+def _header(name: str, meaning: str, *, on: list[int] | None = None) -> Any:
+    """A header of requests, else of the answers with these statuses."""
+    return OpenApiParameter(
+        name, str, OpenApiParameter.HEADER, description=meaning, response=on or False
+    )
 
 
 def describe(
@@ -105,22 +136,26 @@ def describe(
     body: Any = None,
     query: type[serializers.Serializer[Any]] | None = None,
     problems: tuple[int, ...] = (),
+    always: tuple[int, ...] = ALWAYS,
+    media_type: str = "application/json",
 ) -> Callable[[F], F]:
     """Describe a method of a view; its docstring becomes the text.
 
     `answers` holds serializers by status, None for an answer without a body; `problems` names the
-    statuses of errors beyond those that every address has.
+    statuses of errors beyond those that every address has, `always`.
     """
 
     def decorate(method: F) -> F:
         if not HAS_SCHEMA:
             return method
         responses: dict[Any, Any] = {
-            status: OpenApiResponse(description=MEANINGS.get(status, "Done."), response=shown)
+            (status, media_type): OpenApiResponse(
+                description=MEANINGS.get(status, "Done."), response=shown
+            )
             for status, shown in answers.items()
         }
         has_body = (413, 415, 422) if body is not None else ()
-        for status in sorted({*ALWAYS, *has_body, *problems}):
+        for status in sorted({*always, *has_body, *problems}):
             responses[status, "application/problem+json"] = OpenApiResponse(
                 description=MEANINGS[status], response=ProblemDetails
             )

@@ -15,10 +15,18 @@ from rest_framework.utils.encoders import JSONEncoder
 from taskqueue.api.problems import Problem
 
 
-def etag_of(shown: Any) -> str:
-    """The ETag of what is shown."""
-    text = json.dumps(shown, cls=JSONEncoder, sort_keys=True, separators=(",", ":"))
-    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+def etag_of(shown: Any, *, part: str = "") -> str:
+    """The ETag of what is shown; it begins with the `part` that stands for what people change."""
+    digest = _digest(shown)[:32]
+    return f'"{part}.{digest}"' if part else f'"{digest}"'
+
+
+def part_of(values: Any) -> str:
+    """What an ETag begins with that stands for these values.
+
+    Of what changes by itself all the time, If-Match looks at this part alone.
+    """
+    return _digest(values)[:16]
 
 
 def is_known(request: Request, etag: str) -> bool:
@@ -39,6 +47,15 @@ def check_match(request: Request, etag: str) -> None:
         raise Problem(412, "precondition_failed", "It has changed since you have seen it.")
 
 
+def check_part(request: Request, part: str) -> None:
+    """Raise 412 unless the part is the one that the client has seen, or it did not ask."""
+    if not has_condition(request):
+        return
+    given = [each.strip() for each in request.META["HTTP_IF_MATCH"].split(",")]
+    if not any(each == "*" or each.startswith(f'"{part}.') for each in given):
+        raise Problem(412, "precondition_failed", "It has changed since you have seen it.")
+
+
 def _names(header: str, etag: str, *, is_weak_enough: bool) -> bool:
     for each in header.split(","):
         given = each.strip()
@@ -47,3 +64,8 @@ def _names(header: str, etag: str, *, is_weak_enough: bool) -> bool:
         if is_weak_enough and given.removeprefix("W/") == etag:
             return True
     return False
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, cls=JSONEncoder, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -130,5 +130,5 @@ def _shown(figures: QueueFigures) -> dict[str, Any]:
     values = {"is_waiting_capped": figures.waiting.is_capped, "waiting": figures.waiting.value}
     return {
         name: values[name] if name in values else getattr(figures, name)
-        for name in map(str, QueueShown().fields)
+        for name in QueueShown._declared_fields
     }

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, IntegerField, Value, When
+from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
 
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Worker
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.worker import WorkerStatus
@@ -83,15 +84,20 @@ def worker_figures(*, limit: int = 100) -> list[WorkerFigures]:
         default=Value(0),
         output_field=IntegerField(),
     )
-    workers = (
-        Worker.objects.using(database_alias())
-        .annotate(
-            now=DatabaseClock(),
-            held=RawSQL(HELD, (), output_field=IntegerField()),  # noqa: S611  (a constant)
-        )
-        .order_by(order, "-seen_at")[:limit]
+    return sorted(map(_figures, _workers().order_by(order, "-seen_at")[:limit]), key=_rank)
+
+
+def figures_of(name: str) -> WorkerFigures | None:
+    """The worker of that name."""
+    found = _workers().filter(name=name).first() if is_storable(name) else None
+    return None if found is None else _figures(found)
+
+
+def _workers() -> QuerySet[Any]:
+    return Worker.objects.using(database_alias()).annotate(
+        now=DatabaseClock(),
+        held=RawSQL(HELD, (), output_field=IntegerField()),  # noqa: S611  (a constant)
     )
-    return sorted(map(_figures, workers), key=_rank)
 
 
 def living(workers: Iterable[WorkerFigures]) -> list[WorkerFigures]:

@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from django.db import connection, transaction
 
@@ -326,3 +326,12 @@ def log_in(user: str, password: str) -> str:
 
 # Autodiscovery imports this module only.
 from tests.sample import framework_tasks, shared_tasks, worker_tasks  # noqa: E402, F401
+
+
+@task(api=True)
+def greet(name: str, times: int = 1, *, tone: Literal["warm", "cold"] = "warm") -> str:
+    """What may be enqueued over REST.
+
+    With a signature that has something of each.
+    """
+    return " ".join([f"Hello, {name}."] * times) if tone == "warm" else name

@@ -10,7 +10,7 @@ from django.test import Client
 
 from taskqueue.api.urls import urlpatterns
 from tests.admin.everything import Everything
-from tests.api.matrix.table import Ask
+from tests.api.matrix.table import NOWHERE, Ask
 
 PARAMETER = re.compile(r"<\w+:(\w+)>")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -25,12 +25,11 @@ def address(route: str, ask: Ask, made: Everything) -> str:
     """Where the route leads for the row of the request."""
 
     def fill(found: re.Match[str]) -> str:
-        if not ask.on:
-            return str(ask.body.get(found[1], "plain"))
         row = made.row(ask.on)
         return str(row.name if found[1] == "name" else row.pk)
 
-    return f"/api/v1/{PARAMETER.sub(fill, route)}{ask.query}"
+    path = "nowhere/" if route == NOWHERE else PARAMETER.sub(fill, route)
+    return f"/api/v1/{path}{ask.query}"
 
 
 def body_of(ask: Ask, made: Everything) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from django.db.transaction import atomic, set_rollback
 from tests.admin.everything import Everything, everything
 from tests.admin.matrix.roles import Clients, telling_sets
 from tests.api.matrix.table import ASKS
+from tests.sample.tasks import greet
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,9 @@ def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def made(_database: None) -> Everything:
     """A row of each kind and state."""
-    return everything("plain")
+    made = everything("plain")
+    made.rows["exposed type"] = greet
+    return made
 
 
 @pytest.fixture(scope="module")

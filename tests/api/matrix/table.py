@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.admin.matrix.roles import NONE, Permissions
+from tests.sample.tasks import greet
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -46,14 +47,74 @@ def act(*needs: str, method: str = "POST", **more: Any) -> Ask:
     return Ask(method=method, needs=frozenset(needs), **more)
 
 
-ANYBODY_KNOWN = NONE
+METHODS = ("GET", *CHANGING)
 QUEUE = ("view_queue", "control_queues")
+WORKER = ("view_worker", "stop")
+SCHEDULE = ("view_schedule", "edit_schedules")
+RULE = {"kind": "every", "interval": 60}
+CALL = {"task": greet.name, "args": ["Ann"], "kwargs": {}, "options": {}}
 
+
+def _many(verb: str, on: str, *needs: str, **arguments: Any) -> Ask:
+    """An operation on the task of that status."""
+    given = {"arguments": arguments} if arguments else {}
+    body = {"verb": verb, "ids": [f"${on}"], **given}
+    return act("view_task", *needs, body=body, answers=202)
+
+
+NOWHERE = "^.*/$"
+"""What is none of the others."""
 TABLE: dict[str, tuple[Ask, ...]] = {
     "queues/": (look("view_queue"),),
     "queues/<path:name>/": (look("view_queue", on="queue"),),
     "queues/<path:name>/pause/": (act(*QUEUE, on="queue", body={"until": 300}),),
     "queues/<path:name>/resume/": (act(*QUEUE, on="paused queue"),),
+    "workers/": (look("view_worker"),),
+    "workers/<path:name>/": (look("view_worker", on="worker"),),
+    "workers/<path:name>/quiet/": (act(*WORKER, on="worker", answers=202),),
+    "workers/<path:name>/stop/": (act(*WORKER, on="worker", answers=202),),
+    "workers/<path:name>/kill/": (act(*WORKER, on="worker", answers=202),),
+    "schedules/": (
+        look("view_schedule"),
+        act(
+            *SCHEDULE,
+            answers=201,
+            body={"name": "new", "rule": RULE, **CALL},
+        ),
+    ),
+    "schedules/<str:name>/": (
+        look("view_schedule", on="schedule"),
+        act(*SCHEDULE, method="PATCH", on="schedule", body={"rule": RULE, **CALL}),
+        act(*SCHEDULE, method="DELETE", on="schedule", answers=204),
+    ),
+    "schedules/<str:name>/run/": (act(*SCHEDULE, on="schedule", answers=202),),
+    "schedules/<str:name>/pause/": (act(*SCHEDULE, on="schedule"),),
+    "schedules/<str:name>/resume/": (act(*SCHEDULE, on="paused schedule"),),
+    "schedules/<str:name>/preview/": (look("view_schedule", on="schedule"),),
+    "rules/preview/": (act("view_schedule", body={"rule": RULE}, changes=False),),
+    "operations/": (
+        look("view_operation"),
+        _many("retry", "failed", "operate"),
+        _many("run_now", "scheduled", "operate"),
+        _many("reschedule", "ready", "operate", run_after=300),
+        _many("update", "ready", "operate", changes={"priority": 7}),
+        _many("cancel", "ready", "operate"),
+        _many("stop", "running", "stop"),
+        _many("duplicate", "failed", "operate", "enqueue"),
+        _many("delete", "failed", "purge"),
+    ),
+    "operations/<uuid:operation_id>/": (look("view_operation", on="operation"),),
+    "operations/<uuid:operation_id>/cancel/": (act("view_operation", "operate", on="operation"),),
+    "task-types/": (look("enqueue"),),
+    "task-types/<path:name>/": (look("enqueue", on="exposed type"),),
+    "stats/": (look("view_task", "view_rollup"),),
+    "stats/series/": (look("view_rollup", query="?span=day"),),
+    "healthz/live": (look(for_anybody=True),),
+    "healthz/ready": (look(for_anybody=True),),
+    "metrics": (look("view_rollup"),),
+    NOWHERE: tuple(
+        Ask(method=method, needs=NONE, answers=404, changes=False) for method in METHODS
+    ),
 }
 """By route, as `taskqueue.api.urls` has it."""
 ROUTES = sorted(TABLE)

@@ -1,0 +1,128 @@
+"""Which tasks a request means: ids, the fields of a filter, a search as the admin takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import override
+from rest_framework import serializers
+
+from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
+from taskqueue.api.problems import Problem
+from taskqueue.api.rules import now
+from taskqueue.control import TaskFilter
+from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
+from taskqueue.monitoring.searching import SearchError, parse
+from taskqueue.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from taskqueue.permissions import VIEW_ARGUMENTS
+from taskqueue.states import TaskStatus
+
+CANONICAL = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+MOST_VALUES = 100
+WAYS = ("ids", "filter", "q", "everything")
+
+
+class Id(serializers.UUIDField):
+    """The id of a task, as it is written."""
+
+    def to_internal_value(self, data: Any) -> UUID:
+        if not isinstance(data, str) or not CANONICAL.fullmatch(data):
+            self.fail("invalid", value=data)
+        return super().to_internal_value(data)
+
+
+class Texts(serializers.ListField):
+    """Texts, of which one fits."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("child", Text(max_length=LONGEST_QUERY))
+        super().__init__(required=False, min_length=1, max_length=MOST_VALUES, **options)
+
+
+class Paths(serializers.DictField):
+    """By a dotted path, the texts of which one stands there."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=Texts(), required=False, **options)
+
+    def to_internal_value(self, data: Any) -> Any:
+        found = super().to_internal_value(data)
+        if len(found) > MOST_VALUES:
+            raise serializers.ValidationError(f"has more than {MOST_VALUES} paths.")
+        return found
+
+
+class Filter(Strict):
+    """Tasks that fit all that is given; of several values, one."""
+
+    statuses = serializers.ListField(
+        child=serializers.ChoiceField(choices=[each.value for each in TaskStatus]),
+        required=False, min_length=1, max_length=len(TaskStatus),
+    )  # fmt: skip
+    name = Texts()
+    name_prefix = Texts(help_text="How names begin.")
+    words = Texts(help_text="Each is the name, its last part, or the unique key.")
+    queue_name = Texts()
+    worker = Texts(help_text="Who holds the task, or has held it.")
+    error_class = Texts(help_text="The class of its error, with or without its module.")
+    error_text = Texts(help_text="A part of the error's message.")
+    unique_key = Texts()
+    schedule = Texts(help_text="The name of the schedule that made it.")
+    arguments = Paths(help_text="Such as `order.id`. Sensitive ones fit nothing.")
+    metadata = Paths()
+    lowest_priority = Whole(required=False, min_value=LOWEST_PRIORITY, max_value=HIGHEST_PRIORITY)
+    highest_priority = Whole(required=False, min_value=LOWEST_PRIORITY, max_value=HIGHEST_PRIORITY)
+    enqueued_after = Moment(required=False)
+    enqueued_before = Moment(required=False)
+
+
+class TaskChoice(Strict):
+    """Exactly one way to say which tasks are meant."""
+
+    ids = serializers.ListField(
+        child=Id(), required=False, min_length=1, max_length=MOST_IDS, help_text="These tasks."
+    )
+    filter = Filter(required=False)
+    q = Text(
+        required=False, max_length=LONGEST_QUERY,
+        help_text="A search, such as `status:failed queue:mail`.",
+    )  # fmt: skip
+    everything = Flag(required=False, help_text="true: all tasks, and that is meant.")
+
+
+def chosen(given: Mapping[str, Any], user: Any) -> TaskFilter:
+    """The filter that this user may use. Raises 422 where nothing, or more than one, is chosen."""
+    ways = [way for way in WAYS if given.get(way) not in (None, False)]
+    if len(ways) != 1:
+        raise _refused(
+            f"Say which tasks are meant by one of {', '.join(WAYS)}, not by {len(ways)} of them."
+        )
+    try:
+        which = _read(ways[0], given)
+    except (ValueError, TypeError) as error:  # SearchError is one.
+        raise _refused(str(error)) from None
+    if which.arguments and user.has_perm(VIEW_ARGUMENTS):
+        which = replace(which, arguments_of_unknown=True)
+    return which
+
+
+def _read(way: str, given: Mapping[str, Any]) -> TaskFilter:
+    if way == "ids":
+        return TaskFilter(ids=given["ids"])
+    if way == "filter":
+        return TaskFilter(**given["filter"])
+    if way == "everything":
+        return TaskFilter(everything=True)
+    with override("en"):
+        which = parse(given["q"], now=now()).which
+        if which.everything:
+            raise SearchError("Nothing is searched for. Say everything: true if all are meant.")
+    return which
+
+
+def _refused(detail: str) -> Problem:
+    return Problem(422, "invalid_filter", detail)

@@ -1,0 +1,48 @@
+"""Pages of long lists: so many rows, and the cursor behind which the next page begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rest_framework import serializers
+
+from taskqueue.api.fields import Strict, Text
+
+PAGE, MOST = 50, 200
+WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+
+class Digits(serializers.IntegerField):
+    """A whole number as addresses have it: digits alone."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, str) or not WHOLE.fullmatch(data):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Paged(Strict):
+    """Which page is asked for."""
+
+    cursor = Text(
+        required=False, default="", max_length=500, allow_blank=True,
+        help_text="`next` of the page before; without it, the first page.",
+    )  # fmt: skip
+    limit = Digits(
+        required=False, default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page."
+    )
+
+
+class NextPage(serializers.Serializer[Any]):
+    """What every page says besides its rows."""
+
+    next = serializers.CharField(
+        allow_null=True, help_text="The cursor of the next page; null: this is the last."
+    )
+
+
+def page(results: Sequence[dict[str, Any]], following: str | None) -> dict[str, Any]:
+    """A page as it is answered."""
+    return {"results": list(results), "next": following}

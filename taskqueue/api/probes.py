@@ -1,0 +1,88 @@
+"""What machines ask: is it alive, can it work, and the page that Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpResponse
+from rest_framework import serializers
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue.api.access import NeedsOrToken
+from taskqueue.api.base import ApiView
+from taskqueue.api.describing import describe
+from taskqueue.api.problems import Problem
+from taskqueue.monitoring import health
+from taskqueue.monitoring.metrics import exposition
+from taskqueue.permissions import VIEW_FIGURES
+
+
+class HealthShown(serializers.Serializer[Any]):
+    """A status, and nothing else: anybody may ask."""
+
+    status = serializers.ChoiceField(choices=[health.OK, health.UNAVAILABLE])
+
+
+class Probe(ApiView):
+    """Answers anybody, however often, whoever they say they are."""
+
+    permission_classes: Any = (AllowAny,)
+    throttle_classes: Any = ()
+    tag = "health"
+    look: ClassVar[Callable[[], health.Health]]
+
+    def get_authenticators(self) -> list[Any]:
+        """None: a login that the database cannot look up must not hide that it is away."""
+        return []
+
+    def answer(self, request: Request) -> Response:
+        """200 or 503."""
+        self.asked(request)
+        found = type(self).look()
+        return Response({"status": found.status}, status=200 if found.is_ok else 503)
+
+
+class Live(Probe):
+    """Whether this process answers."""
+
+    look = health.live
+
+    @describe("getLive", answers={200: HealthShown}, always=(400,))
+    def get(self, request: Request) -> Response:
+        """Whether this process answers at all. Touches no database."""
+        return self.answer(request)
+
+
+class Ready(Probe):
+    """Whether it can work."""
+
+    look = health.ready
+
+    @describe("getReady", answers={200: HealthShown, 503: HealthShown}, always=(400,))
+    def get(self, request: Request) -> Response:
+        """Whether the database answers, with taskqueue's migrations applied."""
+        return self.answer(request)
+
+
+class Metrics(ApiView):
+    """The page that Prometheus reads."""
+
+    needs = {"GET": (VIEW_FIGURES,)}
+    permission_classes = (NeedsOrToken,)
+    tag = "health"
+
+    @describe("getMetrics", answers={200: str}, media_type="text/plain", problems=(501,))
+    def get(self, request: Request) -> HttpResponse:
+        """Figures of the whole, for Prometheus. Needs the permission, or the token of the setting
+        METRICS_TOKEN as a bearer; and, on the server, the extra `metrics`: else 501.
+        """
+        self.asked(request)
+        try:
+            page, content_type = exposition(request.META.get("HTTP_ACCEPT", ""))
+        except ImproperlyConfigured as error:
+            raise Problem(501, "metrics_not_installed", str(error)) from None
+        return HttpResponse(page, content_type=content_type)

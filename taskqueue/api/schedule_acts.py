@@ -1,0 +1,105 @@
+"""What is done to a schedule by hand: run now, pause, resume; and its times ahead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue import schedules
+from taskqueue.api.base import ApiView
+from taskqueue.api.describing import describe
+from taskqueue.api.fields import Reasoned, Strict
+from taskqueue.api.paging import Digits
+from taskqueue.api.rules import MOST_TIMES, now
+from taskqueue.api.schedule_shown import RunShown, ScheduleWhole, shown_run, times_to_come
+from taskqueue.api.schedules import EDITING, answer
+from taskqueue.engine.schedules.reading import rule_text
+from taskqueue.permissions import VIEW_SCHEDULES
+
+
+class HowMany(Strict):
+    """How many times are asked for."""
+
+    count = Digits(required=False, default=5, min_value=1, max_value=MOST_TIMES)
+
+
+class TimesToCome(serializers.Serializer[Any]):
+    """When a schedule is due next."""
+
+    rule_text = serializers.CharField(help_text="In words.")
+    times = serializers.ListField(
+        child=serializers.DateTimeField(),
+        help_text="In UTC, as if it was not paused; one at most where it waits for an end.",
+    )
+
+
+class SchedulePreview(ApiView):
+    """The times to come."""
+
+    needs = {"GET": (VIEW_SCHEDULES,)}
+    tag = "schedules"
+
+    @describe("previewSchedule", answers={200: TimesToCome}, query=HowMany, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """When it is due next."""
+        count = self.asked(request, HowMany)["count"]
+        row = schedules.get(name)
+        times = times_to_come(row, now(), count=count)
+        return Response({"rule_text": rule_text(row), "times": times})
+
+
+class ScheduleRun(ApiView):
+    """Running a schedule by hand."""
+
+    needs = {"POST": EDITING}
+    tag = "schedules"
+
+    @describe("runSchedule", answers={202: RunShown}, body=Reasoned, problems=(404, 409))
+    def post(self, request: Request, name: str) -> Response:
+        """Run it now, besides its rule, also while it is paused. Its overlap policy holds: 409."""
+        given = self.told(request, Reasoned)
+
+        def act() -> Response:
+            run = schedules.run_now(name, by=request.user, reason=given["reason"])
+            return Response(shown_run(run), status=202)
+
+        return self.once(request, act)
+
+
+class SchedulePause(ApiView):
+    """Pausing a schedule."""
+
+    needs = {"POST": EDITING}
+    tag = "schedules"
+
+    @describe("pauseSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404,))
+    def post(self, request: Request, name: str) -> Response:
+        """Let nothing more of it run; what runs goes on. Again, it replaces who and why."""
+        given = self.told(request, Reasoned)
+
+        def act() -> Response:
+            schedules.pause(name, by=request.user, reason=given["reason"])
+            return answer(self, request, schedules.get(name))
+
+        return self.once(request, act)
+
+
+class ScheduleResume(ApiView):
+    """Resuming a schedule."""
+
+    needs = {"POST": EDITING}
+    tag = "schedules"
+
+    @describe("resumeSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404, 409))
+    def post(self, request: Request, name: str) -> Response:
+        """End its pause; what passed meanwhile is not made up for."""
+        given = self.told(request, Reasoned)
+
+        def act() -> Response:
+            schedules.resume(name, by=request.user, reason=given["reason"])
+            return answer(self, request, schedules.get(name))
+
+        return self.once(request, act)

@@ -1,0 +1,228 @@
+"""Schedules: listed, looked at, created, edited, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from django.db.models import F
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue import schedules
+from taskqueue.api.addresses import address
+from taskqueue.api.base import ApiView
+from taskqueue.api.describing import describe
+from taskqueue.api.etags import check_part, part_of
+from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Strict, Text, Whole
+from taskqueue.api.paging import NextPage, Paged, page
+from taskqueue.api.problems import Problem
+from taskqueue.api.rules import RuleField, now
+from taskqueue.api.schedule_shown import ScheduleShown, ScheduleWhole, shown, shown_whole
+from taskqueue.definitions import registry
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.exceptions import ScheduleDoesNotExist, UnknownTask
+from taskqueue.models import Schedule
+from taskqueue.models.schedule import ScheduleSource
+from taskqueue.permissions import EDIT_SCHEDULES, VIEW_SCHEDULES
+from taskqueue.policies import Missed, Overlap
+from taskqueue.redaction import REDACTED
+from taskqueue.scheduled import LONGEST_NAME, MOST_FAILURES
+
+EDITING = (VIEW_SCHEDULES, EDIT_SCHEDULES)
+CALL = ("task", "args", "kwargs", "options")
+"""What its runs are given: for task types alone that the API may enqueue."""
+
+
+class ScheduleQuery(Paged):
+    """Which schedules."""
+
+    task = Text(required=False, help_text="Of this task type only.")
+    source = serializers.ChoiceField(  # type: ignore[assignment]
+        required=False, choices=[each.value for each in ScheduleSource]
+    )
+
+
+class Schedules(NextPage):
+    """Schedules by name."""
+
+    results = ScheduleShown(many=True)
+
+
+class ScheduleEdited(Reasoned):
+    """What is to be changed; what is left out stays."""
+
+    task = Text(required=False, help_text="The name of a task type.")
+    rule = RuleField(required=False)
+    args = serializers.ListField(child=Anything(allow_null=True), required=False)
+    kwargs = serializers.DictField(child=Anything(allow_null=True), required=False)
+    options = serializers.DictField(
+        child=Anything(allow_null=True), required=False,
+        help_text="Those of a task, such as queue_name; durations are seconds.",
+    )  # fmt: skip
+    missed = serializers.ChoiceField(
+        choices=[each.value for each in Missed], required=False,
+        help_text="Which of the times run that passed while no worker served the schedule.",
+    )  # fmt: skip
+    missed_window = Seconds(
+        required=False, allow_null=True, min_value=1,
+        help_text="For `missed: window`: how late a run may be.",
+    )  # fmt: skip
+    overlap = serializers.ChoiceField(
+        choices=[each.value for each in Overlap], required=False,
+        help_text="What becomes of a time while an earlier run has not ended.",
+    )  # fmt: skip
+    pause_after_failures = Whole(
+        required=False, allow_null=True, min_value=1, max_value=MOST_FAILURES
+    )
+    enabled = Flag(required=False)
+
+
+class ScheduleCreated(ScheduleEdited):
+    """A new schedule."""
+
+    name = Text(max_length=LONGEST_NAME, help_text="Unique, without `/`; it stays.")
+    task = Text(help_text="The name of a task type.")
+    rule = RuleField()
+
+
+class Why(Strict):
+    """The reason, for the audit."""
+
+    reason = Text(required=False, default="", allow_blank=True, max_length=1000)
+
+
+class ScheduleList(ApiView):
+    """All schedules."""
+
+    needs = {"GET": (VIEW_SCHEDULES,), "POST": EDITING}
+    tag = "schedules"
+    has_etag = True
+
+    @describe("listSchedules", answers={200: Schedules}, query=ScheduleQuery)
+    def get(self, request: Request) -> Response:
+        """Schedules by name."""
+        asked = self.asked(request, ScheduleQuery)
+        rows = Schedule.objects.using(database_alias()).order_by("name")
+        if "source" in asked:
+            rows = rows.filter(source=asked["source"])
+        if "task" in asked:
+            rows = rows.filter(task_name=asked["task"])
+        found = list(rows.filter(name__gt=asked["cursor"])[: asked["limit"] + 1])
+        kept, moment = found[: asked["limit"]], now()
+        following = kept[-1].name if len(found) > len(kept) else None
+        results = [shown(each, request.user, moment) for each in kept]
+        return self.shown(request, page(results, following))
+
+    @describe("createSchedule", answers={201: ScheduleWhole}, body=ScheduleCreated, problems=(409,))
+    def post(self, request: Request) -> Response:
+        """Create a schedule that counts from now on."""
+        given = self.told(request, ScheduleCreated)
+        _check_call(given["task"], given)
+
+        def act() -> Response:
+            name = given.pop("name")
+            if _exists(name):
+                raise Problem(409, "schedule_exists", f"There is a schedule {name!r} already.")
+            made = schedules.create(name, by=request.user, **given)
+            place = address(request, "schedule", name)
+            return answer(self, request, made, status=201, Location=place)
+
+        return self.once(request, act)
+
+
+class ScheduleDetail(ApiView):
+    """One schedule."""
+
+    needs = {"GET": (VIEW_SCHEDULES,), "PATCH": EDITING, "DELETE": EDITING}
+    tag = "schedules"
+    has_etag = True
+    is_conditional = True
+
+    @describe("getSchedule", answers={200: ScheduleWhole}, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """A schedule with its next times and its last runs."""
+        self.asked(request)
+        return answer(self, request, schedules.get(name))
+
+    @describe(
+        "editSchedule", answers={200: ScheduleWhole}, body=ScheduleEdited,
+        problems=(404, 409, 412),
+    )  # fmt: skip
+    def patch(self, request: Request, name: str) -> Response:
+        """Change it; a new rule counts from now on. What code declares is edited there: 409."""
+        given = self.told(request, ScheduleEdited)
+
+        def act() -> Response:
+            row = _locked(request, name)
+            if not given.keys().isdisjoint(CALL):
+                _check_call(given.get("task", row.task_name), given)
+            return answer(self, request, schedules.edit(name, by=request.user, **given))
+
+        return self.once(request, act)
+
+    @describe("deleteSchedule", answers={204: None}, query=Why, problems=(404, 409, 412))
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete it with what is known of its runs; its tasks stay."""
+        given = self.asked(request, Why)
+
+        def act() -> Response:
+            _locked(request, name)
+            schedules.delete(name, by=request.user, reason=given["reason"])
+            return Response(status=204)
+
+        return self.once(request, act)
+
+
+def answer(
+    view: ApiView, request: Request, row: Schedule, *, status: int = 200, **headers: str
+) -> Response:
+    """The whole schedule. Its ETag begins with what is its own: If-Match looks at that alone, for
+    the next time of a schedule is another each minute.
+    """
+    whole = shown_whole(row, request.user, now())
+    return view.shown(request, whole, status=status, headers=headers, part=_part(row))
+
+
+def _part(row: Schedule) -> str:
+    return part_of([row.pk, row.changed_at, row.removed_at])
+
+
+def _locked(request: Request, name: str) -> Schedule:
+    """The row, which stays as it is until the transaction ends. Raises 404, 412."""
+    rows = Schedule.objects.using(database_alias())
+    # Locks the row for the verb, as a look at it would not on SQLite.
+    if is_storable(name):
+        rows.filter(name=name).update(changed_at=F("changed_at"))
+    row = schedules.get(name)
+    check_part(request, _part(row))
+    return row
+
+
+def _exists(name: str) -> bool:
+    try:
+        schedules.get(name)
+    except ScheduleDoesNotExist:
+        return False
+    return True
+
+
+def _check_call(task: str, given: Mapping[str, Any]) -> None:
+    """Raise unless the API may have the task enqueued, with these arguments."""
+    definition = registry.find(task)
+    if definition is None:
+        known = [each.name for each in registry.all() if each.options.api]
+        near = get_close_matches(task, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise UnknownTask(f"No task is named {task!r}.{hint}")
+    if not definition.options.api:
+        raise Problem(
+            403, "task_not_exposed",
+            f"{task} may not be enqueued over the API: its definition does not say api=True.",
+        )  # fmt: skip
+    values = [*given.get("args", ()), *given.get("kwargs", {}).values()]
+    if REDACTED in values and definition.options.sensitive:
+        raise Problem(422, "redacted_value", f"Write the values anew that stand as {REDACTED}.")

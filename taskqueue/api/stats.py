@@ -1,0 +1,182 @@
+"""Figures of the whole: what there is at this moment, and how the last hour, day or week went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue.api.base import ApiView
+from taskqueue.api.describing import describe
+from taskqueue.api.fields import Strict, Text
+from taskqueue.api.rules import now
+from taskqueue.monitoring.counts import CAP, Count, status_counts
+from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
+from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.series import SPANS, Series, series
+from taskqueue.permissions import VIEW_FIGURES, VIEW_QUEUES, VIEW_TASKS, VIEW_WORKERS
+from taskqueue.states import TaskStatus
+
+MOST_WORKERS = 1000
+QUANTILES = ("run_p50", "run_p95", "wait_p50", "wait_p95")
+OUTCOMES = ("succeeded", "failed", "lost", "stopped")
+SECONDS_AN_HOUR = 3600
+
+
+class CountShown(serializers.Serializer[Any]):
+    """A number, or the least that it is."""
+
+    count = serializers.IntegerField(help_text=f"Counted up to {CAP:,} or less.")
+    is_capped = serializers.BooleanField(help_text="Whether there may be more.")
+
+
+def _counts() -> type[serializers.Serializer[Any]]:
+    fields = {status.value: CountShown() for status in TaskStatus}
+    return type("TaskCounts", (serializers.Serializer,), {**fields, "__doc__": "By status."})
+
+
+class QueueTotals(serializers.Serializer[Any]):
+    """Of all queues."""
+
+    total = serializers.IntegerField()
+    paused = serializers.IntegerField()
+    unserved = serializers.IntegerField(help_text="Where tasks wait, and no worker takes them.")
+    oldest_seconds = serializers.FloatField(
+        allow_null=True, help_text="For how long the one ready task waits that waits longest."
+    )
+
+
+class WorkerTotals(serializers.Serializer[Any]):
+    """Of the workers that live."""
+
+    alive = serializers.IntegerField()
+    busy = serializers.IntegerField(help_text="Slots that run something.")
+    slots = serializers.IntegerField()
+
+
+class LastHour(serializers.Serializer[Any]):
+    """Attempts that came to an end within an hour; durations in seconds."""
+
+    succeeded = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    lost = serializers.IntegerField()
+    stopped = serializers.IntegerField()
+    per_second = serializers.FloatField(help_text="Attempts of all outcomes.")
+    failure_rate = serializers.FloatField(
+        allow_null=True, help_text="From 0 to 1; null: none ended."
+    )
+    run_p50 = serializers.FloatField(allow_null=True)
+    run_p95 = serializers.FloatField(allow_null=True)
+    wait_p50 = serializers.FloatField(allow_null=True)
+    wait_p95 = serializers.FloatField(allow_null=True)
+
+
+class StatsShown(serializers.Serializer[Any]):
+    """The whole at this moment."""
+
+    at = serializers.DateTimeField()
+    tasks = _counts()()
+    queues = QueueTotals(allow_null=True, help_text="null: not for you to see.")
+    workers = WorkerTotals(allow_null=True, help_text="null: not for you to see.")
+    last_hour = LastHour()
+
+
+class SeriesQuery(Strict):
+    """Which span, and of what."""
+
+    span = serializers.ChoiceField(choices=list(SPANS), required=False, default="hour")
+    queue_name = Text(required=False, default="", allow_blank=True, max_length=100)
+    name = Text(required=False, default="", allow_blank=True, max_length=255)
+
+
+class SeriesShown(serializers.Serializer[Any]):
+    """Attempts step by step, the oldest first; each list is as long as `starts`."""
+
+    span = serializers.ChoiceField(choices=list(SPANS))
+    step_seconds = serializers.IntegerField()
+    starts = serializers.ListField(child=serializers.DateTimeField())
+    succeeded = serializers.ListField(child=serializers.IntegerField())
+    failed = serializers.ListField(child=serializers.IntegerField())
+    lost = serializers.ListField(child=serializers.IntegerField())
+    stopped = serializers.ListField(child=serializers.IntegerField())
+    run_p50 = serializers.ListField(
+        child=serializers.FloatField(allow_null=True), help_text="Seconds; null: nothing ran."
+    )
+    run_p95 = serializers.ListField(child=serializers.FloatField(allow_null=True))
+    wait_p50 = serializers.ListField(
+        child=serializers.FloatField(allow_null=True), help_text="From being ready to the start."
+    )
+    wait_p95 = serializers.ListField(child=serializers.FloatField(allow_null=True))
+
+
+class Stats(ApiView):
+    """The whole at this moment."""
+
+    needs = {"GET": (VIEW_TASKS, VIEW_FIGURES)}
+    tag = "stats"
+
+    @describe("getStats", answers={200: StatsShown})
+    def get(self, request: Request) -> Response:
+        """Tasks by status, queues, workers, and what the last hour came to."""
+        self.asked(request)
+        workers = worker_figures(limit=MOST_WORKERS)
+        sees = request.user.has_perm
+        return Response(
+            {
+                "at": now(),
+                "tasks": {name: _count(each) for name, each in status_counts().items()},
+                "queues": _queues(workers) if sees(VIEW_QUEUES) else None,
+                "workers": _workers(workers) if sees(VIEW_WORKERS) else None,
+                "last_hour": _last_hour(series("hour")),
+            }
+        )
+
+
+class StatsSeries(ApiView):
+    """How it went."""
+
+    needs = {"GET": (VIEW_FIGURES,)}
+    tag = "stats"
+
+    @describe("getSeries", answers={200: SeriesShown}, query=SeriesQuery)
+    def get(self, request: Request) -> Response:
+        """What attempts came to, and how long they took, of all or of one queue or name."""
+        asked = self.asked(request, SeriesQuery)
+        found = series(asked["span"], queue_name=asked["queue_name"], name=asked["name"])
+        return Response({name: getattr(found, name) for name in SeriesShown._declared_fields})
+
+
+def _count(count: Count) -> dict[str, Any]:
+    return {"count": count.value, "is_capped": count.is_capped}
+
+
+def _queues(workers: list[WorkerFigures]) -> dict[str, Any]:
+    queues: list[QueueFigures] = queue_figures(limit=MOST_WORKERS, workers=workers)
+    oldest = [each.oldest_seconds for each in queues if each.oldest_seconds is not None]
+    return {
+        "total": len(queues),
+        "paused": sum(each.is_paused for each in queues),
+        "unserved": sum(each.waiting.value > 0 and not each.is_served for each in queues),
+        "oldest_seconds": max(oldest, default=None),
+    }
+
+
+def _workers(workers: list[WorkerFigures]) -> dict[str, Any]:
+    alive = living(workers)
+    return {
+        "alive": len(alive),
+        "busy": sum(each.busy for each in alive),
+        "slots": sum(each.slots for each in alive),
+    }
+
+
+def _last_hour(found: Series) -> dict[str, Any]:
+    bad = found.total_failed + found.total_lost
+    return {
+        **{name: getattr(found, f"total_{name}") for name in OUTCOMES},
+        "per_second": found.total / SECONDS_AN_HOUR,
+        "failure_rate": bad / found.total if found.total else None,
+        **{name: getattr(found, f"overall_{name}") for name in QUANTILES},
+    }

@@ -1,0 +1,126 @@
+"""Task types: what may be enqueued over the API, and the arguments that each takes."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue.api.base import ApiView
+from taskqueue.api.describing import describe
+from taskqueue.api.fields import Anything
+from taskqueue.api.problems import Problem
+from taskqueue.argument_schema import argument_schema
+from taskqueue.conf import get_settings
+from taskqueue.definitions import Definition, registry
+from taskqueue.permissions import ENQUEUE
+
+
+class TaskTypeShown(serializers.Serializer[Any]):
+    """A definition with `api=True`; durations are seconds."""
+
+    name = serializers.CharField()
+    doc = serializers.CharField(help_text="What its docstring says.")
+    queue_name = serializers.CharField()
+    priority = serializers.IntegerField()
+    max_attempts = serializers.IntegerField()
+    timeout = serializers.FloatField(allow_null=True, help_text="Of an attempt.")
+    deadline = serializers.FloatField(allow_null=True, help_text="From its enqueue.")
+    expires_after = serializers.FloatField(allow_null=True)
+    has_unique_key = serializers.BooleanField(help_text="Whether it makes one by itself.")
+    unique_for = serializers.CharField(help_text="`finished`, `started`, `kept`, or seconds.")
+    on_duplicate = serializers.CharField()
+    workers = serializers.IntegerField(help_text="How many distinct workers each run it.")
+    broadcast = serializers.BooleanField()
+    sensitive = serializers.ListField(
+        child=serializers.CharField(), help_text="Arguments that are never shown again."
+    )
+
+
+class TaskTypeWhole(TaskTypeShown):
+    """With its arguments."""
+
+    arguments = serializers.DictField(
+        child=Anything(), help_text="A JSON Schema (2020-12) of `args` and `kwargs`."
+    )
+
+
+class TaskTypes(serializers.Serializer[Any]):
+    """All of them."""
+
+    results = TaskTypeShown(many=True)
+
+
+class TaskTypeList(ApiView):
+    """What may be enqueued."""
+
+    needs = {"GET": (ENQUEUE,)}
+    tag = "task types"
+    has_etag = True
+
+    @describe("listTaskTypes", answers={200: TaskTypes})
+    def get(self, request: Request) -> Response:
+        """The definitions with `api=True`, by name."""
+        self.asked(request)
+        return self.shown(request, {"results": [_shown(each) for each in exposed()]})
+
+
+class TaskTypeDetail(ApiView):
+    """One of what may be enqueued."""
+
+    needs = {"GET": (ENQUEUE,)}
+    tag = "task types"
+    has_etag = True
+
+    @describe("getTaskType", answers={200: TaskTypeWhole}, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """A definition, with a JSON Schema of its arguments."""
+        self.asked(request)
+        definition = registry.find(name)
+        if definition is None or not definition.options.api:
+            near = get_close_matches(name, [each.name for each in exposed()], n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            detail = f"The API may enqueue nothing named {name!r}.{hint}"
+            raise Problem(404, "task_type_not_found", detail)
+        arguments = argument_schema(definition)
+        return self.shown(request, {**_shown(definition), "arguments": arguments})
+
+
+def exposed() -> list[Definition[Any, Any]]:
+    """The definitions that the API may enqueue, by name."""
+    return [each for each in registry.all() if each.options.api]
+
+
+def _shown(definition: Definition[Any, Any]) -> dict[str, Any]:
+    options = definition.options
+    unique_for = options.unique_for
+    if isinstance(unique_for, timedelta):
+        unique_for = f"{unique_for.total_seconds():g}"
+    return {
+        "name": definition.name,
+        "doc": inspect.cleandoc(definition.__doc__ or ""),
+        "queue_name": options.queue_name,
+        "priority": options.priority,
+        "max_attempts": options.max_attempts or get_settings().MAX_ATTEMPTS,
+        "timeout": _seconds(options.timeout),
+        "deadline": _seconds(options.deadline),
+        "expires_after": _seconds(options.expires_after),
+        "has_unique_key": options.unique_key is not None,
+        "unique_for": unique_for,
+        "on_duplicate": options.on_duplicate,
+        "workers": options.workers,
+        "broadcast": options.broadcast,
+        "sensitive": sorted(options.sensitive),
+    }
+
+
+def _seconds(value: Any) -> float | None:
+    """A duration; of a moment, which is the same for all tasks, there is none."""
+    if value is None or isinstance(value, datetime):
+        return None
+    return value.total_seconds() if isinstance(value, timedelta) else float(value)

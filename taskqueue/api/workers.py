@@ -1,0 +1,141 @@
+"""Workers: who lives, what they are at, and asking them to be quiet or to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue import control
+from taskqueue.api.base import ApiView
+from taskqueue.api.describing import describe
+from taskqueue.api.fields import Reasoned
+from taskqueue.exceptions import WorkerDoesNotExist
+from taskqueue.models.worker import WorkerRequest
+from taskqueue.monitoring.fleet import STATES, WorkerFigures, figures_of, worker_figures
+from taskqueue.permissions import STOP, VIEW_WORKERS
+
+MOST = 1000
+
+
+class WorkerShown(serializers.Serializer[Any]):
+    """A worker by the database's clock."""
+
+    name = serializers.CharField()
+    host = serializers.CharField()
+    pid = serializers.IntegerField()
+    version = serializers.CharField(help_text="Of taskqueue.")
+    queues = serializers.ListField(child=serializers.CharField(), help_text="Empty: all.")
+    pool = serializers.CharField()
+    busy = serializers.IntegerField(help_text="Slots that run something.")
+    slots = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=sorted(STATES.values()))
+    is_alive = serializers.BooleanField(help_text="Seen within its lease, and not ended.")
+    started_at = serializers.DateTimeField()
+    seen_at = serializers.DateTimeField(help_text="Its last sign of life.")
+    memory_bytes = serializers.IntegerField(allow_null=True)
+    trouble = serializers.CharField(help_text="What keeps it from working; empty: nothing.")
+    request = serializers.ChoiceField(
+        choices=["", *(each.value for each in WorkerRequest)],
+        help_text="What somebody asks of it; empty: nothing.",
+    )
+
+
+class Workers(serializers.Serializer[Any]):
+    """Workers; there are few."""
+
+    results = WorkerShown(many=True)
+
+
+class WorkerList(ApiView):
+    """All workers."""
+
+    needs = {"GET": (VIEW_WORKERS,)}
+    tag = "workers"
+    has_etag = True
+
+    @describe("listWorkers", answers={200: Workers})
+    def get(self, request: Request) -> Response:
+        """The living by name, then those lost or ended, the newest first; up to a thousand."""
+        self.asked(request)
+        found = worker_figures(limit=MOST)
+        return self.shown(request, {"results": [_shown(each) for each in found]})
+
+
+class WorkerDetail(ApiView):
+    """One worker."""
+
+    needs = {"GET": (VIEW_WORKERS,)}
+    tag = "workers"
+    has_etag = True
+
+    @describe("getWorker", answers={200: WorkerShown}, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """A worker, also one that has ended."""
+        self.asked(request)
+        return self.shown(request, _named(name))
+
+
+class WorkerAct(ApiView):
+    """Asking a worker; it sees it with its next ping."""
+
+    needs = {"POST": (VIEW_WORKERS, STOP)}
+    tag = "workers"
+    verb: ClassVar[Callable[..., None]]
+
+    def act(self, request: Request, name: str) -> Response:
+        """Ask, and show the worker as it is at this moment."""
+        given = self.told(request, Reasoned)
+
+        def act() -> Response:
+            type(self).verb(name, by=request.user, reason=given["reason"])
+            return Response(_named(name), status=202)
+
+        return self.once(request, act)
+
+
+class WorkerQuiet(WorkerAct):
+    """Letting a worker rest."""
+
+    verb = control.quiet_worker
+
+    @describe("quietWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404,))
+    def post(self, request: Request, name: str) -> Response:
+        """Claim nothing more, finish what runs, and stay."""
+        return self.act(request, name)
+
+
+class WorkerStop(WorkerAct):
+    """Ending a worker."""
+
+    verb = control.stop_worker
+
+    @describe("stopWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404,))
+    def post(self, request: Request, name: str) -> Response:
+        """End as at SIGTERM: finish within the shutdown timeout, return the rest."""
+        return self.act(request, name)
+
+
+class WorkerKill(WorkerAct):
+    """Ending a worker at once."""
+
+    verb = control.kill_worker
+
+    @describe("killWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404,))
+    def post(self, request: Request, name: str) -> Response:
+        """End at once, and return what runs."""
+        return self.act(request, name)
+
+
+def _named(name: str) -> dict[str, Any]:
+    found = figures_of(name)
+    if found is None:
+        raise WorkerDoesNotExist(f"No worker is named {name!r}.")
+    return _shown(found)
+
+
+def _shown(figures: WorkerFigures) -> dict[str, Any]:
+    return {name: getattr(figures, name) for name in WorkerShown._declared_fields}
