@@ -10,6 +10,7 @@ from django.db import transaction
 from taskqueue.models import Lease, Task, Worker
 from tests.conftest import StartWorker
 from tests.sample import tasks
+from tests.worker.health_port import BUSY_OTHERWISE, FLAGS, WELL, health_of
 from tests.worker.shop import Shop
 from tests.worker_process import wait_until
 
@@ -74,16 +75,20 @@ def test_children_that_no_longer_start_return_what_they_were_to_run(
     start_worker: StartWorker, shop: Shop
 ) -> None:
     """The code breaks under a running worker whose child dies."""
-    start_worker("--concurrency", "1", env=shop.environment, settings={"PING_INTERVAL": 0.2})
+    worker = start_worker(
+        "--concurrency", "1", *FLAGS, env=shop.environment, settings={"PING_INTERVAL": 0.2}
+    )
     assert price_of(enqueue_price()) == 1
     shop.break_it()
 
     crashed = tasks.exit_hard.using(crash_delay=3600).enqueue()
     wait_until(lambda: Worker.objects.exclude(trouble="").first(), 30, what="trouble")
+    assert health_of(worker) == BUSY_OTHERWISE
     task = enqueue_price()
     shop.set_price(4)
 
     assert price_of(task) == 4
+    assert health_of(worker) == WELL
     assert Lease.objects.filter(task_id=task.id).count() == 1
     crashed.refresh()
     assert crashed.status == "retrying"

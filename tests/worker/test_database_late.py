@@ -16,6 +16,7 @@ from taskqueue.models import Task
 from taskqueue.worker.patience import until_reached
 from tests.conftest import DATABASE, StartWorker
 from tests.sample import tasks
+from tests.worker.health_port import BUSY_OTHERWISE, FLAGS, health_of
 from tests.worker_process import WorkerProcess, wait_until, worker_environment
 
 WAITS = "Database away, waiting for it"
@@ -54,8 +55,9 @@ def test_a_worker_begins_when_its_database_is_there(
 ) -> None:
     result = tasks.noop.enqueue()
     with away(tmp_path, request) as found:
-        worker = start_worker(*flags, env=found, wait_ready=False)
+        worker = start_worker(*flags, *FLAGS, env=found, wait_ready=False)
         wait_until_waiting(worker)
+        assert health_of(worker) == BUSY_OTHERWISE
     wait_until(lambda: Task.objects.filter(id=result.id, status="succeeded").exists(), 60)
     if not flags:
         worker.terminate()
