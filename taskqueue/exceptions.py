@@ -28,7 +28,14 @@ class UnknownTask(TaskQueueError, LookupError):
 
 
 class InvalidArguments(TaskQueueError, ValueError):
-    """Arguments or a result that cannot be stored as JSON and come back the same."""
+    """Arguments or a result that cannot be stored as JSON and come back the same.
+
+    `path` says where: what the value is called, such as `kwargs`, then keys and indexes.
+    """
+
+    def __init__(self, message: str, *, path: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class UnsupportedType(InvalidArguments, TypeError):

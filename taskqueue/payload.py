@@ -59,7 +59,8 @@ def encode(value: Any, *, limit: int, what: str) -> str:
     if len(text) > limit:
         raise InvalidArguments(
             f"{what} take {len(text):,} bytes as JSON; the limit is {limit:,}. "
-            "Store large data elsewhere and pass a reference to it."
+            "Store large data elsewhere and pass a reference to it.",
+            path=(what,),
         )
     return text
 
@@ -109,7 +110,8 @@ class _Normaliser:
         if isinstance(value, UserString):
             # A sequence whose items are of its own kind: it would nest without end.
             raise UnsupportedType(
-                f"Unsupported type: {type(value)} at {self._place()}. Pass it as text: str(value)."
+                f"Unsupported type: {type(value)} at {self._place()}. Pass it as text: str(value).",
+                path=self._path(),
             )
         if depth >= DEEPEST and isinstance(value, Mapping | Sequence):
             raise self._refused(f"nested deeper than {DEEPEST} levels")
@@ -119,7 +121,8 @@ class _Normaliser:
             return [self._inside(place, item, depth) for place, item in enumerate(value)]
         raise UnsupportedType(
             f"Unsupported type: {type(value)} at {self._place()}. JSON has text, numbers, true, "
-            "false, null, lists and objects; pass the value as one of these."
+            "false, null, lists and objects; pass the value as one of these.",
+            path=self._path(),
         )
 
     def _inside(self, place: object, value: Any, depth: int) -> Any:
@@ -132,7 +135,8 @@ class _Normaliser:
         if not isinstance(key, str):
             raise UnsupportedType(
                 f"Unsupported type: {type(key)} as a key ({key!r}) at {self._place()}. "
-                "Keys of JSON objects are text."
+                "Keys of JSON objects are text.",
+                path=self._path(),
             )
         return self._text(str.__str__(key))
 
@@ -157,7 +161,10 @@ class _Normaliser:
         return number
 
     def _refused(self, reason: str) -> InvalidArguments:
-        return InvalidArguments(f"{self._place()} cannot be stored: {reason}.")
+        return InvalidArguments(f"{self._place()} cannot be stored: {reason}.", path=self._path())
+
+    def _path(self) -> tuple[object, ...]:
+        return self.what, *self.path
 
     def _place(self) -> str:
         return self.what + "".join(f"[{place!r}]" for place in self.path)

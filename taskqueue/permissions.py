@@ -4,6 +4,9 @@ from __future__ import annotations
 
 VIEW_TASKS = "taskqueue.view_task"
 VIEW_ARGUMENTS = "taskqueue.view_arguments"
+VIEW_LEASES = "taskqueue.view_lease"
+"""Attempts: who ran what, and what came of it."""
+VIEW_LOGS = "taskqueue.view_tasklog"
 ENQUEUE = "taskqueue.enqueue"
 OPERATE = "taskqueue.operate"
 """Retry, cancel what waits, reschedule, change. What makes a new task asks for `ENQUEUE` too."""

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from taskqueue.definitions import Definition
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.definitions import Call, Definition
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.once import once
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
-from taskqueue.results.enqueueing import enqueue
+from taskqueue.results.enqueueing import enqueue, enqueue_many
 
 
 def enqueue_by_hand(
@@ -37,11 +40,36 @@ def enqueue_by_hand(
             raise
         if not result.created:
             _refuse_itself(result, new_id, definition)
-        else:
-            where = f"{definition.name} on {definition.options.queue_name}"
-            act = Act(str(result.id), detail=where)
-            audit(connection, "enqueue", [act], person=person(by, reason))
+        _tell(connection, definition, [result], person(by, reason))
     return result
+
+
+def enqueue_many_by_hand(
+    definition: Definition[..., Any], calls: Sequence[Call], *, by: object = "", reason: str = ""
+) -> list[Any]:
+    """Enqueue many tasks of the definition, all or none; their handles, in the calls' order."""
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        results = enqueue_many(definition, calls)
+        _tell(connection, definition, results, person(by, reason))
+    return results
+
+
+def _tell(
+    connection: BaseDatabaseWrapper,
+    definition: Definition[..., Any],
+    results: Sequence[Any],
+    who: Person,
+) -> None:
+    """Audit what is new, and what was replaced in a task that holds the unique key."""
+    where = f"{definition.name} on {definition.options.queue_name}"
+    acts = [Act(str(each.id), detail=where) for each in results if each.created]
+    acts += [
+        Act(str(each.id), each.status, "arguments and time replaced")
+        for each in results
+        if each.updated
+    ]
+    audit(connection, "enqueue", acts, person=who)
 
 
 def _refuse_itself(holder: Any, new_id: UUID | None, definition: Definition[..., Any]) -> None:

@@ -1,0 +1,1 @@
+"""Tasks over REST: enqueue, find, look, wait, change, and every verb of the admin."""

@@ -1,0 +1,145 @@
+"""What a request says of a task to be enqueued, checked as an enqueue in Python is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from taskqueue.api.fields import Text
+from taskqueue.api.problems import Problem
+from taskqueue.api.tasks.option_fields import (
+    OPTIONS,
+    EnqueueOptions,
+    ListOfAnything,
+    ObjectField,
+)
+from taskqueue.definitions import Definition, registry
+from taskqueue.exceptions import (
+    ArgumentsDoNotBind,
+    InvalidArguments,
+    InvalidTask,
+    TaskQueueError,
+)
+from taskqueue.models.task import LONGEST_NAME
+from taskqueue.options import check_options
+
+AnyDefinition = Definition[Any, Any]
+Path = tuple[object, ...]
+
+
+class Enqueue(EnqueueOptions):
+    """A task to be enqueued: its type, its arguments, and options in place of the type's own."""
+
+    name = Text(max_length=LONGEST_NAME, help_text="Of a task type marked `api=True`.")
+    args = ListOfAnything(required=False, default=list)
+    kwargs = ObjectField(required=False, default=dict)
+
+
+class Wanted(NamedTuple):
+    """A task to be enqueued, found to be one that can be."""
+
+    definition: AnyDefinition
+    """With the options of the request."""
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+def wanted(given: Mapping[str, Any], *, at: Path = ()) -> Wanted:
+    """What is to be enqueued. Raises 403 and 422 with pointers below `at`; writes nothing."""
+    definition = exposed(given["name"], at=at)
+    options = {name: given[name] for name in OPTIONS if name in given}
+    definition = using(definition, options, at=at)
+    args, kwargs = given["args"], given["kwargs"]
+    check_call(definition, args, kwargs, at=at)
+    return Wanted(definition, args, kwargs)
+
+
+def exposed(name: str, *, at: Path = ()) -> AnyDefinition:
+    """The definition, if it may be enqueued over REST. Raises 403 and 422."""
+    definition = registry.find(name)
+    if definition is None:
+        open_names = [each.name for each in registry.all() if each.options.api]
+        near = get_close_matches(name, open_names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        told = f"No task is named {name!r}.{hint}"
+        raise Problem(422, "unknown_task", told, errors=[mistake((*at, "name"), told)])
+    if not definition.options.api:
+        raise not_exposed(name, at=at)
+    return definition
+
+
+def not_exposed(name: str, *, at: Path = ()) -> Problem:
+    """403: its definition does not say that it may be enqueued over REST."""
+    told = f"{name} may not be enqueued over REST: its definition is not marked api=True."
+    return Problem(403, "task_not_exposed", told, errors=[mistake((*at, "name"), told)])
+
+
+def using(definition: AnyDefinition, options: Mapping[str, Any], *, at: Path = ()) -> AnyDefinition:
+    """The definition with the options. Raises 422, pointing to the one that cannot be."""
+    check_each(options, at=at)
+    try:
+        return definition.using(**options) if options else definition
+    except (InvalidTask, InvalidArguments) as error:
+        raise invalid(error, at=at) from None
+
+
+def check_each(options: Mapping[str, Any], *, at: Path = ()) -> None:
+    """Raise 422, pointing to the first option that cannot have its value."""
+    for name, value in options.items():
+        try:
+            check_options({name: value}, declared=False)
+        except (InvalidTask, InvalidArguments) as error:
+            raise invalid(error, at=(*at, name)) from None
+
+
+def check_call(
+    definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], *, at: Path = ()
+) -> None:
+    """Raise 422 for arguments that do not bind, or that cannot be stored."""
+    try:
+        definition.encode(args, kwargs)
+    except ArgumentsDoNotBind as error:
+        place = _misfit(definition, args, kwargs)
+        raise _problem("arguments_do_not_bind", str(error), (*at, *place)) from None
+    except InvalidArguments as error:
+        raise _problem("invalid_arguments", str(error), (*at, *error.path)) from None
+    except InvalidTask as error:
+        raise invalid(error, at=(*at, "unique_key")) from None
+    except TaskQueueError:
+        raise
+    except Exception as error:
+        # Not its text: it may hold an argument, and that may be a secret.
+        kind = type(error).__name__
+        told = f"The unique key of {definition.name} cannot be made of these arguments: {kind}."
+        raise _problem("invalid_arguments", told, (*at, "kwargs")) from None
+
+
+def _misfit(definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Path:
+    """The place of an argument that no parameter takes; of those that lack, the keywords."""
+    signature = definition.signature
+    names = signature.positional_names(len(args))
+    if len(names) < len(args):
+        return "args", len(names)
+    for index, name in enumerate(names):
+        if name is None:
+            return "args", index
+    for key in kwargs:
+        if signature.keyword_name(key) is None or key in names:
+            return "kwargs", key
+    return ("kwargs",)
+
+
+def invalid(error: Exception, *, at: Path) -> Problem:
+    """422 for an option that cannot be."""
+    return _problem("invalid_option", str(error), at)
+
+
+def _problem(code: str, told: str, at: Path) -> Problem:
+    return Problem(422, code, told, errors=[mistake(at, told)])
+
+
+def mistake(at: Path, told: str, code: str = "invalid") -> dict[str, str]:
+    """One of the `errors` of a problem, with a JSON pointer (RFC 6901)."""
+    escaped = (str(each).replace("~", "~0").replace("/", "~1") for each in at)
+    return {"pointer": "".join(f"/{each}" for each in escaped), "code": code, "detail": told}

@@ -1,0 +1,96 @@
+"""Enqueue many tasks at once: all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue.api.base import ApiView
+from taskqueue.api.describing import describe
+from taskqueue.api.fields import Reasoned
+from taskqueue.api.tasks.bodies import Enqueue, Wanted, wanted
+from taskqueue.api.tasks.enqueueing import name_of
+from taskqueue.api.tasks.rows import Receipt, receipt
+from taskqueue.permissions import ENQUEUE
+from taskqueue.results.by_hand import enqueue_many_by_hand
+
+MOST = 1000
+
+
+class EnqueueMany(Reasoned):
+    """The tasks, in their order."""
+
+    tasks = serializers.ListField(
+        child=Enqueue(), min_length=1, max_length=MOST, help_text="Each as of `tasks/`."
+    )
+
+
+class Receipts(serializers.Serializer[Any]):
+    """What became of each, in the order of the request."""
+
+    results = Receipt(many=True)
+
+
+class TaskBulk(ApiView):
+    """Many tasks at once."""
+
+    needs = {"POST": (ENQUEUE,)}
+    scope = "enqueue"
+    tag = "tasks"
+
+    @describe(
+        "enqueueTasks", answers={200: Receipts, 201: Receipts}, body=EnqueueMany, problems=(409,)
+    )
+    def post(self, request: Request) -> Response:
+        """Enqueue up to 1,000 tasks in one transaction: all or none.
+
+        200 where none is new, since others hold the unique keys.
+        """
+        self.asked(request)
+        given = self.told(request, EnqueueMany)
+        each_wanted = _wanted(given["tasks"])
+
+        def act() -> Response:
+            results = _enqueued(each_wanted, by=request.user, reason=given["reason"])
+            is_new = any(each["created"] for each in results)
+            return Response({"results": results}, status=201 if is_new else 200)
+
+        return self.once(request, act)
+
+
+def _wanted(tasks: Sequence[Mapping[str, Any]]) -> list[Wanted]:
+    """Each, or the problem of the first that cannot be."""
+    return [wanted(each, at=("tasks", number)) for number, each in enumerate(tasks)]
+
+
+def _enqueued(tasks: Sequence[Wanted], **who: Any) -> list[dict[str, Any]]:
+    """Those of one type and the same options by one statement; the receipts in their order."""
+    receipts: list[dict[str, Any]] = [{} for _ in tasks]
+    for numbers in _alike(tasks):
+        calls = [(tasks[number].args, tasks[number].kwargs) for number in numbers]
+        results = enqueue_many_by_hand(tasks[numbers[0]].definition, calls, **who)
+        for number, result in zip(numbers, results, strict=True):
+            receipts[number] = receipt(result, name=name_of(result, tasks[number]))
+    return receipts
+
+
+def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:
+    """The places of those that are enqueued together; the groups in one order everywhere."""
+    groups: list[tuple[Any, list[int]]] = []
+    places: dict[str, list[tuple[Any, list[int]]]] = {}
+    for number, each in enumerate(tasks):
+        options = each.definition.options
+        of_name = places.setdefault(each.definition.name, [])
+        for known, numbers in of_name:
+            if known == options:
+                numbers.append(number)
+                break
+        else:
+            group = (options, [number])
+            of_name.append(group)
+            groups.append(group)
+    return [numbers for _, numbers in groups]

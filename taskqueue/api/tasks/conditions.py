@@ -1,0 +1,72 @@
+"""Acting on a task only as long as it is what the client has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue.api.addresses import address
+from taskqueue.api.base import ApiView
+from taskqueue.api.etags import check_part, etag_of, has_condition
+from taskqueue.api.problems import Problem
+from taskqueue.api.tasks.whole import shown, steps_of
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.locking import locked, locked_leases
+from taskqueue.models import Task
+from taskqueue.results.reading import row_of
+from taskqueue.states import TaskStatus
+
+
+class TaskView(ApiView):
+    """An address of one task."""
+
+    tag = "tasks"
+
+    def acted(self, request: Request, task_id: str, act: Callable[[UUID], Response]) -> Response:
+        """What the act answers, in one transaction with the look at what If-Match says."""
+
+        def once() -> Response:
+            known = id_of(task_id)
+            check_seen(request, known)
+            return act(known)
+
+        return self.once(request, once)
+
+
+def id_of(text: str) -> UUID:
+    """The id. Raises 404 for what is none: no task has it."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Problem(404, "task_not_found", f"{text!r} is not the id of a task.") from None
+
+
+def check_seen(request: Request, task_id: UUID) -> None:
+    """Raise 412 where it has changed since; it does not change any more from here on.
+
+    Locks: leases first, then the task, as who records them does.
+    """
+    if not has_condition(request):
+        return
+    connection = project_connection()
+    locked_leases(connection, [task_id])
+    locked(connection, [task_id], frozenset(TaskStatus))
+    check_part(request, steps_of(row_of(task_id)))
+
+
+def answer(request: Request, task: Task, *, status: int = 200, is_new: bool = False) -> Response:
+    """The whole task, with its ETag; with its address where it is new."""
+    value = shown(task, request.user)
+    headers = {"ETag": etag_of(value, part=steps_of(task))}
+    if is_new:
+        headers["Location"] = address(request, "task", task.id)
+    return Response(value, status=status, headers=headers)
+
+
+def answer_now(request: Request, task_id: UUID, **more: Any) -> Response:
+    """The same, of the task as it is by now. Raises `TaskDoesNotExist`."""
+    return answer(request, row_of(task_id), **more)

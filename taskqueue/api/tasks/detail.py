@@ -1,0 +1,116 @@
+"""One task: look at it, wait for it, change its terms, delete it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue import control
+from taskqueue.api.describing import describe
+from taskqueue.api.etags import is_known
+from taskqueue.api.fields import Strict, Text
+from taskqueue.api.paging import Digits
+from taskqueue.api.problems import Problem
+from taskqueue.api.tasks.bodies import check_each, mistake
+from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of
+from taskqueue.api.tasks.option_fields import CHANGEABLE, ChangeableOptions
+from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
+from taskqueue.api.tasks.whole import TaskWhole
+from taskqueue.authority import NEEDED
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.locking import status_of
+from taskqueue.permissions import VIEW_TASKS
+from taskqueue.states import FINISHED
+
+
+class Waiting(Strict):
+    """How long to wait."""
+
+    wait = Digits(
+        required=False, default=0, min_value=0, max_value=LONGEST_WAIT,
+        help_text="Seconds to wait for its end; with If-None-Match, for any change.",
+    )  # fmt: skip
+
+
+class Change(ChangeableOptions):
+    """What is changed, and why."""
+
+    reason = Text(
+        required=False, default="", allow_blank=True, max_length=1000, help_text="For the audit."
+    )
+
+
+class Because(Strict):
+    """Why: a DELETE has no body."""
+
+    reason = Text(required=False, default="", allow_blank=True, max_length=1000)
+
+
+class TaskDetail(TaskView):
+    """One task."""
+
+    needs = {
+        "GET": (VIEW_TASKS,),
+        "PATCH": (VIEW_TASKS, *NEEDED["update"]),
+        "DELETE": (VIEW_TASKS, *NEEDED["delete"]),
+    }
+    has_etag = True
+    is_conditional = True
+
+    @describe("getTask", answers={200: TaskWhole, 304: None}, query=Waiting, problems=(404,))
+    def get(self, request: Request, task_id: str) -> Response:
+        """All there is to say about it; with `wait`, once it has ended or the time is over."""
+        seconds = self.asked(request, Waiting)["wait"]
+        known = id_of(task_id)
+        if "HTTP_IF_NONE_MATCH" not in request.META:
+            if seconds:
+                _wait_for_end(known, seconds)
+            return answer_now(request, known)
+        seen = waited(
+            lambda: answer_now(request, known),
+            lambda each: not is_known(request, each["ETag"]),
+            seconds,
+        )
+        if is_known(request, seen["ETag"]):
+            return Response(status=304, headers={"ETag": seen["ETag"]})
+        return seen
+
+    @describe("changeTask", answers={200: TaskWhole}, body=Change, problems=(404, 409, 412))
+    def patch(self, request: Request, task_id: str) -> Response:
+        """Change its terms before it has finished: its queue, its priority, its limits."""
+        self.asked(request)
+        given = self.told(request, Change)
+        changes = {name: given[name] for name in CHANGEABLE if name in given}
+        if not changes:
+            told = f"Nothing to change: give at least one of {sorted(CHANGEABLE)}."
+            raise Problem(422, "invalid", told, errors=[mistake((), told)])
+        check_each(changes)
+
+        def act(known: UUID) -> Response:
+            control.update(known, changes, by=request.user, reason=given["reason"])
+            return answer_now(request, known)
+
+        return self.acted(request, task_id, act)
+
+    @describe("deleteTask", answers={204: None}, query=Because, problems=(404, 409, 412))
+    def delete(self, request: Request, task_id: str) -> Response:
+        """Delete a finished task with its attempts and log lines; only the audit tells of it."""
+        reason = self.asked(request, Because)["reason"]
+
+        def act(known: UUID) -> Response:
+            control.delete(known, by=request.user, reason=reason)
+            return Response(status=204)
+
+        return self.acted(request, task_id, act)
+
+
+def _wait_for_end(task_id: UUID, seconds: float) -> None:
+    """Raises `TaskDoesNotExist`."""
+
+    def look() -> Any:
+        return status_of(project_connection(), task_id)
+
+    waited(look, lambda status: status in FINISHED, seconds)

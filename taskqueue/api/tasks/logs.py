@@ -1,0 +1,135 @@
+"""The log lines of a task, also as they come."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue.api.describing import describe
+from taskqueue.api.fields import Strict
+from taskqueue.api.paging import Digits
+from taskqueue.api.tasks.conditions import TaskView, id_of
+from taskqueue.api.tasks.rows import STATUSES
+from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.locking import status_of
+from taskqueue.models import TaskLog
+from taskqueue.permissions import VIEW_LOGS, VIEW_TASKS
+from taskqueue.states import FINISHED
+
+PAGE, MOST = 200, 1000
+LARGEST_ATTEMPT, LARGEST_ID = 2**31 - 1, 2**63 - 1
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+
+
+class LineShown(serializers.Serializer[Any]):
+    """One line."""
+
+    id = serializers.IntegerField()
+    attempt = serializers.IntegerField()
+    logged_at = serializers.DateTimeField()
+    level = serializers.IntegerField(help_text="As `logging` counts: 20 is INFO.")
+    level_name = serializers.CharField()
+    logger = serializers.CharField()
+    message = serializers.CharField()
+
+
+class LinePage(serializers.Serializer[Any]):
+    """Some lines, oldest first, and from where the next ones are asked for."""
+
+    results = LineShown(many=True)
+    after = serializers.IntegerField(help_text="For the next request, also where more may come.")
+    has_more = serializers.BooleanField(help_text="Whether there are more by now.")
+    status = serializers.ChoiceField(
+        choices=STATUSES, help_text="Of the task before its lines were read."
+    )
+    is_complete = serializers.BooleanField(
+        help_text="Whether it has finished, and these are its last lines."
+    )
+
+
+class WhichLines(Strict):
+    """Which lines."""
+
+    after = Digits(required=False, default=0, min_value=0, help_text="Lines behind that id.")
+    limit = Digits(required=False, default=PAGE, min_value=1, max_value=MOST)
+    level = serializers.ChoiceField(
+        choices=list(LEVELS), required=False, help_text="Lines of that level or a higher one."
+    )
+    attempt = Digits(required=False, min_value=0, max_value=LARGEST_ATTEMPT)
+    wait = Digits(
+        required=False, default=0, min_value=0, max_value=LONGEST_WAIT,
+        help_text="Seconds to wait for a line, or for its end.",
+    )  # fmt: skip
+
+
+class Seen(NamedTuple):
+    """What a look has found."""
+
+    status: str
+    lines: list[TaskLog]
+
+
+class TaskLogs(TaskView):
+    """What its bodies have said."""
+
+    needs = {"GET": (VIEW_TASKS, VIEW_LOGS)}
+    has_etag = True
+
+    @describe("listLogLines", answers={200: LinePage}, query=WhichLines, problems=(404,))
+    def get(self, request: Request, task_id: str) -> Response:
+        """Lines in their order. To follow them, ask again with `after` and `wait`."""
+        given = self.asked(request, WhichLines)
+        known, limit = id_of(task_id), given["limit"]
+        seen = waited(
+            lambda: _look(known, given),
+            lambda each: bool(each.lines) or each.status in FINISHED,
+            given["wait"],
+        )
+        lines = seen.lines[:limit]
+        has_more = len(seen.lines) > limit
+        return self.shown(
+            request,
+            {
+                "results": [_shown(each) for each in lines],
+                "after": lines[-1].id if lines else given["after"],
+                "has_more": has_more,
+                "status": seen.status,
+                "is_complete": seen.status in FINISHED and not has_more,
+            },
+        )
+
+
+def _look(task_id: UUID, given: Mapping[str, Any]) -> Seen:
+    """The status first: what a body says is written before its end is. Raises 404."""
+    status = status_of(project_connection(), task_id)
+    lines = TaskLog.objects.using(database_alias()).filter(task_id=task_id, id__gt=given["after"])
+    if "level" in given:
+        lines = lines.filter(level__gte=LEVELS[given["level"]])
+    if "attempt" in given:
+        lines = lines.filter(attempt=given["attempt"])
+    return Seen(status, list(lines.order_by("id")[: given["limit"] + 1]))
+
+
+def _shown(line: TaskLog) -> dict[str, Any]:
+    return {
+        "id": line.id,
+        "attempt": line.attempt,
+        "logged_at": line.logged_at,
+        "level": line.level,
+        "level_name": str(logging.getLevelName(line.level)),
+        "logger": line.logger,
+        "message": line.message,
+    }

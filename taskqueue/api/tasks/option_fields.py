@@ -1,0 +1,168 @@
+"""The options of a task as JSON has them: durations are seconds, a backoff is its stored form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+from rest_framework import serializers
+
+from taskqueue.api.fields import Flag, Seconds, Strict, Text, When, Whole
+from taskqueue.option_values import (
+    HIGHEST_PRIORITY,
+    LONGEST_UNIQUE_KEY,
+    LONGEST_WORKER_NAME,
+    LOWEST_PRIORITY,
+    MOST_WORKERS,
+)
+from taskqueue.retries import POLICIES, Backoff
+
+LARGEST_COUNT = 2**31 - 1
+
+
+class BackoffField(serializers.Field[Any, Any, Any, Any]):
+    """A policy by its name, and its numbers: `{"policy": "fixed", "seconds": 5}`."""
+
+    def to_internal_value(self, data: Any) -> Backoff:
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError(
+                'must be a policy, such as {"policy": "exponential", "base": 2, "cap": 600}.'
+            )
+        values = dict(data)
+        name = values.pop("policy", None)
+        if not isinstance(name, str) or name not in POLICIES:
+            raise serializers.ValidationError(f"policy must be one of {', '.join(POLICIES)}.")
+        policy = POLICIES[name]
+        known = [each.name for each in fields(policy)]
+        for given in values:
+            if given not in known:
+                near = get_close_matches(given, known, n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
+                raise serializers.ValidationError(f"{name} has no {given!r}. {hint}")
+        try:
+            return policy(**values)
+        except (TypeError, ValueError) as error:
+            raise serializers.ValidationError(str(error)) from None
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class UniqueForField(serializers.Field[Any, Any, Any, Any]):
+    """`finished`, `started` or `kept`, or seconds."""
+
+    def to_internal_value(self, data: Any) -> str | float:
+        if isinstance(data, str):
+            if data not in ("finished", "started", "kept"):
+                raise serializers.ValidationError(
+                    "must be 'finished', 'started', 'kept' or a number of seconds."
+                )
+            return data
+        seconds: float = Seconds(min_value=0.001).run_validation(data)
+        return seconds
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class ObjectField(serializers.DictField):
+    """An object of JSON, with anything in it."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            self.fail("not_a_dict", input_type=type(data).__name__)
+        return data
+
+
+class ListOfAnything(serializers.ListField):
+    """A list of JSON, with anything in it."""
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        if not isinstance(data, list):
+            self.fail("not_a_list", input_type=type(data).__name__)
+        return data
+
+
+class ChangeableOptions(Strict):
+    """What may also be changed after the enqueue; null stands for the project's setting."""
+
+    queue_name = Text(required=False, max_length=100)
+    priority = Whole(
+        required=False, min_value=LOWEST_PRIORITY, max_value=HIGHEST_PRIORITY,
+        help_text="Higher ones first.",
+    )  # fmt: skip
+    max_attempts = Whole(
+        required=False, allow_null=True, min_value=1, max_value=LARGEST_COUNT,
+        help_text="Failures after which it fails for good.",
+    )  # fmt: skip
+    max_crashes = Whole(required=False, allow_null=True, min_value=1, max_value=LARGEST_COUNT)
+    crash_delay = Seconds(required=False, allow_null=True)
+    backoff = BackoffField(required=False, allow_null=True)
+    timeout = Seconds(
+        required=False, allow_null=True, min_value=0.001, help_text="Of each attempt."
+    )
+    lease_duration = Seconds(required=False, allow_null=True, min_value=1)
+    ping_interval = Seconds(required=False, allow_null=True, min_value=0.05)
+    retention = Seconds(
+        required=False, allow_null=True, help_text="How long it is kept after its end."
+    )
+    worker_names = serializers.ListField(
+        child=Text(max_length=LONGEST_WORKER_NAME), required=False, allow_null=True,
+        min_length=1, max_length=MOST_WORKERS, help_text="The only workers that may run it.",
+    )  # fmt: skip
+
+
+class EnqueueOptions(ChangeableOptions):
+    """What `.using()` takes in Python, but for classes of exceptions."""
+
+    run_after = When(required=False, allow_null=True)
+    deadline = When(required=False, allow_null=True, help_text="It fails then, whatever it does.")
+    expires_after = Seconds(
+        required=False, allow_null=True, help_text="It is cancelled if not started by then."
+    )
+    unique_key = Text(required=False, allow_null=True, max_length=LONGEST_UNIQUE_KEY)
+    unique_for = UniqueForField(required=False)
+    on_duplicate = serializers.ChoiceField(choices=["return", "raise", "replace"], required=False)
+    restart = serializers.ChoiceField(
+        choices=["failed", "all"], required=False, allow_null=True,
+        help_text='Only with unique_for "kept".',
+    )  # fmt: skip
+    workers = Whole(
+        required=False, min_value=1, max_value=MOST_WORKERS,
+        help_text="So many distinct workers must each run it.",
+    )  # fmt: skip
+    broadcast = Flag(required=False, help_text="Every worker alive on its queue runs it.")
+    metadata = ObjectField(required=False, help_text="Travels with it; at most 16 KiB.")
+
+
+CHANGEABLE = frozenset(ChangeableOptions().fields)
+OPTIONS = frozenset(EnqueueOptions().fields)
+
+
+def _describe_fields() -> None:
+    """What drf-spectacular says of the fields that are of no kind of its own."""
+    from drf_spectacular.utils import extend_schema_field
+
+    number = {"type": "number", "minimum": 0}
+    policies = [
+        {
+            "type": "object",
+            "properties": {"policy": {"type": "string", "enum": [name]}}
+            | {each.name: number for each in fields(policy)},
+            "required": ["policy"],
+            "additionalProperties": False,
+        }
+        for name, policy in POLICIES.items()
+    ]
+    extend_schema_field({"oneOf": policies})(BackoffField)
+    words = {"type": "string", "enum": ["finished", "started", "kept"]}
+    seconds = {"type": "number", "minimum": 0.001}
+    extend_schema_field({"oneOf": [words, seconds]})(UniqueForField)
+
+
+try:
+    _describe_fields()
+except ImportError:  # pragma: no cover  (without the extra `api` there is no schema)
+    pass
