@@ -56,6 +56,7 @@ ARGUMENTS = {
     "roles": [],
     "stats": [],
     "prune": [],
+    "doctor": [],
     "health": [],
 }
 
@@ -89,7 +90,8 @@ def test_a_database_without_tables_is_said_to_want_a_migration(
     subcommand: str, tmp_path: Path
 ) -> None:
     code, said = manage(sqlite_at(tmp_path / "db"), "taskqueue", subcommand, *ARGUMENTS[subcommand])
-    assert (code, "Run manage.py migrate" in said, "\n" in said) == (1, True, False), said
+    assert (code, "\n" in said) == (1, False), said
+    assert "Run manage.py migrate" in said or subcommand == "doctor"  # It says so in its table.
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "sqlite"])

@@ -1,6 +1,7 @@
 """The subcommands of `manage.py taskqueue`, a group a file."""
 
 from taskqueue.management.cli.changing import RESCHEDULE, RUN_NOW, UPDATE
+from taskqueue.management.cli.doctor import DOCTOR
 from taskqueue.management.cli.ending import CANCEL, RETRY
 from taskqueue.management.cli.enqueueing import ENQUEUE
 from taskqueue.management.cli.health import HEALTH
@@ -18,7 +19,7 @@ from taskqueue.management.cli.workers import WORKERS
 
 SUBCOMMANDS = (
     LIST, SHOW, WHY, ENQUEUE, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, PAUSE,
-    RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, HEALTH, PRUNE, ROLES,
+    RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, DOCTOR, HEALTH, PRUNE, ROLES,
 )  # fmt: skip
 
 __all__ = ["SUBCOMMANDS"]

@@ -1,0 +1,106 @@
+"""The examination: one look after another, none of which another's failure spoils."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.db import DatabaseError, InterfaceError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.doctor.bloat import look_at_indexes
+from taskqueue.monitoring.doctor.clocks import look_at_clocks
+from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Finding
+from taskqueue.monitoring.doctor.migrations import look_at_migrations
+from taskqueue.monitoring.doctor.pooling import look_at_pooling
+from taskqueue.monitoring.doctor.server import look_at_server
+from taskqueue.monitoring.doctor.settings import look_at_settings
+from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
+from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
+from taskqueue.monitoring.doctor.vacuuming import look_at_tables
+from taskqueue.monitoring.doctor.work import look_at_work
+
+Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
+TROUBLE = (DatabaseError, InterfaceError)
+PATIENCE = "10s"
+"""For each statement: the doctor must not become the disease."""
+
+BY_VENDOR: dict[str, dict[str, Look]] = {
+    "postgresql": {
+        "server": look_at_server,
+        "pooling": look_at_pooling,
+        "clocks": look_at_clocks,
+        "snapshots": look_at_snapshots,
+    },
+    "sqlite": {"sqlite": look_at_sqlite},
+}
+"""What needs no table."""
+OF_TABLES: dict[str, dict[str, Look]] = {
+    "postgresql": {"tables": look_at_tables, "indexes": look_at_indexes, "work": look_at_work},
+    "sqlite": {"work": look_at_work},
+}
+
+
+def examine() -> list[Finding]:
+    """All findings, in the order of the looks; writes nothing."""
+    connection = project_connection()
+    found = list(look_at_settings(connection))
+    try:
+        connection.ensure_connection()
+    except TROUBLE as error:
+        return [*found, _unreachable(error)]
+    looks = {"migrations": look_at_migrations, **BY_VENDOR.get(connection.vendor, {})}
+    for name, look in looks.items():
+        found += _asked(connection, name, look)
+    if not any(each.check == "migrations" and each.severity is PROBLEM for each in found):
+        for name, look in OF_TABLES.get(connection.vendor, {}).items():
+            found += _asked(connection, name, look)
+    return found
+
+
+def _asked(connection: BaseDatabaseWrapper, name: str, look: Look) -> list[Finding]:
+    """What a look finds; that it may not, or cannot, is a finding too."""
+    try:
+        with _bounded(connection):
+            return list(look(connection))
+    except TROUBLE as error:
+        said = _said(error)
+        is_denied = getattr(error.__cause__, "sqlstate", "") == "42501"
+        return [
+            Finding(
+                check=name,
+                severity=INFO if is_denied else WARNING,
+                seen=f"This could not be looked at: {said}",
+                remedy="Run the doctor as a role that may: GRANT pg_monitor TO it."
+                if is_denied
+                else "Mend what the database says, and ask again.",
+            )
+        ]
+
+
+@contextmanager
+def _bounded(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """One transaction a look, with a limit in time. SQLite's would take the write lock."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with atomic(using=connection.alias):
+        for name in ("statement_timeout", "lock_timeout"):
+            fetch(connection, "SELECT set_config(%s, %s, true)", (name, PATIENCE))
+        yield
+
+
+def _unreachable(error: Exception) -> Finding:
+    return Finding(
+        check="database",
+        severity=PROBLEM,
+        seen=f"The database cannot be reached: {_said(error)}",
+        remedy="See whether it runs, and whether DATABASES names its host, user and password.",
+    )
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split("\n", 1)[0].split()) or type(error).__name__

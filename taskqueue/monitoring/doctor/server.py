@@ -1,0 +1,148 @@
+"""The PostgreSQL server: version, what keeps its promises, room for connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.doctor.finding import (
+    INFO,
+    OK,
+    PROBLEM,
+    WARNING,
+    Finding,
+    Severity,
+    by_limits,
+)
+
+CHECK = "server"
+LEAST_VERSION = 140_000
+CROWDED, FULL = 0.8, 0.95
+OLD, TOO_OLD = 1_000_000_000, 1_800_000_000
+"""Transactions since rows were frozen; at two thousand million the server refuses to write."""
+
+SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY (%s::text[])"
+STATE = """
+SELECT
+    current_setting('server_version_num')::int, current_setting('server_version'),
+    pg_is_in_recovery(),
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+    current_setting('max_connections')::int,
+    (SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database())
+"""
+
+
+class Demand(NamedTuple):
+    """What a setting must not be."""
+
+    setting: str
+    is_wrong: Callable[[str], bool]
+    severity: Severity
+    because: str
+    remedy: str
+
+
+def _off(value: str) -> bool:
+    return value == "off"
+
+
+DEMANDS = (
+    Demand(
+        "fsync", _off, PROBLEM, "A crash of the host can ruin the whole database.", "Turn it on."
+    ),
+    Demand(
+        "full_page_writes", _off, PROBLEM, "A crash of the host can ruin pages.", "Turn it on."
+    ),
+    Demand(
+        "autovacuum", _off, PROBLEM,
+        "Dead rows are never removed, and claims get slower and slower.", "Turn it on.",
+    ),
+    Demand(
+        "track_counts", _off, PROBLEM, "Without it autovacuum does nothing.", "Turn it on."
+    ),
+    Demand(
+        "synchronous_commit", _off, WARNING,
+        "A crash can lose the last moments: tasks whose enqueue returned, results of bodies that "
+        "then run again.",
+        "Set it to on for this database or role, unless you accept that.",
+    ),
+    Demand(
+        "default_transaction_read_only", lambda value: value == "on", PROBLEM,
+        "Nothing can be enqueued or claimed.", "Turn it off for this database and role.",
+    ),
+    Demand(
+        "default_transaction_isolation", lambda value: value != "read committed", WARNING,
+        "Statements fail that would wait in `read committed`, and are tried again.",
+        "Leave it at read committed for this database and role.",
+    ),
+    Demand(
+        "idle_in_transaction_session_timeout", lambda value: value == "0", INFO,
+        "A client that hangs within a transaction holds its snapshot for ever.",
+        "Set it to some minutes. Workers set their own.",
+    ),
+)  # fmt: skip
+
+
+def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """What is wrong with its settings and state."""
+    [(number, version, is_standby, sessions, most, age)] = fetch(connection, STATE)
+    old = number < LEAST_VERSION
+    yield Finding(
+        check=CHECK,
+        severity=PROBLEM if old else OK,
+        seen=f"PostgreSQL {version}.",
+        remedy="taskqueue needs PostgreSQL 14 or newer." if old else "",
+    )
+    if is_standby:
+        yield Finding(
+            check=CHECK, severity=PROBLEM,
+            seen="The server is a standby: it takes no writes.",
+            remedy="Point TASKQUEUE['DATABASE'] at the primary.",
+        )  # fmt: skip
+    yield from _connections(sessions, most)
+    yield from _freezing(age)
+    names = [demand.setting for demand in DEMANDS]
+    rows = fetch(connection, SETTINGS, (names,))
+    yield from of_settings({str(name): str(value) for name, value in rows})
+
+
+def of_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
+    """What the values of settings mean."""
+    for demand in DEMANDS:
+        value = settings.get(demand.setting)
+        if value is not None and demand.is_wrong(value):
+            yield Finding(
+                check=CHECK,
+                severity=demand.severity,
+                subject=demand.setting,
+                seen=f"{demand.setting} is {value}. {demand.because}",
+                remedy=demand.remedy,
+            )
+
+
+def _connections(sessions: int, most: int) -> Iterator[Finding]:
+    severity = by_limits(sessions / most, warning=CROWDED, problem=FULL)
+    if severity is not OK:
+        yield Finding(
+            check=CHECK,
+            severity=severity,
+            subject="max_connections",
+            seen=f"{sessions} of {most} connections are taken.",
+            remedy="Raise max_connections, or let web processes share a pooler. A worker needs up "
+            "to 2 + concurrency.",
+        )
+
+
+def _freezing(age: int) -> Iterator[Finding]:
+    severity = by_limits(age, warning=OLD, problem=TOO_OLD)
+    if severity is not OK:
+        yield Finding(
+            check=CHECK,
+            severity=severity,
+            seen=f"Rows have not been frozen for {age:,} transactions: at about 2,000,000,000 the "
+            "server stops to write.",
+            remedy="End what holds old snapshots, then VACUUM FREEZE the largest tables.",
+        )

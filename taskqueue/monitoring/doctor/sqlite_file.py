@@ -1,0 +1,151 @@
+"""The SQLite database: how it is opened, how large it is, on what it lies."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, WARNING, Finding
+from taskqueue.monitoring.doctor.words import duration, megabytes
+
+CHECK = "sqlite"
+LEAST_VERSION = (3, 35)
+SHORT = 5_000
+"""Milliseconds; the worker's own batches hold the lock for less."""
+LARGE, EMPTY = 64 * 1024**2, 0.5
+"""A file of such a size, so much of which is free, is worth a VACUUM."""
+NETWORKS = frozenset(
+    (
+        "9p", "afs", "afpfs", "ceph", "cifs", "davfs", "fuse.s3fs", "fuse.sshfs", "glusterfs",
+        "lustre", "ncpfs", "nfs", "nfs4", "smb3", "smbfs", "webdav",
+    )
+)  # fmt: skip
+MOUNTS = Path("/proc/mounts")
+
+
+def look_at_sqlite(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """What keeps several processes from working side by side, and what may lose data."""
+    yield from _version()
+    yield from _journal(connection)
+    yield from _patience(connection)
+    yield from _size(connection)
+    yield from _place(connection)
+
+
+def _version() -> Iterator[Finding]:
+    old = sqlite3.sqlite_version_info < LEAST_VERSION
+    yield Finding(
+        check=CHECK,
+        severity=PROBLEM if old else OK,
+        seen=f"SQLite {sqlite3.sqlite_version}.",
+        remedy="taskqueue needs SQLite 3.35 or newer." if old else "",
+    )
+
+
+def _journal(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    mode, synchronous = _pragma(connection, "journal_mode"), _pragma(connection, "synchronous")
+    if mode not in ("wal", "memory"):
+        yield Finding(
+            check=CHECK,
+            severity=WARNING,
+            subject="journal_mode",
+            seen=f"The journal mode is {mode}: whoever reads keeps workers from writing.",
+            remedy=_option(connection, "'init_command': 'PRAGMA journal_mode=WAL;'"),
+        )
+    if synchronous == 0:
+        yield Finding(
+            check=CHECK,
+            severity=PROBLEM,
+            subject="synchronous",
+            seen="synchronous is off: a crash of the host can ruin the whole database.",
+            remedy=_option(connection, "'init_command': 'PRAGMA synchronous=NORMAL;'"),
+        )
+    elif synchronous == 1 and mode == "wal":
+        yield Finding(
+            check=CHECK,
+            severity=INFO,
+            subject="synchronous",
+            seen="synchronous is NORMAL: a loss of power can undo the last moments, and ruins "
+            "nothing.",
+            remedy="PRAGMA synchronous=FULL, if that is not to be; it makes commits slower.",
+        )
+
+
+def _patience(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """That transactions are IMMEDIATE is a system check."""
+    milliseconds = int(_pragma(connection, "busy_timeout"))
+    if milliseconds < SHORT:
+        yield Finding(
+            check=CHECK,
+            severity=WARNING,
+            subject="timeout",
+            seen=f"A statement waits {duration(milliseconds / 1000)} for the write lock, then fails"
+            " with 'database is locked'.",
+            remedy=_option(connection, "'timeout': 20"),
+        )
+
+
+def _size(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    page = int(_pragma(connection, "page_size"))
+    pages, free = (int(_pragma(connection, name)) for name in ("page_count", "freelist_count"))
+    is_loose = pages * page >= LARGE and free >= pages * EMPTY
+    yield Finding(
+        check=CHECK,
+        severity=INFO if is_loose else OK,
+        seen=f"The database takes {megabytes(pages * page)}, {megabytes(free * page)} of it free.",
+        remedy="VACUUM gives it back, while nothing else runs." if is_loose else "",
+    )
+
+
+def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    path = str(connection.settings_dict["NAME"])
+    if ":memory:" in path or "mode=memory" in path:
+        yield Finding(
+            check=CHECK,
+            severity=WARNING,
+            seen="The database is in memory: no other process sees it, and nothing is kept.",
+            remedy="Give it a file.",
+        )
+        return
+    try:
+        kind = file_system(os.path.realpath(path), MOUNTS.read_text(errors="replace"))
+    except OSError:  # Only Linux tells.
+        return
+    if kind in NETWORKS:
+        yield Finding(
+            check=CHECK,
+            severity=PROBLEM,
+            subject=path,
+            seen=f"The database lies on a network file system ({kind}), whose locks SQLite cannot "
+            "trust: it can be ruined.",
+            remedy="Put it on a disk of this host, or use PostgreSQL.",
+        )
+
+
+def file_system(path: str, mounts: str) -> str:
+    """The kind of file system that a path is on, by what the kernel says is mounted."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        place = fields[1].replace("\\040", " ").rstrip("/")
+        is_there = path == place or path.startswith(f"{place}/")
+        if is_there and len(place) >= best:
+            best, kind = len(place), fields[2]
+    return kind
+
+
+def _pragma(connection: BaseDatabaseWrapper, name: str) -> Any:
+    [(value,)] = fetch(connection, f"PRAGMA {name}")
+    return value
+
+
+def _option(connection: BaseDatabaseWrapper, text: str) -> str:
+    return f"DATABASES[{connection.alias!r}]['OPTIONS']: {text}"

@@ -1,0 +1,18 @@
+"""Durations and sizes in what the doctor says."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+
+def duration(seconds: float) -> str:
+    """Such as `42 s`, `3:12:07`, `2 days, 1:00:00`."""
+    if seconds < 60:
+        return f"{max(0.0, seconds):.0f} s" if seconds >= 1 else f"{max(0.0, seconds):.1f} s"
+    return str(timedelta(seconds=round(seconds)))
+
+
+def megabytes(octets: float) -> str:
+    """Such as `12 MB`."""
+    number = octets / 1024 / 1024
+    return f"{number:,.0f} MB" if number >= 10 else f"{number:.1f} MB"

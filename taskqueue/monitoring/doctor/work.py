@@ -1,0 +1,164 @@
+"""Whether the work gets done: queues, workers, and the duties that these serve."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
+
+from taskqueue.conf import get_settings
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Lease, Task
+from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, WARNING, Finding
+from taskqueue.monitoring.doctor.words import duration
+from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
+from taskqueue.monitoring.lanes import queue_figures
+from taskqueue.monitoring.notices import ERROR, Notice, notices
+from taskqueue.monitoring.running import running_now
+from taskqueue.monitoring.searching.streams import IS_LEASED, literal
+from taskqueue.states import TaskStatus
+
+QUEUES, WORKERS, DUTIES = "queues", "workers", "duties"
+LATE = timedelta(minutes=1)
+"""For so long nothing that is due waits where a worker lives."""
+PRUNING_LATE = timedelta(hours=1)
+MOST = 1000
+
+SAYINGS = {
+    "no_worker": (
+        QUEUES, "No worker lives. Tasks that wait: {count}.", "Start one: manage.py runworker."
+    ),
+    "unserved_queue": (
+        QUEUES, "No live worker serves the queue {subject}. Tasks that wait there: {count}.",
+        "Start a worker with --queues {subject}, or one without --queues.",
+    ),
+    "paused_with_waiting": (
+        QUEUES, "The queue {subject} is paused. Tasks that wait there: {count}.",
+        "manage.py taskqueue resume {subject}, if the pause has served its purpose.",
+    ),
+    "stalled": (
+        QUEUES,
+        "In the queue {subject} nothing starts, though a worker has free slots. Tasks that wait"
+        " there: {count}.",
+        "manage.py taskqueue why ID for one of them; see the workers' logs.",
+    ),
+    "lost_worker": (
+        WORKERS, "The worker {subject} was lost: it gave no sign of life within its lease.",
+        "See its host: was it killed, out of memory, cut off?",
+    ),
+    "worker_trouble": (
+        WORKERS, "The worker {subject} is in trouble: {detail}",
+        "Mend what it says, and restart it unless it mends itself.",
+    ),
+    "wedged": (
+        WORKERS, "The task {subject} has run for far longer than its like, in silence.",
+        "manage.py taskqueue show {subject}, then stop {subject}.",
+    ),
+}  # fmt: skip
+
+
+def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """What the dashboard warns of, and what it does not."""
+    workers = worker_figures(limit=MOST)
+    queues = queue_figures(limit=MOST, workers=workers)
+    found = [
+        *map(_of_notice, notices(queues=queues, workers=workers, running=running_now(limit=MOST))),
+        *versions(workers),
+    ]
+    yield from found
+    if not any(each.check == QUEUES for each in found):
+        yield Finding(check=QUEUES, severity=OK, seen="Every queue where tasks wait is served.")
+    number = len(living(workers))
+    if number and not any(each.check == WORKERS for each in found):
+        seen = f"Workers that live: {number}; none is in trouble."
+        yield Finding(check=WORKERS, severity=OK, seen=seen)
+    yield from _duties(connection, has_workers=number > 0)
+
+
+def _of_notice(notice: Notice) -> Finding:
+    check, seen, remedy = SAYINGS[notice.code]
+    count = f"{notice.count or 0:,}{'+' if notice.is_capped else ''}"
+    return Finding(
+        check=check,
+        severity=PROBLEM if notice.level == ERROR else WARNING,
+        subject=notice.subject,
+        seen=seen.format(count=count, subject=notice.subject, detail=notice.detail),
+        remedy=remedy.format(subject=notice.subject),
+    )
+
+
+def versions(workers: Sequence[WorkerFigures]) -> Iterator[Finding]:
+    """Workers of several versions of taskqueue side by side."""
+    counted = Counter(worker.version or "unknown" for worker in living(workers))
+    if len(counted) > 1:
+        told = ", ".join(f"{version} ({number})" for version, number in sorted(counted.items()))
+        yield Finding(
+            check=WORKERS,
+            severity=INFO,
+            seen=f"Workers of several versions run side by side: {told}.",
+            remedy="Fine while a deploy lasts. Afterwards restart the old ones.",
+        )
+
+
+def _duties(connection: BaseDatabaseWrapper, *, has_workers: bool) -> Iterator[Finding]:
+    """What some worker ought to have done by now; whose absence has been told already."""
+    now = wording_for(connection).now(connection)
+    tasks = Task.objects.using(connection.alias)
+    waiting: QuerySet[Any] = tasks.filter(
+        status__in=[TaskStatus.SCHEDULED, TaskStatus.RETRYING], run_after__lt=now - LATE
+    )
+    if connection.vendor == "sqlite":
+        waiting = waiting.filter(literal("taskqueue_task.status IN ('retrying', 'scheduled')"))
+    oldest = waiting.order_by("run_after").values_list("run_after", flat=True).first()
+    found = []
+    if oldest is not None and has_workers:
+        found.append(
+            Finding(
+                check=DUTIES,
+                severity=PROBLEM,
+                seen=f"A task has been due for {duration((now - oldest).total_seconds())}, and no "
+                "worker has made it ready.",
+                remedy="See the workers' logs: something keeps them from their duties.",
+            )
+        )
+    found += [*_leases(connection, now, has_workers), *_pruning(tasks, now, has_workers)]
+    yield from found
+    if not found:
+        yield Finding(
+            check=DUTIES, severity=OK, seen="What is due, has run out or is old is dealt with."
+        )
+
+
+def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Iterator[Finding]:
+    """Leases that ran out and were not taken over within another lease's time."""
+    running = Lease.objects.using(connection.alias).filter(literal(IS_LEASED))
+    ends = running.order_by("worker_id").values_list("expires_at", flat=True)[: MOST * 10]
+    limit = now - max(LATE, 2 * get_settings().LEASE_DURATION)
+    over = [end for end in ends if end < limit]
+    if over:
+        ago = duration((now - min(over)).total_seconds())
+        yield Finding(
+            check=DUTIES,
+            severity=PROBLEM if has_workers else WARNING,
+            seen=f"Leases ran out, the first {ago} ago, and nobody has taken the tasks over: "
+            f"{len(over)}.",
+            remedy="See the workers' logs."
+            if has_workers
+            else "Start a worker: it takes them over.",
+        )
+
+
+def _pruning(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]:
+    old = tasks.filter(prune_after__isnull=False, prune_after__lt=now - PRUNING_LATE)
+    first = old.order_by("prune_after").values_list("prune_after", flat=True).first()
+    if first is not None:
+        yield Finding(
+            check=DUTIES,
+            severity=WARNING if has_workers else INFO,
+            seen=f"Pruning is {duration((now - first).total_seconds())} behind.",
+            remedy="manage.py taskqueue prune; live workers prune some thousands a second.",
+        )

@@ -1,0 +1,129 @@
+"""What the doctor finds on any database: settings, queues, workers, duties; and how it says it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import override_settings
+
+from taskqueue import control
+from taskqueue.monitoring.doctor import Finding, Severity, examine, worst
+from taskqueue.monitoring.doctor.clocks import look_at_clocks, of_difference
+from taskqueue.monitoring.doctor.settings import look_at_settings
+from taskqueue.monitoring.doctor.work import look_at_work
+from tests.management.test_taskqueue import exit_code, refused, run, run_json
+from tests.monitoring.rows import HOUR, ago, make_running, make_task, make_worker
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+
+
+def found(check: str) -> list[tuple[str, str]]:
+    """What is not all right with the work: how severe, and what is said."""
+    return [
+        (str(each.severity), each.seen)
+        for each in look_at_work(connection)
+        if each.check == check and each.severity is not Severity.OK
+    ]
+
+
+def subjects(**settings: Any) -> dict[str, str]:
+    """What is odd about settings."""
+    with override_settings(**settings):
+        return {each.subject: str(each.severity) for each in look_at_settings(connection)}
+
+
+def test_all_is_well_where_nothing_waits_and_a_worker_lives() -> None:
+    make_worker()
+    assert {each.check for each in look_at_work(connection)} == {"queues", "workers", "duties"}
+    assert worst(list(look_at_work(connection))) is Severity.OK
+
+
+def test_queues_that_nobody_serves_or_that_are_paused_are_told() -> None:
+    make_task(queue_name="mail")
+    assert found("queues") == [("problem", "No worker lives. Tasks that wait: 1.")]
+    make_worker(queues={"default": 1})
+    assert found("queues") == [
+        ("problem", "No live worker serves the queue mail. Tasks that wait there: 1.")
+    ]
+    make_worker("w2")
+    control.pause("mail")
+    assert found("queues") == [("warning", "The queue mail is paused. Tasks that wait there: 1.")]
+
+
+def test_workers_in_trouble_lost_or_of_several_versions_are_told() -> None:
+    make_worker("w1", trouble="no module named shop")
+    make_worker("w2", status="lost", seen_at=ago(timedelta(minutes=10)))
+    make_worker("w3", versions={"taskqueue": "1.3"})
+    assert found("workers") == [
+        ("problem", "The worker w1 is in trouble: no module named shop"),
+        ("warning", "The worker w2 was lost: it gave no sign of life within its lease."),
+        ("info", "Workers of several versions run side by side: 1.2 (1), 1.3 (1)."),
+    ]
+
+
+def test_duties_that_nobody_does_are_told() -> None:
+    make_worker()
+    make_task("scheduled", run_after=ago(HOUR))
+    make_task("succeeded", prune_after=ago(2 * HOUR))
+    make_running(expires_at=ago(HOUR))
+    assert [severity for severity, _ in found("duties")] == ["problem", "problem", "warning"]
+    due, leases, pruning = [seen for _, seen in found("duties")]
+    assert due.startswith("A task has been due for 1:00:00")
+    assert leases.startswith("Leases ran out, the first 1:00:00 ago")
+    assert pruning.startswith("Pruning is 2:00:00 behind")
+
+
+def test_settings_that_are_odd_are_told() -> None:
+    assert "DEBUG" not in subjects()
+    assert subjects(DEBUG=True)["DEBUG"] == "warning"
+    assert subjects(TASKQUEUE={"LEASE_DURATION": 6, "PING_INTERVAL": 5})["taskqueue.E001"] == (
+        "problem"
+    )
+    assert subjects(TASKQUEUE={"RETENTION": {"failed": None}})["RETENTION"] == "info"
+
+
+def test_clocks_agree_or_the_difference_is_told() -> None:
+    [agreed] = look_at_clocks(connection)
+    assert agreed.severity is Severity.OK
+    assert "2 s behind the database's" in of_difference(2, is_behind=True).seen
+    hour = of_difference(3600, is_behind=False)
+    assert (hour.severity, "1:00:00 ahead of" in hour.seen) == (Severity.PROBLEM, True)
+
+
+def test_the_worst_of_nothing_is_well() -> None:
+    assert worst([]) is Severity.OK
+    findings = [Finding(check="x", severity=each, seen="") for each in Severity]
+    assert worst(findings) is Severity.PROBLEM
+
+
+# The command
+
+
+def test_the_doctor_exits_with_1_at_a_problem_alone_unless_told_otherwise(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings = [Finding(check="work", severity=Severity.WARNING, seen="odd", remedy="mend it")]
+    monkeypatch.setattr("taskqueue.management.cli.doctor.examine", lambda: findings)
+    assert run("doctor") == f"warning  work       odd\n{' ' * 20}→ mend it\n"
+    assert exit_code(["doctor", "--fail-on", "warning"]) == 1
+    findings.append(Finding(check="work", severity=Severity.PROBLEM, seen="ill"))
+    assert refused("doctor") == (1, "The doctor found 1 problem and 1 warning.")
+    assert exit_code(["doctor", "--fail-on", "never"]) == 0
+
+
+def test_the_doctor_tells_all_as_json_and_writes_nothing() -> None:
+    make_worker()
+    noop.enqueue()
+    told = run_json("doctor", "--fail-on", "never")
+    assert told["worst"] in set(Severity)
+    assert {each["check"] for each in told["findings"]} >= {"settings", "migrations", "queues"}
+    assert all(each.seen for each in examine())
+
+
+def test_text_from_users_does_not_steer_the_terminal() -> None:
+    make_worker("w\x1b[2J", trouble="\x1b[31mred")
+    assert "\x1b" not in run("doctor", "--fail-on", "never")

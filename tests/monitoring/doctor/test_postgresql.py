@@ -1,0 +1,187 @@
+"""What the doctor finds on a PostgreSQL: who holds old snapshots, dead rows, bloat, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from taskqueue.engine.notify import Listener
+from taskqueue.engine.statement import change, fetch
+from taskqueue.models import Task
+from taskqueue.monitoring import doctor
+from taskqueue.monitoring.doctor import Finding, Severity, bloat, snapshots, vacuuming
+from taskqueue.monitoring.doctor.pooling import look_at_pooling
+from taskqueue.monitoring.doctor.server import look_at_server, of_settings
+from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
+from tests.engine.steps import another_connection
+from tests.monitoring.many import fill
+from tests.monitoring.rows import MINUTE, ago
+
+pytestmark = [pytest.mark.postgresql_only, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def holder() -> Iterator[Any]:
+    """Another session that holds a snapshot, as a report would that somebody forgot."""
+    with another_connection() as other:
+        change(other, "SET application_name = 'forgotten report'")
+        change(other, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+        fetch(other, "SELECT count(*) FROM taskqueue_task")
+        yield other
+        change(other, "ROLLBACK")
+
+
+def pid_of(other: Any) -> str:
+    """Of its session."""
+    return str(other.connection.info.backend_pid)
+
+
+def test_the_oldest_holder_of_a_snapshot_is_named(holder: Any) -> None:
+    [found] = look_at_snapshots(connection)
+    assert (found.severity, found.subject) == (Severity.OK, pid_of(holder))
+    assert "(forgotten report) of " in found.seen
+    assert "idle in transaction" in found.seen
+
+
+def test_a_snapshot_held_for_long_is_a_problem_with_its_holder_and_a_remedy(
+    holder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "TOO_LONG", 0.0)
+    monkeypatch.setattr(snapshots, "LONG", 0.0)
+    found = next(each for each in doctor.examine() if each.check == "snapshots")
+    assert (found.severity, found.subject) == (Severity.PROBLEM, pid_of(holder))
+    assert f"pg_terminate_backend({pid_of(holder)})" in found.remedy
+
+
+def test_a_snapshot_is_old_by_what_was_written_since_too(
+    holder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "MANY", 1)
+    Task.objects.create(name="a", crash_delay=MINUTE, run_after=ago(MINUTE))
+    Task.objects.update(priority=1)
+    [found] = look_at_snapshots(connection)
+    assert (found.severity, found.subject) == (Severity.WARNING, pid_of(holder))
+
+
+def test_a_replication_slot_that_nobody_reads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "MUCH_LOG", 0)
+    fetch(connection, "SELECT pg_create_physical_replication_slot('left_behind', true)")
+    try:
+        found = {each.subject: each for each in look_at_snapshots(connection)}["left_behind"]
+        assert (found.severity, "not in use" in found.seen) == (Severity.WARNING, True)
+        assert "pg_drop_replication_slot('left_behind')" in found.remedy
+    finally:
+        fetch(connection, "SELECT pg_drop_replication_slot('left_behind')")
+
+
+def test_a_role_that_may_see_little_is_told_so_and_nothing_breaks(holder: Any) -> None:
+    change(connection, "CREATE ROLE blind_doctor")
+    change(connection, "SET ROLE blind_doctor")
+    try:
+        findings = doctor.examine()
+    finally:
+        change(connection, "RESET ROLE")
+        change(connection, "DROP ROLE blind_doctor")
+    hidden = [each for each in findings if each.subject == "blind_doctor"]
+    assert [each.severity for each in hidden] == [Severity.INFO]
+    assert 'GRANT pg_read_all_stats TO "blind_doctor"' in hidden[0].remedy
+    denied = [each for each in findings if "could not be looked at: permission denied" in each.seen]
+    assert {each.check for each in denied} >= {"work"}
+    assert all(each.severity is Severity.INFO for each in denied)
+
+
+def test_dead_rows_are_told_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vacuuming, "LEAST_DEAD", 100)
+    fill(400)
+    Task.objects.update(priority=1)
+    Task.objects.update(priority=2)
+    fetch(connection, "SELECT pg_stat_force_next_flush()")
+    found = {each.subject: each for each in vacuuming.look_at_tables(connection)}
+    assert found["taskqueue_task"].severity is Severity.WARNING
+    assert "dead rows beside" in found["taskqueue_task"].seen
+    assert "The tables take " in found[""].seen
+
+
+def test_an_index_that_is_mostly_empty_is_told_with_what_would_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bloat, "LEAST", 200_000)
+    fill(8000)
+    assert names(bloat.look_at_indexes(connection)) == []
+    Task.objects.all()._raw_delete("default")
+    change(connection, "VACUUM (ANALYZE, TRUNCATE false) taskqueue_task")
+    found = names(bloat.look_at_indexes(connection))
+    assert "taskqueue_task_pkey" in found
+
+
+def names(findings: Iterator[Finding]) -> list[str]:
+    """What is not all right."""
+    return [each.subject for each in findings if each.severity is not Severity.OK]
+
+
+def test_autovacuum_that_is_off_for_a_table_is_a_problem() -> None:
+    change(connection, "ALTER TABLE taskqueue_lease SET (autovacuum_enabled = off)")
+    try:
+        found = {each.subject: each for each in vacuuming.look_at_tables(connection)}
+    finally:
+        change(connection, "ALTER TABLE taskqueue_lease RESET (autovacuum_enabled)")
+    assert found["taskqueue_lease"].severity is Severity.PROBLEM
+
+
+def test_settings_of_the_server_that_break_promises_are_found() -> None:
+    good = {"fsync": "on", "autovacuum": "on", "synchronous_commit": "local"}
+    assert list(of_settings(good)) == []
+    bad = {
+        "fsync": "off", "autovacuum": "off", "synchronous_commit": "off",
+        "default_transaction_isolation": "serializable",
+    }  # fmt: skip
+    severities = {each.subject: str(each.severity) for each in of_settings(bad)}
+    assert severities == {
+        "fsync": "problem", "autovacuum": "problem", "synchronous_commit": "warning",
+        "default_transaction_isolation": "warning",
+    }  # fmt: skip
+
+
+def test_the_server_says_its_version() -> None:
+    first = next(look_at_server(connection))
+    assert (first.severity, first.seen.startswith("PostgreSQL ")) == (Severity.OK, True)
+
+
+def test_a_session_that_is_ones_own_listens_and_one_that_is_not_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert [each.severity for each in look_at_pooling(connection)] == [Severity.OK]
+    # As behind a pooler by the transaction: what was listened to is forgotten.
+    start = Listener.start
+
+    def forgetful(self: Listener) -> bool:
+        self._connection = _Deaf(self._connection)
+        return start(self)
+
+    monkeypatch.setattr(Listener, "start", forgetful)
+    [found] = look_at_pooling(connection)
+    assert (found.severity, "LISTEN is not proven" in found.seen) == (Severity.INFO, True)
+
+
+class _Deaf:
+    """A connection that takes LISTEN, and listens to nothing."""
+
+    def __init__(self, other: Any) -> None:
+        self._other = other
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._other, name)
+
+    def cursor(self) -> Any:
+        """One that ends what it listened to before it says anything."""
+        cursor = self._other.cursor()
+        execute = cursor.execute
+
+        def execute_deaf(sql: str, *parameters: Any) -> Any:
+            return None if sql.startswith("LISTEN") else execute(sql, *parameters)
+
+        cursor.execute = execute_deaf
+        return cursor
