@@ -23,7 +23,7 @@ from taskqueue.exceptions import Duration
 from taskqueue.retries import seconds_of
 
 _POSTGRESQL = re.compile(r"\b(clock_timestamp|statement_timestamp)\(\)", re.IGNORECASE)
-_SQLITE = re.compile(r"'now'\s*\)", re.IGNORECASE)
+_SQLITE = re.compile(r"'now'(?=\s*\))", re.IGNORECASE)
 
 
 class Clock:
@@ -31,26 +31,39 @@ class Clock:
 
     def __init__(self) -> None:
         self.ahead = timedelta(0)
-        self._moved: Callable[[str], str] = str
+        self._journeys = 0
 
-    def move(self, connection: BaseDatabaseWrapper, ahead: timedelta) -> None:
-        """Let the clock be that far ahead; not at all, with nothing."""
-        self.ahead = ahead
-        if self._wrapper in connection.execute_wrappers:
-            connection.execute_wrappers.remove(self._wrapper)
-        seconds = f"{ahead.total_seconds():+f} seconds"
-        if connection.vendor == "sqlite":
-            values.ahead = ahead
-            self._moved = lambda sql: _SQLITE.sub(f"'now', '{seconds}')", sql)
-        else:
-            self._moved = lambda sql: _POSTGRESQL.sub(rf"(\g<0> + interval '{seconds}')", sql)
-        if ahead:
-            connection.execute_wrappers.append(self._wrapper)
+    def depart(self, connection: BaseDatabaseWrapper, ahead: timedelta) -> None:
+        """Let the clock be that far ahead from here on."""
+        self._journeys += 1
+        if self._journeys == 1:
+            connection.execute_wrappers.append(self._execute)
+        self._set(ahead)
 
-    def _wrapper(
+    def arrive(self, connection: BaseDatabaseWrapper, ahead: timedelta) -> None:
+        """A journey is over: let the clock be as far ahead as it was before."""
+        self._journeys -= 1
+        if self._journeys == 0:
+            connection.execute_wrappers.remove(self._execute)
+        self._set(ahead)
+
+    def _set(self, ahead: timedelta) -> None:
+        self.ahead = values.ahead = ahead
+
+    def _execute(
         self, execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
-        return execute(self._moved(sql) if isinstance(sql, str) else sql, params, many, context)
+        if isinstance(sql, str):
+            sql = self._moved(sql, context["connection"].vendor)
+        return execute(sql, params, many, context)
+
+    def _moved(self, sql: str, vendor: str) -> str:
+        """A statement that reads the clock of the journey."""
+        if vendor == "sqlite":
+            # That of Python, so that what else moves it is heeded.
+            return _SQLITE.sub(f"'{values.stored(values.clock())}'", sql)
+        seconds = self.ahead.total_seconds()
+        return _POSTGRESQL.sub(rf"(\g<0> + interval '{seconds:f} seconds')", sql)
 
 
 _clock = Clock()
@@ -84,11 +97,11 @@ class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
             further = self._to - wording_for(connection).now(connection)
         else:
             further = timedelta(seconds=seconds_of(self._to))
-        _clock.move(connection, self._before + further)
+        _clock.depart(connection, self._before + further)
 
     def stop(self) -> None:
         """Go back to where `start` found the clock."""
-        _clock.move(project_connection(), self._before)
+        _clock.arrive(project_connection(), self._before)
 
     def __enter__(self) -> travelling:
         self.start()
