@@ -31,6 +31,7 @@ NO_DATABASE = [
     "worker/test_newer_tasks.py",
     "worker/test_ports.py",
     "worker/test_verdicts.py",
+    "worker/test_vitals.py",
     "worker/test_watchdog.py",
     "admin/test_absence.py",
     "admin/test_themes.py",

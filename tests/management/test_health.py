@@ -1,0 +1,131 @@
+"""`manage.py taskqueue health`: an exit code, and why."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from taskqueue import control
+from taskqueue.models import Task, Worker
+from tests.management.test_trouble import manage
+from tests.sample import tasks
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def add_worker(name: str = "paris", *, seen_ago: float = 1, **values: Any) -> Worker:
+    now = timezone.now()
+    fields = {"host": "host-1", "queues": {}, "pid": 1, "started_at": now, **values}
+    return Worker.objects.create(name=name, seen_at=now - timedelta(seconds=seen_ago), **fields)
+
+
+def health(*flags: str) -> str:
+    """What it says where it exits with 0."""
+    said = io.StringIO()
+    call_command("taskqueue", "health", *flags, stdout=said)
+    return said.getvalue().strip()
+
+
+def refusal(*flags: str) -> str:
+    """What it says where it exits with 1."""
+    with pytest.raises(CommandError) as refused:
+        health(*flags)
+    assert refused.value.returncode == 1
+    return str(refused.value)
+
+
+def test_a_worker_that_was_seen_within_its_lease_is_enough() -> None:
+    assert refusal() == "There is no worker."
+    worker = add_worker(seen_ago=20, lease_seconds=30)
+    assert health().startswith("paris was seen 20.")
+    assert health("--worker", "paris", "--host", "host-1").startswith("paris was seen 20.")
+    assert refusal("--max-age", "10").startswith("No worker lives: paris was seen last 20.")
+    assert refusal("--worker", "rome") == "There is no worker named 'rome'."
+    assert refusal("--worker", "pa\0ris").startswith("There is no worker named ")
+    here = socket.gethostname()
+    assert refusal("--host") == f"There is no worker on the host {here!r}."
+
+    Worker.objects.update(lease_seconds=15)
+    assert refusal("--worker", "paris").startswith("No worker named 'paris' lives: paris was seen")
+    assert health("--max-age", "1m")
+    worker.status = "lost"
+    worker.save(update_fields=["status"])
+    assert health("--max-age", "1m"), "what others think of it counts for less than its own sign"
+    Worker.objects.update(status="stopped")
+    assert "paris ended 2" in refusal("--max-age", "1m")
+
+
+def test_each_queue_wants_a_worker_that_takes_tasks_from_it() -> None:
+    add_worker("all", status="quiet")
+    add_worker("mails", queues={"mail": 1})
+    add_worker("ill", queues={"low": 1}, trouble="Children do not start")
+    assert health("--queue", "mail")
+    assert refusal("--queue", "mail", "--queue", "low") == (
+        "No live worker takes tasks from the queue 'low': all is quiet; ill is in trouble."
+    )
+    assert "from the queue 'mail': all is quiet." in refusal("--queue", "mail", "--worker", "all")
+    Worker.objects.filter(name="all").update(status="stopping")
+    assert "from the queue 'other': all is draining." in refusal("--queue", "other")
+    assert health("--worker", "all"), "it drains, and lives"
+
+
+def test_the_oldest_ready_task_may_not_wait_for_longer_than_asked() -> None:
+    add_worker()
+    tasks.noop.using(queue_name="mail").enqueue()
+    tasks.noop.using(queue_name="low").enqueue()
+    Task.objects.filter(queue_name="mail").update(run_after=timezone.now() - timedelta(minutes=10))
+    assert health()
+    assert health("--max-latency", "5m", "--queue", "low")
+    said = refusal("--max-latency", "5m")
+    assert said.startswith("The oldest ready task of the queue 'mail' waits for 60")
+    assert health("--max-latency", "15m")
+    control.pause("mail", by="ann")
+    assert health("--max-latency", "5m"), "it waits because somebody wanted it to"
+
+
+def test_json_holds_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+    add_worker(queues={"mail": 1})
+    found = json.loads(health("--queue", "mail", "--format", "json"))
+    assert found["status"] == "ok"
+    assert [(each["name"], each["ok"]) for each in found["checks"]] == [
+        ("worker", True),
+        ("queue mail", True),
+    ]
+    with pytest.raises(SystemExit) as ended:
+        call_command("taskqueue", "health", "--queue", "low", "--format", "json")
+    assert ended.value.code == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["status"] == "unavailable"
+    assert [each["ok"] for each in found["checks"]] == [True, False]
+
+
+@pytest.mark.parametrize("flag", ["--max-age", "--max-latency", "--timeout"])
+@pytest.mark.parametrize("value", ["0", "-1", "soon", "100w"])
+def test_times_that_cannot_be_meant_are_wrong_usage(flag: str, value: str) -> None:
+    with pytest.raises(CommandError, match=f"argument {flag}"):
+        health(f"{flag}={value}")
+
+
+@pytest.mark.slow
+def test_a_database_that_never_answers_is_said_not_to_within_the_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        database = {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": "none",
+            "HOST": "127.0.0.1",
+            "PORT": str(silent.getsockname()[1]),
+            "OPTIONS": {"connect_timeout": 60},
+        }
+        began = time.monotonic()
+        code, said = manage(database, "taskqueue", "health", "--timeout", "0.2")
+    assert (code, said) == (1, "CommandError: The database has not answered within 0.2 s.")
+    # Nor does the process wait for its thread to give up.
+    assert time.monotonic() - began < 30
