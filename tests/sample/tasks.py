@@ -325,7 +325,12 @@ def log_in(user: str, password: str) -> str:
 
 
 # Autodiscovery imports this module only.
-from tests.sample import framework_tasks, shared_tasks, worker_tasks  # noqa: E402, F401
+from tests.sample import (  # noqa: E402
+    framework_tasks,  # noqa: F401
+    rest_tasks,  # noqa: F401
+    shared_tasks,  # noqa: F401
+    worker_tasks,  # noqa: F401
+)
 
 
 @task(api=True)

@@ -48,6 +48,9 @@ def act(*needs: str, method: str = "POST", **more: Any) -> Ask:
 
 
 METHODS = ("GET", *CHANGING)
+ONE_TASK = "tasks/<str:task_id>/"
+OPERATING = ("view_task", "operate")
+GREETING = {"name": greet.name, "args": ["Ann"]}
 QUEUE = ("view_queue", "control_queues")
 WORKER = ("view_worker", "stop")
 SCHEDULE = ("view_schedule", "edit_schedules")
@@ -65,6 +68,25 @@ def _many(verb: str, on: str, *needs: str, **arguments: Any) -> Ask:
 NOWHERE = "^.*/$"
 """What is none of the others."""
 TABLE: dict[str, tuple[Ask, ...]] = {
+    "tasks/": (look("view_task"), act("enqueue", body=GREETING, answers=201)),
+    "tasks/bulk/": (act("enqueue", body={"tasks": [GREETING, GREETING]}, answers=201),),
+    ONE_TASK: (
+        look("view_task", on="failed"),
+        act(*OPERATING, method="PATCH", on="ready", body={"priority": 7}),
+        act("view_task", "purge", method="DELETE", on="failed", answers=204),
+    ),
+    f"{ONE_TASK}retry/": (act(*OPERATING, on="failed"),),
+    f"{ONE_TASK}cancel/": (
+        act(*OPERATING, on="ready"),
+        act(*OPERATING, "stop", on="running", answers=202),
+    ),
+    f"{ONE_TASK}stop/": (act("view_task", "stop", on="running", answers=202),),
+    f"{ONE_TASK}run-now/": (act(*OPERATING, on="scheduled"),),
+    f"{ONE_TASK}reschedule/": (act(*OPERATING, on="scheduled", body={"run_after": 300}),),
+    f"{ONE_TASK}duplicate/": (act(*OPERATING, "enqueue", on="failed", answers=201),),
+    f"{ONE_TASK}attempts/": (look("view_task", "view_lease", on="failed"),),
+    f"{ONE_TASK}logs/": (look("view_task", "view_tasklog", on="failed"),),
+    f"{ONE_TASK}why/": (look("view_task", on="failed"),),
     "queues/": (look("view_queue"),),
     "queues/<path:name>/": (look("view_queue", on="queue"),),
     "queues/<path:name>/pause/": (act(*QUEUE, on="queue", body={"until": 300}),),
@@ -103,14 +125,16 @@ TABLE: dict[str, tuple[Ask, ...]] = {
         _many("duplicate", "failed", "operate", "enqueue"),
         _many("delete", "failed", "purge"),
     ),
-    "operations/<uuid:operation_id>/": (look("view_operation", on="operation"),),
-    "operations/<uuid:operation_id>/cancel/": (act("view_operation", "operate", on="operation"),),
+    "operations/<str:operation_id>/": (look("view_operation", on="operation"),),
+    "operations/<str:operation_id>/cancel/": (act("view_operation", "operate", on="operation"),),
     "task-types/": (look("enqueue"),),
     "task-types/<path:name>/": (look("enqueue", on="exposed type"),),
     "stats/": (look("view_task", "view_rollup"),),
     "stats/series/": (look("view_rollup", query="?span=day"),),
     "healthz/live": (look(for_anybody=True),),
     "healthz/ready": (look(for_anybody=True),),
+    "schema/": (look(), look(query="?format=yaml")),
+    "docs/": (look(),),
     "metrics": (look("view_rollup"),),
     NOWHERE: tuple(
         Ask(method=method, needs=NONE, answers=404, changes=False) for method in METHODS

@@ -1,0 +1,25 @@
+"""Tasks that may be enqueued over REST, besides `greet`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taskqueue import task
+
+
+@task(api=True)
+def tell(*args: Any, **kwargs: Any) -> list[Any]:
+    """What it was given."""
+    return [args, kwargs]
+
+
+@task(api=True, sensitive=["password"], unique_key=lambda user, password: f"sign in {user[0]}")
+def sign_in(user: str, password: str) -> str:
+    """Has a secret, and a key that is made of its arguments."""
+    return user
+
+
+@task(api=True)
+def order(item: int, /, amount: int = 1, *, note: str = "") -> int:
+    """Has a parameter of each kind but those that take the rest."""
+    return item * amount
