@@ -30,9 +30,9 @@ LAYERS = (
     _layer("plain", "exceptions histogram outcomes policies retries states", siblings=True),
     _layer(
         "declarations",
-        f"{INIT} apps argument_schema canvas checks conf context definitions identity option_values options"
-        " parameters payload permissions redaction rules schedule_checks scheduled"
-        " setting_values signals signatures snapshots uuid7",
+        f"{INIT} apps argument_schema canvas checks conf context definitions identity"
+        " option_values options parameters payload permissions redaction rules schedule_checks"
+        " scheduled setting_values signals signatures snapshots uuid7",
         siblings=True,
     ),
     _layer("models", "migrations models", siblings=True),

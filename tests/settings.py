@@ -58,12 +58,13 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.admin",
     "django.contrib.staticfiles",
+    "drf_spectacular_sidecar",
     "taskqueue",
     "tests.sample",
 ]
 if CONNECTION:
     # A worker's many processes each load what they have no use for.
-    FOR_PAGES = ("admin", "messages", "sessions", "staticfiles")
+    FOR_PAGES = ("admin", "messages", "sessions", "sidecar", "staticfiles")
     INSTALLED_APPS = [app for app in INSTALLED_APPS if not app.endswith(FOR_PAGES)]
 MIDDLEWARE = [
     "tests.csp.StrictPolicy",

@@ -127,7 +127,7 @@ class OperationList(ApiView):
         found = list(rows[: asked["limit"] + 1])
         kept = found[: asked["limit"]]
         following = str(kept[-1].id) if len(found) > len(kept) else None
-        return self.shown(request, page([_shown(each) for each in kept], following))
+        return self.shown(request, page(request, [_shown(each) for each in kept], following))
 
     @describe("startOperation", answers={200: DryRun, 202: OperationWhole}, body=Start)
     def post(self, request: Request) -> Response:
@@ -165,7 +165,7 @@ class OperationDetail(ApiView):
     has_etag = True
 
     @describe("getOperation", answers={200: OperationWhole}, problems=(404,))
-    def get(self, request: Request, operation_id: UUID) -> Response:
+    def get(self, request: Request, operation_id: str) -> Response:
         """How far it is."""
         self.asked(request)
         return self.shown(request, _whole(control.get_operation(operation_id)))
@@ -178,7 +178,7 @@ class OperationCancel(ApiView):
     tag = "operations"
 
     @describe("cancelOperation", answers={200: OperationWhole}, body=Reasoned, problems=(404, 409))
-    def post(self, request: Request, operation_id: UUID) -> Response:
+    def post(self, request: Request, operation_id: str) -> Response:
         """End it; what was done stays done. Needs the permission of its verb."""
         given = self.told(request, Reasoned)
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.utils.urls import replace_query_param
 
 from taskqueue.api.fields import Strict, Text
 
@@ -28,7 +30,7 @@ class Paged(Strict):
 
     cursor = Text(
         required=False, default="", max_length=500, allow_blank=True,
-        help_text="`next` of the page before; without it, the first page.",
+        help_text="`next` leads there; without it, the first page.",
     )  # fmt: skip
     limit = Digits(
         required=False, default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page."
@@ -38,11 +40,16 @@ class Paged(Strict):
 class NextPage(serializers.Serializer[Any]):
     """What every page says besides its rows."""
 
-    next = serializers.CharField(
-        allow_null=True, help_text="The cursor of the next page; null: this is the last."
+    next = serializers.URLField(
+        allow_null=True, help_text="Where the next page is; null: this is the last."
     )
 
 
-def page(results: Sequence[dict[str, Any]], following: str | None) -> dict[str, Any]:
-    """A page as it is answered."""
-    return {"results": list(results), "next": following}
+def page(
+    request: Request, results: Sequence[dict[str, Any]], following: str | None
+) -> dict[str, Any]:
+    """A page as it is answered; what follows begins behind that cursor."""
+    url = None
+    if following is not None:
+        url = replace_query_param(request.build_absolute_uri(), "cursor", following)
+    return {"results": list(results), "next": url}

@@ -115,7 +115,7 @@ class ScheduleList(ApiView):
         kept, moment = found[: asked["limit"]], now()
         following = kept[-1].name if len(found) > len(kept) else None
         results = [shown(each, request.user, moment) for each in kept]
-        return self.shown(request, page(results, following))
+        return self.shown(request, page(request, results, following))
 
     @describe("createSchedule", answers={201: ScheduleWhole}, body=ScheduleCreated, problems=(409,))
     def post(self, request: Request) -> Response:

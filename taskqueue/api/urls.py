@@ -8,6 +8,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 from taskqueue.api import (
+    documents,
     nothing,
     operations,
     probes,
@@ -51,9 +52,9 @@ urlpatterns = [
     ),
     path("rules/preview/", rules.RulePreview.as_view(), name="rule-preview"),
     path("operations/", operations.OperationList.as_view(), name="operations"),
-    path("operations/<uuid:operation_id>/", operations.OperationDetail.as_view(), name="operation"),
+    path("operations/<str:operation_id>/", operations.OperationDetail.as_view(), name="operation"),
     path(
-        "operations/<uuid:operation_id>/cancel/",
+        "operations/<str:operation_id>/cancel/",
         operations.OperationCancel.as_view(),
         name="operation-cancel",
     ),
@@ -63,6 +64,8 @@ urlpatterns = [
     path("stats/series/", stats.StatsSeries.as_view(), name="series"),
     path("healthz/live", probes.Live.as_view(), name="live"),
     path("healthz/ready", probes.Ready.as_view(), name="ready"),
+    path("schema/", documents.SchemaDocument.as_view(), name="schema"),
+    path("docs/", documents.Docs.as_view(), name="docs"),
     path("metrics", probes.Metrics.as_view(), name="metrics"),
     # Last: what is none of these is told so in the way of this API.
     re_path(r"^.*/$", nothing.Nothing.as_view()),
