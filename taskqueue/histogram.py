@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 STEPS = 4
 """Buckets for each doubling."""
@@ -58,3 +58,23 @@ def quantile(histogram: Mapping[int, int], share: float) -> float | None:
             return float(2 ** ((bucket - 1 + inside) / STEPS))
         below += count
     return upper_bound(max(histogram))
+
+
+DOUBLINGS = range(LOWEST, 14 * STEPS + 1, STEPS)
+"""Every fourth bucket: each twice as long as the one before, from a millisecond to 4.6 hours."""
+
+
+def cumulative(
+    histogram: Mapping[int, int], bounds: Iterable[int] = DOUBLINGS
+) -> list[tuple[str, float]]:
+    """How many durations do not exceed the bound of each of these buckets, as Prometheus wants it.
+
+    Exact, since a bucket's durations never lie on both sides of another's bound.
+    """
+    below, found = 0, []
+    rest = sorted(histogram.items(), reverse=True)
+    for bound in bounds:
+        while rest and rest[-1][0] <= bound:
+            below += rest.pop()[1]
+        found.append((str(upper_bound(bound)), float(below)))
+    return [*found, ("+Inf", float(sum(histogram.values())))]

@@ -40,7 +40,7 @@ _LEASE_STATUS: dict[str, str] = {
     Kind.PARKED: LeaseStatus.RETURNED,
     Kind.UNSTARTED: LeaseStatus.RETURNED,
 }
-_RAN = frozenset({Kind.SUCCEEDED, Kind.FAILED, Kind.RETRY_LATER})
+RAN = frozenset({Kind.SUCCEEDED, Kind.FAILED, Kind.RETRY_LATER})
 """Whose run times are kept: nobody cut these short."""
 _ENDS = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -185,16 +185,24 @@ class Tally:
         kind, started = outcome.kind, outcome.started
         if status in _ENDS:
             row.tasks[status] += 1
-        if kind == "unstarted" and status != "cancelled":
+        came_to = what_it_came_to(kind, status)
+        if came_to is None:
             return row
-        is_stopped = status == "cancelled" and kind not in ("lost", "fenced")
-        row.attempts["stopped" if is_stopped else _LEASE_STATUS[kind]] += 1
+        row.attempts[came_to] += 1
         if started is not None:
-            if kind in _RAN:
+            if kind in RAN:
                 row.ran(started - outcome.ended, subject.task_id)
             if subject.ready_at is not None:
                 row.waited(max(0.0, now - started - subject.ready_at))
         return row
+
+
+def what_it_came_to(kind: str, status: str) -> str | None:
+    """As what an attempt of that outcome counts, its task having that status now; None: nothing."""
+    if kind == "unstarted" and status != "cancelled":
+        return None
+    is_stopped = status == "cancelled" and kind not in ("lost", "fenced")
+    return "stopped" if is_stopped else _LEASE_STATUS[kind]
 
 
 def count_by_hand(

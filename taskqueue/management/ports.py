@@ -5,14 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError
 
+from taskqueue.worker.exchanges import Route
+from taskqueue.worker.meter import Meter
 from taskqueue.worker.ports import Address, PortRefused, Ports
-from taskqueue.worker.vitals import Vitals
 
-HEALTH = "health_port"
+HEALTH, METRICS = "health_port", "metrics_port"
+MISSING = (
+    "--metrics-port needs the package prometheus-client, which is not installed. Install it with"
+    " 'django-taskqueue[metrics]'."
+)
 
 
 def add_port_flags(parser: argparse.ArgumentParser) -> None:
@@ -21,15 +27,21 @@ def add_port_flags(parser: argparse.ArgumentParser) -> None:
         "--health-port", type=_address, metavar="[HOST:]PORT",
         help="answer /live and /ready over HTTP; on the loopback unless a host is named",
     )  # fmt: skip
+    parser.add_argument(
+        "--metrics-port", type=_address, metavar="[HOST:]PORT",
+        help="answer /metrics with this worker's own figures, for Prometheus; likewise",
+    )  # fmt: skip
 
 
 @contextmanager
-def open_ports(flags: dict[str, Any], vitals: Vitals) -> Iterator[Ports]:
+def open_ports(flags: dict[str, Any], meter: Meter) -> Iterator[Ports]:
     """Answer on the ports that the flags name until the end; refuse to begin without them."""
     ports = Ports()
     if (address := flags[HEALTH]) is not None:
-        ports.add(address, "/live", vitals.live)
-        ports.add(address, "/ready", vitals.ready)
+        ports.add(address, "/live", meter.vitals.live)
+        ports.add(address, "/ready", meter.vitals.ready)
+    if (address := flags[METRICS]) is not None:
+        ports.add(address, "/metrics", _metrics_of(meter))
     try:
         ports.open()
     except PortRefused as error:
@@ -38,6 +50,16 @@ def open_ports(flags: dict[str, Any], vitals: Vitals) -> Iterator[Ports]:
         yield ports
     finally:
         ports.close()
+
+
+def _metrics_of(meter: Meter) -> Route:
+    try:
+        from taskqueue.worker.metrics import route
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "prometheus_client":
+            raise
+        raise CommandError(MISSING) from None
+    return partial(route, meter)
 
 
 def _address(text: str) -> Address:

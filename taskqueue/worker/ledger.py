@@ -226,6 +226,8 @@ class Ledger:
         for outcome in report.errand.outcomes:
             job = self.held.pop(outcome.lease_id, None)
             status = report.recorded.get(outcome.lease_id)
+            if job is not None and status is not None:
+                self._pool.meter.recorded(job, outcome, status, sent_at=self._sent_at)
             if self._progress and status is not None:
                 self._progress.count(status)
             if status in WAITING:
@@ -246,6 +248,8 @@ class Ledger:
         for job in jobs:
             self.held[job.lease_id] = job
         want = report.errand.want
+        if want:
+            self._pool.meter.claimed_batch(len(jobs))
         if want and len(jobs) < want:
             self._is_dry = not jobs
             self._full_claims = 0

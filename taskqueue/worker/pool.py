@@ -15,6 +15,7 @@ from taskqueue.worker.ahead import ClaimAhead
 from taskqueue.worker.children import ChildProcess, describe_exit
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.meter import Meter, Standing
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.watchdog import Watchdog
 
@@ -35,9 +36,16 @@ class Pool:
     What it learns it leaves in `findings`, for the ledger to write.
     """
 
-    def __init__(self, options: WorkerOptions, settings: Settings, watchdog: Watchdog) -> None:
+    def __init__(
+        self,
+        options: WorkerOptions,
+        settings: Settings,
+        watchdog: Watchdog,
+        meter: Meter | None = None,
+    ) -> None:
         self._options = options
         self._watchdog = watchdog
+        self.meter = meter or Meter()
         self.can_kill = options.pool == "process"
         """Whether a body can be killed without its siblings."""
         self.children: list[ChildProcess] = []
@@ -81,6 +89,7 @@ class Pool:
                 watchdog=self._watchdog,
             )
             child.pulse(deadline)
+            self.meter.children_started += 1
             self.children.append(child)
             born.append(child)
         return born
@@ -154,6 +163,16 @@ class Pool:
     def _longest_running(children: list[ChildProcess], now: float) -> float:
         heads = (next(child.running(), None) for child in children)
         return max((now - job.started_at for job in heads if job and job.started_at), default=0.0)
+
+    def standing(self) -> Standing:
+        """How it stands, asked by any thread: lengths alone, for what is counted may change."""
+        children = list(self.children)
+        return Standing(
+            slots=self._options.concurrency,
+            busy=sum(min(len(each.held) + len(each.stuck), each.slots) for each in children),
+            held=self.held,
+            pids=tuple(each.process.pid for each in children),
+        )
 
     # Orders
 
@@ -266,8 +285,11 @@ class Pool:
         if kind == frames.OUTCOME:
             self._finish(child, Outcome._make(frame[1]), now)
         elif kind in (frames.RECORDED, frames.UNSURE):
-            if child.take_back(frame[1], now) is not None:
+            job = child.take_back(frame[1], now)
+            if job is not None:
                 known = kind == frames.RECORDED
+                if known:
+                    self.meter.recorded_itself(job, started_at=frame[2], ended_at=frame[3])
                 (findings.recorded if known else findings.unsure).append(frame[1])
                 self.ahead.learn(frame[3] - frame[2])
         elif kind == frames.PROGRESS:
@@ -335,6 +357,7 @@ class Pool:
         self._take_up(child.waiting())
         if child.is_killed or child.is_exiting:
             return
+        self.meter.children_crashed += 1
         if not child.is_ready:
             self._failed_to_start(child, end, now)
         elif running:

@@ -27,13 +27,13 @@ from taskqueue.worker.intake import Intake
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.lanes import Lanes
 from taskqueue.worker.ledger import LONGEST_SLEEP, Ledger
+from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.patience import STOPPING_SIGNALS
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.reload import Reloader
 from taskqueue.worker.requests import Requests
 from taskqueue.worker.stopping import Stopping
-from taskqueue.worker.vitals import Vitals
 from taskqueue.worker.wakeup import Alarm, Signals, Watch
 from taskqueue.worker.watchdog import Watchdog
 
@@ -55,13 +55,15 @@ class Supervisor:
     """
 
     def __init__(
-        self, options: WorkerOptions, settings: Settings, vitals: Vitals | None = None
+        self, options: WorkerOptions, settings: Settings, meter: Meter | None = None
     ) -> None:
         self._options = options
         self._settings = settings
-        self._vitals = vitals or Vitals()
+        meter = meter or Meter()
+        self._vitals = meter.vitals
         self._watchdog = Watchdog()
-        self._pool = Pool(options, settings, self._watchdog)
+        self._pool = Pool(options, settings, self._watchdog, meter)
+        meter.begin(options.name, options.pool, self._pool.standing)
         self._stopping = Stopping(self._pool, settings)
         self._alarm = Alarm()
         self._requests = Requests(self._alarm.ring)

@@ -35,6 +35,8 @@ class Vitals:
         self._threads: list[threading.Thread] = []
         self._obstacle: Callable[[], str] = _not_registered
         self._has_ended = False
+        self.pings = self.pings_failed = 0
+        """How many the database answered, and how many not."""
 
     # What the worker tells
 
@@ -60,11 +62,13 @@ class Vitals:
 
     def renewed(self, began: float) -> None:
         """A ping that began then was answered."""
+        self.pings += 1
         self._renewed_at = began
         self._pinged_at = time.monotonic()
 
     def failed(self) -> None:
         """A ping could not reach the database."""
+        self.pings_failed += 1
         self._renewed_at = None
         self._pinged_at = time.monotonic()
 

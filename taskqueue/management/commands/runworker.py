@@ -20,10 +20,10 @@ from taskqueue.schedule_checks import definitions_unread
 from taskqueue.worker.enrolment import NameTaken
 from taskqueue.worker.lanes import QueueChoice
 from taskqueue.worker.logs import show_logs
+from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions, default_name
 from taskqueue.worker.patience import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
-from taskqueue.worker.vitals import Vitals
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO}
 """What is logged, by Django's `--verbosity`."""
@@ -70,9 +70,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **flags: Any) -> None:
         show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
-        vitals = Vitals()
+        meter = Meter()
         # Probes are answered while the worker waits for its database, and until it has ended.
-        with ending_at_once(), open_ports(flags, vitals):
+        with ending_at_once(), open_ports(flags, meter):
             if not flags["skip_checks"]:
                 with definitions_unread():
                     until_reached(self.check, is_stopping=_never)
@@ -81,7 +81,7 @@ class Command(BaseCommand):
             refuse = partial(self._refuse_unapplied_migrations, settings)
             until_reached(refuse, is_stopping=_never)
             try:
-                Supervisor(options, settings, vitals).run()
+                Supervisor(options, settings, meter).run()
             except (NameTaken, WorkerFailed) as error:
                 raise CommandError(str(error)) from None
 

@@ -16,7 +16,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.metrics_core import Metric
 
-from taskqueue import histogram
+from taskqueue.histogram import cumulative
 from taskqueue.monitoring.fleet import STATES, WorkerFigures, living
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted
 from taskqueue.monitoring.metrics.gauges import Lane, Timetable
@@ -73,8 +73,8 @@ def of_queues(queues: Mapping[str, Counted]) -> Iterator[Metric]:
         for outcome, number in zip(OUTCOMES, each.attempts, strict=True):
             attempts.add_metric([*labels, outcome], number)
         lost.add_metric(labels, each.lost)
-        runs.add_metric(labels, buckets(each.run_times), each.run_seconds)
-        waits.add_metric(labels, buckets(each.wait_times), each.wait_seconds)
+        runs.add_metric(labels, cumulative(each.run_times), each.run_seconds)
+        waits.add_metric(labels, cumulative(each.wait_times), each.wait_seconds)
     yield from (enqueued, finished, attempts, lost, runs, waits)
 
 
@@ -133,21 +133,6 @@ def of_tables(sizes: Mapping[str, int]) -> Iterator[Metric]:
     for table, size in sorted(sizes.items()):
         family.add_metric([table], size)
     yield family
-
-
-BOUNDS = tuple(range(histogram.LOWEST, 14 * histogram.STEPS + 1, histogram.STEPS))
-"""Every fourth bucket: each twice as long as the one before, from a millisecond to 4.6 hours."""
-
-
-def buckets(counts: Mapping[int, int]) -> list[tuple[str, float]]:
-    """Cumulative counts by upper bound, as Prometheus wants them."""
-    below, found = 0, []
-    rest = sorted(counts.items(), reverse=True)
-    for bound in BOUNDS:
-        while rest and rest[-1][0] <= bound:
-            below += rest.pop()[1]
-        found.append((str(histogram.upper_bound(bound)), float(below)))
-    return [*found, ("+Inf", float(sum(counts.values())))]
 
 
 def _gauge(name: str, help: str, *labels: str) -> GaugeMetricFamily:

@@ -1,0 +1,115 @@
+"""What one worker has done since its process began, counted where it happens.
+
+The threads of the worker write, a port's thread reads. No lock: each number is one that grows, and
+who reads between two of them sees what was true a moment ago.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from taskqueue.engine.tally import RAN, what_it_came_to
+from taskqueue.engine.totals import label_among
+from taskqueue.histogram import HIGHEST, LOWEST, bucket_of
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.vitals import Vitals
+
+OUTCOMES = ("succeeded", "failed", "lost", "stopped", "returned")
+
+
+class Durations:
+    """A histogram that does not change its size, so that it can be read while it is written."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (HIGHEST - LOWEST + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self._counts[bucket_of(seconds) - LOWEST] += 1
+        self.seconds += seconds
+
+    def counts(self) -> dict[int, int]:
+        """Those that there are, by bucket."""
+        return {LOWEST + place: number for place, number in enumerate(self._counts) if number}
+
+
+@dataclass
+class QueueMeter:
+    """What this worker did of one queue."""
+
+    outcomes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
+    runs: Durations = field(default_factory=Durations)
+    waits: Durations = field(default_factory=Durations)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the worker stands at this moment."""
+
+    slots: int = 0
+    busy: int = 0
+    held: int = 0
+    pids: tuple[int, ...] = ()
+    """Of its children."""
+
+
+class Meter:
+    """The numbers of one worker; those of other workers are theirs to tell."""
+
+    def __init__(self, vitals: Vitals | None = None) -> None:
+        """The vitals count the pings."""
+        self.vitals = vitals or Vitals()
+        self.began_at = time.time()
+        self.name = self.pool = ""
+        self.queues: dict[str, QueueMeter] = {}
+        self.claims = self.claimed = 0
+        self.children_started = self.children_crashed = 0
+        self.standing: Callable[[], Standing] = Standing
+
+    def begin(self, name: str, pool: str, standing: Callable[[], Standing]) -> None:
+        """The worker is about to be registered under that name.
+
+        `standing` tells how it stands; any thread may ask.
+        """
+        self.name, self.pool, self.standing = name, pool, standing
+
+    def claimed_batch(self, number: int) -> None:
+        """A claim gave so many tasks."""
+        self.claims += 1
+        self.claimed += number
+
+    def recorded(self, job: Job, outcome: Outcome, status: str, *, sent_at: float) -> None:
+        """An outcome was recorded whose ages are before `sent_at`; the task has that status now."""
+        came_to = what_it_came_to(outcome.kind, status)
+        if came_to is None:
+            return
+        queue = self._queue(job.queue_name)
+        queue.outcomes[came_to] += 1
+        if outcome.started is None:
+            return
+        if outcome.kind in RAN:
+            queue.runs.add(outcome.started - outcome.ended)
+        self._waited(queue, job, sent_at - outcome.started)
+
+    def recorded_itself(self, job: Job, *, started_at: float, ended_at: float) -> None:
+        """An atomic body has recorded its success itself."""
+        queue = self._queue(job.queue_name)
+        queue.outcomes[Kind.SUCCEEDED.value] += 1
+        queue.runs.add(ended_at - started_at)
+        self._waited(queue, job, started_at)
+
+    @staticmethod
+    def _waited(queue: QueueMeter, job: Job, started_at: float) -> None:
+        if job.ready_at is not None:
+            queue.waits.add(max(0.0, started_at - job.ready_at))
+
+    def _queue(self, queue_name: str) -> QueueMeter:
+        queue = self.queues.get(queue_name)
+        if queue is None:
+            label = label_among(queue_name, self.queues)
+            queue = self.queues.setdefault(label, QueueMeter())
+        return queue

@@ -1,0 +1,93 @@
+"""The page of metrics of one worker's own process, for Prometheus. It asks no database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from http import HTTPStatus
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from taskqueue import __version__
+from taskqueue.histogram import cumulative
+from taskqueue.worker.exchanges import Answer
+from taskqueue.worker.memory import memory_of
+from taskqueue.worker.meter import Meter, Standing
+
+
+class MeterCollector(Collector):
+    """What a meter says, under the names of Prometheus."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def collect(self) -> Iterable[Metric]:
+        """All families."""
+        meter, standing = self._meter, self._meter.standing()
+        info = {"name": meter.name, "pool": meter.pool, "version": __version__}
+        yield InfoMetricFamily("taskqueue_worker", "Which worker this is.", value=info)
+        yield from _queues(meter)
+        yield from _counters(meter)
+        yield from _gauges(meter, standing)
+
+
+def route(meter: Meter) -> Answer:
+    """The route `/metrics`."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(MeterCollector(meter))
+    return Answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry))
+
+
+def _queues(meter: Meter) -> Iterator[Metric]:
+    attempts = CounterMetricFamily(
+        "taskqueue_worker_attempts", "Attempts that ended here, by what they came to.",
+        labels=["queue", "outcome"],
+    )  # fmt: skip
+    runs = HistogramMetricFamily(
+        "taskqueue_worker_run_seconds", "Run times of bodies that nobody cut short.",
+        labels=["queue"],
+    )  # fmt: skip
+    waits = HistogramMetricFamily(
+        "taskqueue_worker_wait_seconds", "From being ready to the start of the body.",
+        labels=["queue"],
+    )  # fmt: skip
+    for name, queue in sorted(meter.queues.copy().items()):
+        for outcome, number in queue.outcomes.items():
+            attempts.add_metric([name, outcome], number)
+        runs.add_metric([name], cumulative(queue.runs.counts()), queue.runs.seconds)
+        waits.add_metric([name], cumulative(queue.waits.counts()), queue.waits.seconds)
+    yield from (attempts, runs, waits)
+
+
+def _counters(meter: Meter) -> Iterator[Metric]:
+    for name, number, help in (
+        ("claims", meter.claims, "Claims that the database answered."),
+        ("claimed_tasks", meter.claimed, "Tasks that claims gave."),
+        ("children_started", meter.children_started, "Children that were started."),
+        ("children_crashed", meter.children_crashed, "Children that ended unasked."),
+        ("pings", meter.vitals.pings, "Pings that the database answered."),
+        ("pings_failed", meter.vitals.pings_failed, "Pings that it did not answer."),
+    ):
+        yield CounterMetricFamily(f"taskqueue_worker_{name}", help, value=number)
+
+
+def _gauges(meter: Meter, standing: Standing) -> Iterator[Metric]:
+    memory = memory_of([os.getpid(), *standing.pids])
+    for name, number, help in (
+        ("slots", standing.slots, "Tasks that it can run at once."),
+        ("slots_busy", standing.busy, "Slots that are taken."),
+        ("leases", standing.held, "Tasks that it holds, with those claimed ahead."),
+        ("children", len(standing.pids), "Children that live."),
+        ("start_time_seconds", meter.began_at, "When its process began, since 1970."),
+        ("memory_bytes", memory, "What it and its children hold; shared pages count for each."),
+    ):
+        if number is not None:
+            yield GaugeMetricFamily(f"taskqueue_worker_{name}", help, value=number)
