@@ -13,8 +13,10 @@ from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
 from taskqueue import exceptions as own
+from taskqueue.payload import storable
 
 MEDIA_TYPE = "application/problem+json"
+LONGEST_TEXT, MOST_TOLD = 2000, 100
 
 
 class Problem(drf.APIException):
@@ -71,8 +73,8 @@ def answer_to(error: Exception, *, path: str) -> Response | None:
         "title": HTTPStatus(status).phrase,
         "status": status,
         "code": code,
-        "detail": detail,
-        "instance": path,
+        "detail": _shown(detail),
+        "instance": _shown(path),
         **extra,
     }
     return Response(body, status=status, content_type=MEDIA_TYPE)
@@ -116,7 +118,14 @@ def _about(error: Exception) -> dict[str, Any]:
 
 
 def _with_errors(errors: list[dict[str, str]]) -> dict[str, Any]:
-    return {"errors": errors} if errors else {}
+    first = errors[:MOST_TOLD]
+    told = [{name: _shown(text) for name, text in each.items()} for each in first]
+    return {"errors": told} if told else {}
+
+
+def _shown(text: str) -> str:
+    """Text of the request may be such as no answer can hold, and long."""
+    return storable(text, limit=LONGEST_TEXT)
 
 
 def _listed(detail: Any, pointer: str) -> Iterator[dict[str, str]]:
