@@ -22,6 +22,8 @@ from tests.worker_process import ROOT, WorkerProcess, end_other_sessions
 StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]
 
+pytest_plugins = ["taskqueue.testing.pytest"]
+
 DATABASE = os.environ.get("TASKQUEUE_TEST_DATABASE", "sqlite")
 NO_DATABASE = [
     "rules/test_*.py",

@@ -1,4 +1,4 @@
-"""The fixtures that users get, and a clean stage."""
+"""A clean stage for every test."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.testing.bodies import play
-
-pytest_plugins = ["taskqueue.testing.pytest"]
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,26 @@
+"""docs/testing.md: its examples are tests, and run here."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import ModuleType
+
+from tests.worker_process import ROOT
+
+TEXT = (ROOT / "docs" / "testing.md").read_text()
+TASKS, *TESTS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+for _name in ("bakery", "bakery.tasks"):
+    sys.modules[_name] = ModuleType(_name)
+exec(TASKS, vars(sys.modules["bakery.tasks"]))
+# In this module's own names, where pytest finds the tests, as it does in a project's.
+for _block in TESTS:
+    exec(_block, globals())
+
+
+def test_every_name_that_users_import_is_told() -> None:
+    from taskqueue import testing
+
+    assert [name for name in testing.__all__ if name not in TEXT] == []
+    assert all(getattr(testing, name) for name in testing.__all__)
