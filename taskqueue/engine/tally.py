@@ -153,7 +153,7 @@ class Tally:
         _write(connection, touched)
 
     def count_ended(
-        self, connection: BaseDatabaseWrapper, ended: Iterable[tuple[str, str, str]], *, now: float
+        self, connection: BaseDatabaseWrapper, ended: Iterable[tuple[str, str, str]]
     ) -> None:
         """Write tasks that ended without an attempt: their queues, names and statuses."""
         self._begin()

@@ -91,7 +91,7 @@ class Duties:
                     failed=self._limits.keep_failed,
                     cancelled=self._limits.keep_cancelled,
                 )
-                self._tally.count_ended(connection, ended, now=now)
+                self._tally.count_ended(connection, ended)
             self.has_changed = self.has_changed or bool(ended)
         if outlook.next_expiry is not None and outlook.next_expiry <= 0:
             self._take_over(connection)
