@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import connections
@@ -39,6 +39,8 @@ class ApiView(APIView):
     """Under which heading the documentation shows it."""
     has_etag = False
     """Whether what it shows bears one."""
+    located: Sequence[int] = (201,)
+    """The statuses of answers that bear a Location."""
     is_conditional = False
     """Whether what it changes heeds If-Match."""
 

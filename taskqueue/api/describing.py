@@ -5,7 +5,8 @@ Without drf-spectacular, which the extra `api` brings, the API is the same and h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rest_framework import serializers
@@ -86,6 +87,11 @@ class Described(AutoSchema):
         """The heading."""
         return [self.view.tag]
 
+    def get_summary(self) -> str:
+        """The first sentence of the text."""
+        text = " ".join(str(self.get_description()).split())
+        return re.split(r"(?<=[.;:]) ", text, maxsplit=1)[0].rstrip(".;:")
+
     def get_override_parameters(self) -> list[Any]:
         """The headers of every request of its kind, and of the answers to it."""
         found = list(super().get_override_parameters())
@@ -97,7 +103,8 @@ class Described(AutoSchema):
             found.append(_header("If-None-Match", "The ETag of what the client has."))
         if self.view.has_etag:
             found.append(_header("ETag", "Of what is shown.", on=[200, 201, 304]))
-        found.append(_header("Location", "Where it is.", on=[201]))
+        if self.method == "POST":
+            found.append(_header("Location", "Where it is.", on=self.view.located))
         found.append(_header("Retry-After", "After so many seconds.", on=[429]))
         found.append(_header("WWW-Authenticate", "How to say who one is.", on=[401]))
         return found
@@ -122,10 +129,10 @@ class Described(AutoSchema):
         return {**schema, "additionalProperties": False} if is_strict else schema
 
 
-def _header(name: str, meaning: str, *, on: list[int] | None = None) -> Any:
+def _header(name: str, meaning: str, *, on: Sequence[int] = ()) -> Any:
     """A header of requests, else of the answers with these statuses."""
     return OpenApiParameter(
-        name, str, OpenApiParameter.HEADER, description=meaning, response=on or False
+        name, str, OpenApiParameter.HEADER, description=meaning, response=list(on) or False
     )
 
 

@@ -116,6 +116,7 @@ class OperationList(ApiView):
     needs = {"GET": (VIEW_OPERATIONS,), "POST": (VIEW_TASKS,)}
     tag = "operations"
     has_etag = True
+    located = (202,)
 
     @describe("listOperations", answers={200: Operations}, query=Paged)
     def get(self, request: Request) -> Response:
