@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from taskqueue.testing.cases import TaskQueueTestMixin
     from taskqueue.testing.immediacy import eager
     from taskqueue.testing.journeys import travelling
+    from taskqueue.testing.live import live_worker
     from taskqueue.testing.looking import aenqueued, enqueued
     from taskqueue.testing.running import Run, StillDue, arun_due, arun_next, run_due, run_next
 
@@ -32,6 +33,7 @@ _HOMES = {
     "attempts": "Crash",
     "cases": "TaskQueueTestMixin",
     "immediacy": "eager",
+    "live": "live_worker",
     "looking": "aenqueued enqueued",
     "running": "Run StillDue arun_due arun_next run_due run_next",
     "journeys": "travelling",
@@ -54,6 +56,7 @@ __all__ = [
     "captured",
     "eager",
     "enqueued",
+    "live_worker",
     "run_due",
     "run_next",
     "travelling",

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from django.conf import settings as django_settings
+from django.core import mail
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
@@ -69,6 +70,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **flags: Any) -> None:
+        _refuse_in_tests()
         show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
         meter = Meter()
         # Probes are answered while the worker waits for its database, and until it has ended.
@@ -127,6 +129,16 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Migrations are not applied: {names}. Run manage.py migrate --database {alias}."
             )
+
+
+def _refuse_in_tests() -> None:
+    """A worker's children read the settings anew, and would open the real databases."""
+    if hasattr(mail, "outbox"):  # As Django's own test environment leaves its mark.
+        raise CommandError(
+            "runworker does not run in the process of tests: its children would open the databases "
+            "of the settings, not the tests'. taskqueue.testing has run_due(), and live_worker() "
+            "for a worker in a process of its own."
+        )
 
 
 def _never() -> bool:

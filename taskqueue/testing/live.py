@@ -1,0 +1,114 @@
+"""A real worker beside a test that commits, on the databases of the test."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import project_connection
+
+ADDRESS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+LONGEST_END = 60.0
+"""Seconds after which a worker that was told to end is killed."""
+
+
+class LiveWorker:
+    """A worker in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log_path: Path) -> None:
+        self.process = process
+        self._log_path = log_path
+
+    @property
+    def pid(self) -> int:
+        """Of the worker's parent process."""
+        return self.process.pid
+
+    def log(self) -> str:
+        """What it has said so far."""
+        return self._log_path.read_text(errors="replace")
+
+    def end(self) -> None:
+        """Have it finish what runs, and end. Raises AssertionError if it ended badly."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(LONGEST_END)
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+        if code != 0:
+            raise AssertionError(f"The worker ended with {code}:\n{self.log()[-8000:]}")
+
+
+@contextmanager
+def live_worker(*arguments: str) -> Iterator[LiveWorker]:
+    """Run `runworker` with these arguments in a process of its own, until the end of the block.
+
+    For tests that commit, and wait with `result.wait(timeout=…)`. It has the settings of the
+    project's module, not what the test overrides. Raises `ImproperlyConfigured` where another
+    process cannot see what the test does.
+    """
+    check_is_shared(project_connection())
+    command = [sys.executable, "-m", "django", "runworker", "--noreload", *arguments]
+    with TemporaryDirectory() as folder:
+        log_path = Path(folder, "worker.log")
+        with log_path.open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                env={**os.environ, **_environment()},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        worker = LiveWorker(process, log_path)
+        try:
+            yield worker
+        finally:
+            worker.end()
+
+
+def check_is_shared(connection: BaseDatabaseWrapper) -> None:
+    """Raise `ImproperlyConfigured` unless other processes see what is enqueued here."""
+    if connection.vendor == "sqlite" and cast(Any, connection).is_in_memory_db():
+        raise ImproperlyConfigured(
+            "The tests' SQLite database is in memory, where no other process sees it. Give it a "
+            f"file: DATABASES[{connection.alias!r}]['TEST'] = {{'NAME': 'test.sqlite3'}}."
+        )
+    if connection.in_atomic_block:
+        raise ImproperlyConfigured(
+            "No other process sees what this test's transaction enqueues. Use a test that commits: "
+            "TransactionTestCase, or pytest.mark.django_db(transaction=True). In a transaction, "
+            "run_due() runs tasks."
+        )
+
+
+def _environment() -> dict[str, str]:
+    module = getattr(settings, "SETTINGS_MODULE", None)
+    if module is None:
+        raise ImproperlyConfigured(
+            "A worker needs a module of settings: DJANGO_SETTINGS_MODULE, not settings.configure()."
+        )
+    databases = {
+        each.alias: {key: str(each.settings_dict[key]) for key in ADDRESS}
+        for each in connections.all()
+    }
+    return {
+        "DJANGO_SETTINGS_MODULE": "taskqueue.testing.live_settings",
+        "TASKQUEUE_LIVE_SETTINGS": json.dumps({"module": module, "databases": databases}),
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "PYTHONUNBUFFERED": "1",
+    }

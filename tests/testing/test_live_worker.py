@@ -1,0 +1,52 @@
+"""A real worker on the test's database, and where there can be none."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.db.backends.sqlite3.base import DatabaseWrapper
+
+from taskqueue.testing import live_worker
+from taskqueue.testing.live import check_is_shared
+from tests.sample.models import Effect
+from tests.sample.tasks import mark, process_of
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_real_worker_runs_what_the_test_commits() -> None:
+    with live_worker("--concurrency", "1", "--name", "live") as worker:
+        assert mark.enqueue("here").wait(timeout=60).worker_names == ["live"]
+        assert process_of.enqueue().wait(timeout=60).return_value not in (worker.pid, os.getpid())
+    assert [effect.note for effect in Effect.objects.all()] == ["here"]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_does_not_start_tells_why() -> None:
+    with (
+        pytest.raises(AssertionError, match="is not the name of a queue"),
+        live_worker("--queues", "no queue!") as worker,
+    ):
+        worker.process.wait(60)
+
+
+@pytest.mark.django_db
+def test_in_a_transaction_there_can_be_none() -> None:
+    with pytest.raises(ImproperlyConfigured, match="TransactionTestCase"), live_worker():
+        pass
+
+
+def test_on_a_database_in_memory_there_can_be_none() -> None:
+    in_memory = DatabaseWrapper({"NAME": ":memory:", "OPTIONS": {}}, "default")
+    with pytest.raises(ImproperlyConfigured, match="Give it a file"):
+        check_is_shared(in_memory)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_command_is_refused_in_the_process_of_the_tests() -> None:
+    with pytest.raises(CommandError, match=r"run_due\(\)"):
+        call_command("runworker", "--drain")
