@@ -183,9 +183,7 @@ def _retries(task: Task) -> list[UUID]:
 
 
 def _attempts(task: Task) -> list[Lease]:
-    """The latest, the oldest of them first; and all that run, up to as many."""
-    if not task.attempt:
-        return []
+    """The latest, the oldest of them first."""
     leases = Lease.objects.using(database_alias()).filter(task_id=task.id)
     lean = leases.defer("traceback", "return_value").order_by("-attempt")
     return list(lean[:MOST_ATTEMPTS])[::-1]
