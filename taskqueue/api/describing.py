@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from rest_framework import serializers
 
 from taskqueue.api.access import NeedsOrToken
-from taskqueue.api.fields import Strict, Text, When
+from taskqueue.api.fields import Anything, Strict, Text, When
 
 try:
     from drf_spectacular.openapi import AutoSchema
@@ -122,6 +122,11 @@ class Described(AutoSchema):
             shown: Any = self._get_response_for_code(None, "304", direction=direction)  # type: ignore[no-untyped-call]
             found["304"] = {**shown, "description": MEANINGS[304]}
         return found
+
+    def _map_serializer_field(self, field: Any, direction: Any, *more: Any) -> Any:
+        if isinstance(field, Anything):  # null is among anything, and not one more of two schemas.
+            return {"description": str(field.help_text)} if field.help_text else {}
+        return super()._map_serializer_field(field, direction, *more)  # type: ignore[no-untyped-call]
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
         schema: Any = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]

@@ -1,0 +1,151 @@
+"""Every operation of the API, asked with what its schema allows and with what it does not.
+
+Nothing may fail on the server's side, and each answer must be such as the schema says. In the
+ordinary run a few cases of each operation are tried, the same ones each time; with TASKQUEUE_FULL=1
+as many as TASKQUEUE_CASES says, a thousand by default, and others each time.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import hypothesis
+import pytest
+import schemathesis
+from django.contrib.auth.models import Group, User
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from django.db.transaction import atomic, set_rollback
+from hypothesis import strategies as st
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi import checks
+
+from taskqueue.roles import VIEWER, grant
+from tests.admin.everything import Everything, everything
+from tests.sample.tasks import greet
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
+CASES = int(os.environ.get("TASKQUEUE_CASES", "1000" if IS_FULL else "12"))
+FEW_CASES = max(4, CASES // 10)
+"""Where most requests are refused."""
+PASSWORD = "open sesame"
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+    checks.allow_header_conformance,
+    checks.ignored_auth,
+]
+"""All but those that follow several requests, and the one that takes whatever fits the schema for
+something that can be done: a rule that never fires fits it too."""
+SETTINGS = hypothesis.settings(
+    derandomize=not IS_FULL,
+    database=None,
+    deadline=None,
+    phases=[hypothesis.Phase.generate],
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+
+@pytest.fixture(autouse=True)
+def _keep_the_transaction() -> Iterator[None]:
+    """Requests end, and so would the connection of the test: Django's own client does the same."""
+    for each in (request_started, request_finished):
+        each.disconnect(close_old_connections)
+    yield
+    for each in (request_started, request_finished):
+        each.connect(close_old_connections)
+
+
+@pytest.fixture
+def made(settings: Any) -> Everything:
+    """A row of each kind, and no limit to how often somebody may ask."""
+    settings.ALLOWED_HOSTS = ["localhost"]
+    settings.TASKQUEUE = {"API_THROTTLE_RATES": {"read": None, "act": None, "enqueue": None}}
+    made = everything("plain")
+    made.rows["type"] = greet
+    grant()
+    return made
+
+
+@pytest.fixture
+def schema_for(made: Everything) -> Callable[[str], Any]:
+    """The schema as somebody in that role gets it, whose requests it will make."""
+
+    def load(role: str) -> Any:
+        user = User.objects.create_user(role, password=PASSWORD, is_superuser=role == "root")
+        if role == "viewer":
+            user.groups.add(Group.objects.get(name=VIEWER.group))
+        said = base64.b64encode(f"{role}:{PASSWORD}".encode()).decode()
+        headers = {"Authorization": f"Basic {said}"}
+        app = get_wsgi_application()
+        return schemathesis.openapi.from_wsgi("/api/v1/schema/", app, headers=headers), headers
+
+    return load
+
+
+ROLES = ["root", "viewer", "anonymous"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_whatever_is_asked_is_answered_as_the_schema_says(
+    role: str, schema_for: Callable[[str], Any], made: Everything
+) -> None:
+    schema, headers = schema_for(role)
+    if role == "anonymous":
+        headers = {}
+    most = CASES if role == "root" else FEW_CASES
+    for operation in _operations(schema):
+        _try(operation, headers, made, most=most)
+
+
+def _operations(schema: Any) -> Iterator[Any]:
+    for each in schema.get_all_operations():
+        yield each.ok()
+
+
+def _try(operation: Any, headers: dict[str, str], made: Everything, *, most: int) -> None:
+    real = real_parameters(operation.path, made)
+    strategies = [operation.as_strategy(generation_mode=GenerationMode.POSITIVE)]
+    if operation.body or operation.query:
+        strategies.append(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+
+    @hypothesis.settings(SETTINGS, max_examples=most)
+    @hypothesis.given(case=st.one_of(strategies), is_real=st.booleans())
+    def ask(case: Any, is_real: bool) -> None:
+        is_positive = case.meta is None or case.meta.generation.mode is GenerationMode.POSITIVE
+        if is_real and is_positive and case.path_parameters:
+            case.path_parameters.update(real)
+        case.cookies = {}  # A session that was made up would only confuse who is asking.
+        with atomic():
+            answer = case.call(headers=headers)
+            case.validate_response(answer, checks=CHECKS, headers=headers)
+            set_rollback(True)
+
+    try:
+        ask()
+    except BaseException as error:
+        error.add_note(f"{operation.label}")
+        raise
+
+
+def real_parameters(path: str, made: Everything) -> dict[str, str]:
+    """What leads to a row that is there."""
+    kind = path.strip("/").partition("/")[0]
+    if kind == "tasks":
+        status = "running" if "stop" in path else "scheduled" if "run-now" in path else "failed"
+        return {"task_id": str(made.tasks[status].pk)}
+    if kind == "operations":
+        return {"operation_id": str(made.rows["operation"].pk)}
+    if kind == "task-types":
+        return {"name": greet.name}
+    is_paused = path.endswith("/resume/")
+    return {"name": "plain paused" if is_paused else "plain"}
