@@ -42,6 +42,7 @@ NO_DATABASE = [
     "api/test_schema.py",
     "test_architecture.py",
     "test_context.py",
+    "test_deployment.py",
     "test_discovery.py",
     "test_languages.py",
     "test_postgres_server.py",
