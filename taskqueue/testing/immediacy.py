@@ -12,7 +12,8 @@ from taskqueue.context import _current
 from taskqueue.engine.connections import database_alias
 from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Choice, Errors, check_in
-from taskqueue.testing.running import run_due
+from taskqueue.testing.running import new_duties, run_all
+from taskqueue.worker.duties import Duties
 
 When = Literal["enqueue", "commit"]
 
@@ -35,6 +36,7 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
         check_in("when", when, When)
         self._choice = Choice(errors=errors, backoff="skip", limit=limit)
         self._when = when
+        self._duties: Duties | None = None
 
     def start(self) -> None:
         """Begin, where `with` does not fit; `stop` ends it."""
@@ -69,9 +71,11 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
 
     def _run(self, result: TaskResult[Any]) -> None:
         token = _is_running.set(True)
-        choice = self._choice
+        if self._duties is None:
+            # The rarer ones, such as pruning, need not be served at every enqueue.
+            self._duties = new_duties()
         try:
-            run_due(errors=choice.errors, backoff=choice.backoff, limit=choice.limit)
+            run_all(self._choice, duties=self._duties)
         finally:
             _is_running.reset(token)
         result.refresh()

@@ -74,20 +74,24 @@ def run_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
     be run, by definition or name; for `options` see `Options`. Raises `StillDue` where there is
     no end to it.
     """
-    choice = _choice(tasks, options)
-    runs: list[Run] = []
-    with _runner(choice) as runner:
-        while (run := runner.next()) is not None:
-            runs.append(run)
-            if len(runs) > choice.limit:
-                raise StillDue(_endless(runs, choice.limit))
-    return runs
+    return run_all(_choice(tasks, options))
 
 
 def run_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
     """As `run_due`, for one attempt of the task that is next; None where none is due."""
     with _runner(_choice(tasks, options)) as runner:
         return runner.next()
+
+
+def run_all(choice: Choice, *, duties: Duties | None = None) -> list[Run]:
+    """As `run_due`; with `duties` that go on from one call to the next."""
+    runs: list[Run] = []
+    with _runner(choice, duties) as runner:
+        while (run := runner.next()) is not None:
+            runs.append(run)
+            if len(runs) > choice.limit:
+                raise StillDue(_endless(runs, choice.limit))
+    return runs
 
 
 async def arun_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
@@ -114,25 +118,32 @@ def _endless(runs: list[Run], limit: int) -> str:
 
 
 @contextmanager
-def _runner(choice: Choice) -> Iterator[Runner]:
-    runner = Runner(project_connection(), choice)
+def _runner(choice: Choice, duties: Duties | None = None) -> Iterator[Runner]:
+    runner = Runner(project_connection(), choice, duties=duties)
     try:
         yield runner
     finally:
         runner.end()
 
 
+def new_duties() -> Duties:
+    """Those of a worker that has just started, and looks after everything at its first step."""
+    return Duties(get_settings(), worker_id=0, tally=Tally())
+
+
 class Runner:
     """A worker of one slot that a test plays."""
 
-    def __init__(self, connection: BaseDatabaseWrapper, choice: Choice) -> None:
+    def __init__(
+        self, connection: BaseDatabaseWrapper, choice: Choice, *, duties: Duties | None = None
+    ) -> None:
         settings = get_settings()
         self._connection = connection
         self._choice = choice
         self._limits = Limits.of(settings)
         self._tally = Tally()
         self._workers = Workers(connection, choice)
-        self._duties = Duties(settings, worker_id=0, tally=self._tally)
+        self._duties = duties or new_duties()
         self._is_at_work = False
 
     def next(self) -> Run | None:
@@ -143,7 +154,7 @@ class Runner:
         found = self._workers.claim()
         while found is None and has_changed:
             has_changed = self._tend()
-            found = self._workers.claim()
+            found = self._workers.claim() if has_changed else None
         return None if found is None else self._run(*found)
 
     def end(self) -> None:
@@ -157,7 +168,7 @@ class Runner:
         lost = takeover.take_over(
             self._connection, limits=self._limits, grace=timedelta(0), tally=self._tally
         )
-        self._duties.step(self._connection, time.monotonic())
+        self._duties.step(self._connection, time.monotonic() + seconds_ahead())
         return bool(lost) or self._duties.has_changed
 
     def _run(self, worker_name: str, claimed: Claimed) -> Run:

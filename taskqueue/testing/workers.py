@@ -73,7 +73,7 @@ class Workers:
             return list(self._choice.workers)
         names = {NAME: None}
         most = 1
-        for task in self._apart():
+        for task in self._apart().only("worker_names", "broadcast", "workers"):
             names |= dict.fromkeys(task.worker_names or ())
             if task.worker_names is None and not task.broadcast:
                 most = max(most, task.workers)

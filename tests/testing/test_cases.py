@@ -3,16 +3,58 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from unittest import mock
 
 import pytest
-from django.test import TestCase, TransactionTestCase
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.test import TestCase, TransactionTestCase, override_settings
+from django.urls import path
 
 from taskqueue.engine.sqlite import values
 from taskqueue.models import Task
-from taskqueue.testing import TaskQueueTestMixin, arun_due, assert_enqueued, run_due
+from taskqueue.testing import TaskQueueTestMixin, arun_due, assert_enqueued, eager, run_due
 from tests.sample.models import Effect
 from tests.sample.tasks import add, fail, mark, mark_atomically, noop
 from tests.testing.bodies import taken_back
+
+
+def order(request: HttpRequest) -> HttpResponse:
+    """A view that enqueues, and then may fail."""
+    result = mark.enqueue("by a view")
+    if "fail" in request.GET:
+        raise LookupError
+    return HttpResponse(result.status)
+
+
+urlpatterns = [path("order/", order)]
+
+
+@override_settings(ROOT_URLCONF=__name__)
+class ViewTests(TaskQueueTestMixin, TestCase):
+    """A view whose request is one transaction."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.client.raise_request_exception = False
+        self.enterContext(mock.patch.dict(connection.settings_dict, ATOMIC_REQUESTS=True))
+
+    def test_what_it_enqueues_stands_if_it_succeeds(self) -> None:
+        with self.assertEnqueues(mark, args=["by a view"]):
+            assert self.client.get("/order/").content == b"ready"
+        assert [run.status for run in self.run_due()] == ["succeeded"]
+
+    def test_what_it_enqueues_never_was_if_it_fails(self) -> None:
+        with self.assertEnqueues(times=0), eager():
+            assert self.client.get("/order/?fail").status_code == 500
+        assert not Effect.objects.exists()
+
+    def test_eager_tasks_run_in_its_transaction_or_on_its_commit(self) -> None:
+        with eager():
+            assert self.client.get("/order/").content == b"succeeded"
+        with eager(when="commit"), self.captureOnCommitCallbacks(execute=True):
+            assert self.client.get("/order/").content == b"ready"
+        self.assertEnqueued(mark, status="succeeded", times=2)
 
 
 class CaseTests(TaskQueueTestMixin, TestCase):

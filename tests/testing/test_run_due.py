@@ -9,7 +9,7 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.test import override_settings
 
-from taskqueue import Cancel, GiveUp, RetryLater, Snooze, UnknownTask
+from taskqueue import Cancel, GiveUp, RetryLater, Snooze, UnknownTask, control, current
 from taskqueue.models import Lease, Task, TaskLog, Worker
 from taskqueue.testing import Crash, StillDue, arun_due, run_due, run_next, travelling
 from tests.sample.models import Effect
@@ -291,8 +291,6 @@ def test_an_async_body_fails_as_any() -> None:
 
 def test_a_body_sees_that_it_is_asked_to_stop() -> None:
     def body() -> None:
-        from taskqueue import current
-
         current().task_result.cancel("enough")
         assert current().stop_requested
         current().check()
@@ -304,14 +302,17 @@ def test_a_body_sees_that_it_is_asked_to_stop() -> None:
     assert Lease.objects.get().stop_seen_at is not None
 
 
-def test_a_body_that_overlooks_that_it_is_asked_to_stop_is_stopped_at_its_end() -> None:
-    from taskqueue import current
+@pytest.mark.parametrize(("looks", "status"), [(True, "cancelled"), (False, "succeeded")])
+def test_a_body_that_ends_though_it_was_asked_to_stop(looks: bool, status: str) -> None:
+    def body() -> bool:
+        current().task_result.cancel("enough")
+        return looks and current().stop_requested
 
-    play["x"] = lambda: current().task_result.cancel("enough")
+    play["x"] = body
     perform.enqueue("x")
     [run] = run_due()
-    assert run.status == Task.objects.get().status
-    assert run.outcome == Lease.objects.get().status
+    assert (run.status, Task.objects.get().status) == (status, status)
+    assert run.outcome == Lease.objects.get().status == ("stopped" if looks else "succeeded")
 
 
 def test_a_timeout_is_looked_at_when_the_body_ends() -> None:
@@ -377,8 +378,6 @@ def test_a_failed_part_of_a_broadcast_is_tried_again_by_its_worker() -> None:
 
 
 def test_paused_queues_and_unknown_names_are_left_alone() -> None:
-    from taskqueue import control
-
     noop.enqueue()
     control.pause("default")
     assert run_due() == []
@@ -388,8 +387,6 @@ def test_paused_queues_and_unknown_names_are_left_alone() -> None:
 
 
 def test_operations_are_done() -> None:
-    from taskqueue import control
-
     noop.enqueue_many([((), {})] * 3)
     control.start_operation("cancel", control.TaskFilter(name=noop.name))
     assert run_due(add) == []
