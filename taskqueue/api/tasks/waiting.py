@@ -36,10 +36,6 @@ def _let_go() -> None:
     Within a transaction, such as a test's, it is kept.
     """
     connection = project_connection()
-    is_kept = connection.settings_dict.get("CONN_MAX_AGE") != 0 and not _has_pool(connection)
+    is_kept = connection.settings_dict.get("CONN_MAX_AGE") != 0  # A pool asks for 0, too.
     if not is_kept and not connection.in_atomic_block and connection.vendor == "postgresql":
         connection.close()
-
-
-def _has_pool(connection: object) -> bool:
-    return bool(getattr(connection, "settings_dict", {}).get("OPTIONS", {}).get("pool"))

@@ -1,0 +1,109 @@
+"""Attempts, log lines and reasons of a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from taskqueue.models import Lease, Task, TaskLog
+from taskqueue.outcomes import Kind
+from tests.admin.rows import EVIL
+from tests.api.conftest import ApiClient
+from tests.api.tasks.problems import problem
+from tests.api.tasks.test_detail import path
+from tests.engine.steps import HOUR, LEASE, claim_one, end, promote
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+
+
+def say(task_id: Any, *messages: str, level: int = 20, attempt: int = 1) -> None:
+    """Log lines, as a worker writes them."""
+    TaskLog.objects.bulk_create(
+        TaskLog(
+            task_id=task_id, attempt=attempt, logged_at=timezone.now(), level=level,
+            logger="shop", message=each,
+        )
+        for each in messages
+    )  # fmt: skip
+
+
+def test_attempts_tell_what_they_came_to_oldest_first(root: ApiClient) -> None:
+    result = noop.using(max_attempts=2).enqueue()
+    end(claim_one(), Kind.FAILED, error_class="E", error_message=EVIL, traceback="T", delay=0)
+    promote()
+    claim_one(worker="w2")
+    answer = root.look(path(result, "attempts/"))
+    assert answer.status_code == 200
+    first, second = answer.json()["results"]
+    assert (first["attempt"], first["status"], first["worker_name"]) == (1, "failed", "w1")
+    assert (first["error_class"], first["error_message"], first["traceback"]) == ("E", EVIL, "T")
+    assert (second["attempt"], second["status"], second["finished_at"]) == (2, "running", None)
+    again = root.look(path(result, "attempts/"), If_None_Match=answer["ETag"])
+    assert again.status_code == 304
+
+
+def test_many_attempts_come_in_pages(root: ApiClient) -> None:
+    result, now = noop.enqueue(), timezone.now()
+    Lease.objects.bulk_create(
+        Lease(
+            task_id=result.id, worker_id="w", attempt=number, status="returned", claimed_at=now,
+            finished_at=now, expires_at=now + LEASE,
+        )
+        for number in range(1, 6)
+    )  # fmt: skip
+    page, seen = root.look(path(result, "attempts/?limit=2")).json(), []
+    while True:
+        seen.append([each["attempt"] for each in page["results"]])
+        if page["next"] is None:
+            break
+        page = root.get(page["next"]).json()
+    assert seen == [[1, 2], [3, 4], [5]]
+    for query in ("limit=0", "limit=101", "after=-1", f"after={2**31}", "page=2"):
+        problem(root.look(path(result, f"attempts/?{query}")), 400, "invalid")
+
+
+def test_lines_are_read_on_from_where_one_was(root: ApiClient) -> None:
+    result = noop.enqueue()
+    say(result.id, "one", "two", EVIL)
+    say(noop.enqueue().id, "of another")
+    first = root.look(path(result, "logs/?limit=2")).json()
+    assert [each["message"] for each in first["results"]] == ["one", "two"]
+    assert (first["has_more"], first["is_complete"], first["status"]) == (True, False, "ready")
+    second = root.look(path(result, f"logs/?after={first['after']}")).json()
+    assert [each["message"] for each in second["results"]] == [EVIL]
+    assert second["has_more"] is False
+    third = root.look(path(result, f"logs/?after={second['after']}")).json()
+    assert (third["results"], third["after"]) == ([], second["after"])
+    Task.objects.filter(id=result.id).update(status="cancelled", finished_at=timezone.now())
+    assert root.look(path(result, "logs/")).json()["is_complete"] is True
+
+
+def test_lines_are_chosen_by_level_and_attempt(root: ApiClient) -> None:
+    result = noop.enqueue()
+    say(result.id, "quiet", level=10)
+    say(result.id, "loud", level=40, attempt=2)
+    (line,) = root.look(path(result, "logs/?level=warning")).json()["results"]
+    assert (line["message"], line["level"], line["level_name"]) == ("loud", 40, "ERROR")
+    (line,) = root.look(path(result, "logs/?attempt=1")).json()["results"]
+    assert line["message"] == "quiet"
+    for query in ("level=loud", "attempt=-1", "limit=1001", "wait=61", "wait=-1", "after=x"):
+        problem(root.look(path(result, f"logs/?{query}")), 400, "invalid")
+
+
+def test_reasons_tell_what_keeps_it(root: ApiClient) -> None:
+    result = noop.using(run_after=HOUR).enqueue()
+    told = root.look(path(result, "why/")).json()
+    assert (told["id"], told["status"]) == (str(result.id), "scheduled")
+    assert "not_due" in [each["code"] for each in told["reasons"]]
+    assert {*told["reasons"][0]} == {"code", "message", "subject", "moment", "details"}
+    assert "UTC" in told["reasons"][0]["message"]
+
+
+@pytest.mark.parametrize(("act", "missing"), [("attempts/", "lease"), ("logs/", "tasklog")])
+def test_each_part_takes_its_own_permission(act: str, missing: str, member: Any) -> None:
+    result = noop.enqueue()
+    problem(member("view_task").look(path(result, act)), 403, "permission_denied")
+    assert member("view_task", f"view_{missing}").look(path(result, act)).status_code == 200
