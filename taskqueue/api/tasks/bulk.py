@@ -13,12 +13,14 @@ from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Reasoned
 from taskqueue.api.tasks.bodies import Enqueue, Wanted, wanted
-from taskqueue.api.tasks.enqueueing import name_of
-from taskqueue.api.tasks.rows import Receipt, receipt
+from taskqueue.api.tasks.enqueueing import receipts
+from taskqueue.api.tasks.rows import Receipt
 from taskqueue.permissions import ENQUEUE
 from taskqueue.results.by_hand import enqueue_many_by_hand
 
 MOST = 1000
+MOST_COMPARED = 20
+"""Where each has options of its own, comparing it with all others would take long."""
 
 
 class EnqueueMany(Reasoned):
@@ -69,28 +71,24 @@ def _wanted(tasks: Sequence[Mapping[str, Any]]) -> list[Wanted]:
 
 def _enqueued(tasks: Sequence[Wanted], **who: Any) -> list[dict[str, Any]]:
     """Those of one type and the same options by one statement; the receipts in their order."""
-    receipts: list[dict[str, Any]] = [{} for _ in tasks]
+    results: list[Any] = [None for _ in tasks]
     for numbers in _alike(tasks):
         calls = [(tasks[number].args, tasks[number].kwargs) for number in numbers]
-        results = enqueue_many_by_hand(tasks[numbers[0]].definition, calls, **who)
-        for number, result in zip(numbers, results, strict=True):
-            receipts[number] = receipt(result, name=name_of(result, tasks[number]))
-    return receipts
+        found = enqueue_many_by_hand(tasks[numbers[0]].definition, calls, **who)
+        for number, result in zip(numbers, found, strict=True):
+            results[number] = result
+    return receipts(results)
 
 
 def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:
-    """The places of those that are enqueued together; the groups in one order everywhere."""
-    groups: list[tuple[Any, list[int]]] = []
-    places: dict[str, list[tuple[Any, list[int]]]] = {}
+    """The places of those that are enqueued together: of one type, with the same options."""
+    groups: dict[str, list[list[int]]] = {}
     for number, each in enumerate(tasks):
-        options = each.definition.options
-        of_name = places.setdefault(each.definition.name, [])
-        for known, numbers in of_name:
-            if known == options:
+        of_type = groups.setdefault(each.definition.name, [])
+        for numbers in of_type[-MOST_COMPARED:]:
+            if tasks[numbers[0]].definition.options == each.definition.options:
                 numbers.append(number)
                 break
         else:
-            group = (options, [number])
-            of_name.append(group)
-            groups.append(group)
-    return [numbers for _, numbers in groups]
+            of_type.append([number])
+    return [numbers for name in sorted(groups) for numbers in groups[name]]

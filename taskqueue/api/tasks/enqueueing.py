@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework.request import Request
@@ -11,7 +12,8 @@ from taskqueue.api.addresses import address
 from taskqueue.api.fields import Text
 from taskqueue.api.tasks.bodies import Enqueue, Wanted
 from taskqueue.api.tasks.rows import receipt
-from taskqueue.results import get_result
+from taskqueue.engine.connections import database_alias
+from taskqueue.models import Task
 from taskqueue.results.by_hand import enqueue_by_hand
 
 
@@ -28,13 +30,17 @@ def answer_of_one(request: Request, each: Wanted, reason: str) -> Response:
     result = enqueue_by_hand(
         each.definition, each.args, each.kwargs, by=request.user, reason=reason
     )
-    return Response(
-        receipt(result, name=name_of(result, each)),
-        status=201 if result.created else 200,
-        headers={"Location": address(request, "task", result.id)},
-    )
+    (told,) = receipts([result])
+    headers = {"Location": address(request, "task", result.id)}
+    return Response(told, status=201 if result.created else 200, headers=headers)
 
 
-def name_of(result: Any, each: Wanted) -> str:
-    """The task's name: who holds a unique key may be of another type."""
-    return each.definition.name if result.created else str(get_result(result.id).name)
+def receipts(results: Sequence[Any]) -> list[dict[str, Any]]:
+    """What was enqueued, in the order of the handles.
+
+    Who holds a unique key may be of another type than the one that was to be enqueued.
+    """
+    held = [each.id for each in results if not each.created]
+    rows = Task.objects.using(database_alias()).filter(id__in=held)
+    names = dict(rows.values_list("id", "name")) if held else {}
+    return [receipt(each, name=names.get(each.id, each.definition.name)) for each in results]
