@@ -14,12 +14,13 @@ from taskqueue.management.cli.schedules import SCHEDULES
 from taskqueue.management.cli.showing import SHOW
 from taskqueue.management.cli.stats import STATS
 from taskqueue.management.cli.stopping import STOP
+from taskqueue.management.cli.top import TOP
 from taskqueue.management.cli.why import WHY
 from taskqueue.management.cli.workers import WORKERS
 
 SUBCOMMANDS = (
     LIST, SHOW, WHY, ENQUEUE, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, PAUSE,
-    RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, DOCTOR, HEALTH, PRUNE, ROLES,
+    RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, TOP, DOCTOR, HEALTH, PRUNE, ROLES,
 )  # fmt: skip
 
 __all__ = ["SUBCOMMANDS"]

@@ -92,7 +92,7 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(" ", "milliseconds")
     if isinstance(value, list | dict):
-        return json.dumps(value, default=_plain, ensure_ascii=False)
+        return json.dumps(value, default=plain, ensure_ascii=False)
     if isinstance(value, timedelta):
         return f"{value.total_seconds():g} s"
     return without_controls(str(value))
@@ -105,10 +105,11 @@ def without_controls(text: str) -> str:
 
 def as_json(value: Any) -> str:
     """One JSON document."""
-    return json.dumps(value, default=_plain, indent=2)
+    return json.dumps(value, default=plain, indent=2)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON has no form for, as something that it has."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, timedelta):

@@ -46,10 +46,11 @@ def _resume(flags: Namespace, output: Output) -> None:
 
 def _queues(flags: Namespace, output: Output) -> None:
     figures = queue_figures(limit=MOST_QUEUES)
-    output.table([_row(each) if output.is_json else _shown(each) for each in figures], COLUMNS)
+    output.table([row_of(each) if output.is_json else _shown(each) for each in figures], COLUMNS)
 
 
-def _row(queue: QueueFigures) -> dict[str, Any]:
+def row_of(queue: QueueFigures) -> dict[str, Any]:
+    """A queue as scripts see it."""
     return {
         "queue": queue.name,
         "ready": _ready(queue),
@@ -67,7 +68,7 @@ def _row(queue: QueueFigures) -> dict[str, Any]:
 
 
 def _shown(queue: QueueFigures) -> dict[str, Any]:
-    row = _row(queue)
+    row = row_of(queue)
     return {
         **row,
         "oldest": short(queue.oldest_seconds),

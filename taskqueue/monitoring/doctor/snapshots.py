@@ -25,7 +25,7 @@ MOST = 5
 SESSIONS = """
 SELECT
     pid, COALESCE(usename, ''), COALESCE(application_name, ''),
-    COALESCE(client_addr::text, 'local'), COALESCE(state, ''),
+    COALESCE(host(client_addr), 'here'), COALESCE(state, ''),
     COALESCE(EXTRACT(epoch FROM clock_timestamp() - xact_start), 0)::float8,
     GREATEST(age(backend_xmin), age(backend_xid))
 FROM pg_stat_activity

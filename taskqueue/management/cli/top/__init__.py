@@ -1,0 +1,60 @@
+"""`top`: how all is, live in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.management.cli.base import Subcommand
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.top.document import document
+from taskqueue.management.cli.top.frame import frame
+from taskqueue.management.cli.top.live import stream, watch
+from taskqueue.monitoring.overview import overview
+
+SHORTEST, LONGEST = 0.2, 3600.0
+COLUMNS = 120
+"""Of a frame that goes to no terminal."""
+
+
+def _add_top(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--interval", type=_interval, default=2.0, metavar="SECONDS",
+        help="between two looks; default: 2",
+    )  # fmt: skip
+    parser.add_argument(
+        "--once", action="store_true",
+        help="one look, then end; so it does too where the text goes to no terminal",
+    )  # fmt: skip
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not SHORTEST <= seconds <= LONGEST:
+        raise ArgumentTypeError(f"must be from {SHORTEST:g} to {LONGEST:g} seconds")
+    return seconds
+
+
+def _top(flags: Namespace, output: Output) -> None:
+    connection = project_connection()
+    title = f"taskqueue  {connection.settings_dict['NAME']} ({connection.vendor})  "
+    if output.is_json and not flags.once:
+        stream(interval=flags.interval)
+    elif flags.once or not sys.stdout.isatty():
+        seen = overview()
+        lines = frame(seen, columns=COLUMNS, title=title)
+        output.say("\n".join(line.text for line in lines), document(seen))
+    else:
+        watch(f"{title}q quits  ", interval=flags.interval)
+
+
+TOP = Subcommand(
+    name="top",
+    help="how all is, live in the terminal: counts, queues, workers, what runs",
+    add_arguments=_add_top,
+    run=_top,
+)

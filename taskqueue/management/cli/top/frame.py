@@ -1,0 +1,192 @@
+"""One frame of `top`: an overview as lines that fit a terminal of a size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from taskqueue.management.cli.durations import short, size
+from taskqueue.management.cli.output import without_controls
+from taskqueue.management.cli.top.cells import aligned, bars, fitted_line
+from taskqueue.monitoring.fleet import LIVING, LOST, WorkerFigures
+from taskqueue.monitoring.lanes import QueueFigures
+from taskqueue.monitoring.notices import ERROR, Notice
+from taskqueue.monitoring.overview import Overview
+from taskqueue.monitoring.running import RunningTask
+
+QUEUE = ("queue", "waiting", "oldest", "running", "last hour", "")
+WORKER = ("worker", "host", "pid", "state", "busy", "memory", "seen", "")
+RUNNING = ("running", "queue", "worker", "try", "for", "done", "")
+MINUTES = 30
+"""That the row of bars shows."""
+NEWS = 3600.0
+"""For so many seconds a lost worker is shown."""
+MOST_NOTICES = 3
+BAR = 10
+NOTICES = {
+    "no_worker": "No worker lives.",
+    "unserved_queue": "No live worker serves the queue {subject}.",
+    "paused_with_waiting": "The queue {subject} is paused, and tasks wait there.",
+    "stalled": "In the queue {subject} nothing starts, though a worker has free slots.",
+    "lost_worker": "The worker {subject} was lost.",
+    "worker_trouble": "The worker {subject} is in trouble: {detail}",
+    "wedged": "The task {subject} has run for far longer than its like, in silence.",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a frame."""
+
+    text: str
+    is_heading: bool = False
+
+
+def frame(
+    overview: Overview, *, columns: int, rows: int | None = None, title: str = ""
+) -> list[Line]:
+    """At most so many rows; without a number, all that there is."""
+    top = _top(overview, columns, title)
+    sections = [
+        _section(QUEUE, _queues(overview)),
+        _section(WORKER, _workers(overview)),
+        _section(RUNNING, _running(overview)),
+    ]
+    if rows is not None:
+        # Each section has a blank line before it and its heading.
+        free = rows - len(top) - 2 * len(sections)
+        shares = shared([len(section) - 1 for section in sections], max(0, free))
+        sections = [_cut(section, share) for section, share in zip(sections, shares, strict=True)]
+    lines = list(top)
+    for section in sections:
+        heading, *rest = aligned(section, columns=columns)
+        lines += [Line(""), Line(heading, is_heading=True), *map(Line, rest)]
+    return lines if rows is None else lines[: max(1, rows)]
+
+
+def shared(wanted: Sequence[int], free: int) -> list[int]:
+    """So many rows for each section: what one does not need is left to the others."""
+    given = [0] * len(wanted)
+    while free > 0 and any(has < wants for has, wants in zip(given, wanted, strict=True)):
+        for place, wants in enumerate(wanted):
+            if free > 0 and given[place] < wants:
+                given[place] += 1
+                free -= 1
+    return given
+
+
+Section = list[tuple[str, ...]]
+
+
+def _section(heading: tuple[str, ...], rows: Section) -> Section:
+    return [heading, *(rows or [("none", *[""] * (len(heading) - 1))])]
+
+
+def _cut(section: Section, share: int) -> Section:
+    """So many rows below the heading; the last says how many more there are."""
+    if len(section) - 1 <= share:
+        return section
+    if share == 0:
+        return section[:1]
+    left = len(section) - share
+    return [*section[:share], (f"… {left} more", *[""] * (len(section[0]) - 1))]
+
+
+def _top(overview: Overview, columns: int, title: str) -> list[Line]:
+    counts = "  ".join(f"{status} {count}" for status, count in overview.counts.items())
+    hour = overview.hour
+    speed = f"{overview.per_minute:,} a minute, {overview.failed_per_minute:,} failed"
+    waits, runs = short(hour.overall_wait_p95), short(hour.overall_run_p95)
+    times = f"wait p95 {waits or '-'}  run p95 {runs or '-'}"
+    told = [
+        f"{title}{overview.at:%Y-%m-%d %H:%M:%S} UTC",
+        counts,
+        f"{speed}  {bars(overview.ended[-MINUTES - 1 : -1])}  {times}",
+        *map(_notice, _urgent(overview)),
+    ]
+    lines = [fitted_line(without_controls(each), columns) for each in told]
+    return [Line(lines[0], is_heading=True), *map(Line, lines[1:])]
+
+
+def _urgent(overview: Overview) -> list[Notice]:
+    return overview.notices[:MOST_NOTICES]
+
+
+def _notice(notice: Notice) -> str:
+    mark = "!!" if notice.level == ERROR else "!"
+    detail = " ".join(notice.detail.split())
+    return f"{mark} {NOTICES[notice.code].format(subject=notice.subject, detail=detail)}"
+
+
+def _queues(overview: Overview) -> Section:
+    """Those where most waits first."""
+    ordered = sorted(overview.queues, key=lambda each: (-each.waiting.value, each.name))
+    return [
+        (
+            queue.name,
+            str(queue.waiting),
+            short(queue.oldest_seconds),
+            f"{queue.running}/{queue.slots}",
+            f"{sum(queue.finished_lately):,}",
+            _state(queue),
+        )
+        for queue in ordered
+    ]
+
+
+def _state(queue: QueueFigures) -> str:
+    if queue.is_paused:
+        by = f" by {queue.paused_by}" if queue.paused_by else ""
+        until = f" until {queue.paused_until:%H:%M}" if queue.paused_until else ""
+        return f"paused{by}{until}"
+    return "" if queue.is_served else "not served"
+
+
+def _workers(overview: Overview) -> Section:
+    return [
+        (
+            worker.name,
+            worker.host,
+            str(worker.pid),
+            worker.state + (f", asked to {worker.request}" if worker.request else ""),
+            f"{worker.busy}/{worker.slots}",
+            size(worker.memory_bytes),
+            f"{short(worker.seen_seconds)} ago",
+            worker.trouble,
+        )
+        for worker in overview.workers
+        if _is_shown(worker)
+    ]
+
+
+def _is_shown(worker: WorkerFigures) -> bool:
+    return worker.state in LIVING or (worker.state == LOST and worker.seen_seconds < NEWS)
+
+
+def _running(overview: Overview) -> Section:
+    return [
+        (
+            each.name,
+            each.queue_name,
+            each.worker,
+            str(each.attempt),
+            short(each.seconds),
+            _progress(each),
+            _remark(each),
+        )
+        for each in overview.running
+    ]
+
+
+def _progress(task: RunningTask) -> str:
+    if task.progress is None:
+        return ""
+    done = max(0.0, min(100.0, task.progress))
+    full = round(done / 100 * BAR)
+    return f"{'#' * full}{'.' * (BAR - full)} {done:3.0f}%"
+
+
+def _remark(task: RunningTask) -> str:
+    if task.is_stopping:
+        return "stopping"
+    return "silent for long" if task.is_wedged else task.progress_message

@@ -1,0 +1,111 @@
+"""The terminal, as long as `top` has it: its other screen, keys without Enter, its size."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from taskqueue.management.cli.top.frame import Line
+from taskqueue.worker.wakeup import Alarm
+
+# Sequences of ECMA-48 and of xterm, which every terminal of today knows.
+ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+"""The other screen, no cursor, no wrapping of lines."""
+LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+QUIT_KEYS = frozenset(b"qQ\x03\x04")
+SMALLEST = (80, 24)
+"""Where the terminal does not tell."""
+
+
+class Screen:
+    """Gives the terminal back as it was, however it ends."""
+
+    def __init__(self) -> None:
+        self._output = sys.stdout.fileno()
+        self._input = sys.stdin.fileno() if sys.stdin.isatty() else None
+        self._alarm = Alarm()
+        self._before: dict[signal.Signals, Any] = {}
+        self._modes: list[Any] = []
+
+    def __enter__(self) -> Screen:
+        handlers = {
+            signal.SIGWINCH: self._on_resize,
+            signal.SIGTERM: _on_term,
+            signal.SIGTSTP: self._on_suspend,
+        }
+        for number, handler in handlers.items():
+            self._before[number] = signal.signal(number, handler)
+        self._take()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._give_back()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._alarm.close()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows, at this moment."""
+        try:
+            found = os.get_terminal_size(self._output)
+        except OSError:
+            return SMALLEST
+        return (found.columns or SMALLEST[0], found.lines or SMALLEST[1])
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Draw over what was there, without flicker."""
+        texts = [f"{BOLD}{line.text}{PLAIN}" if line.is_heading else line.text for line in lines]
+        # Behind the last line no new one: it would push the first one out.
+        self._write(HOME + f"{CLEAR_LINE}\r\n".join(texts) + CLEAR_LINE + CLEAR_BELOW)
+
+    def wait(self, seconds: float) -> bool:
+        """Until the time is over, a key is pressed or the size changes; whether to go on."""
+        watched = [self._alarm.fileno(), *([] if self._input is None else [self._input])]
+        ready, _, _ = select.select(watched, [], [], seconds)
+        self._alarm.silence()
+        if self._input is not None and self._input in ready:
+            pressed = os.read(self._input, 1024)
+            return bool(pressed) and not QUIT_KEYS & set(pressed)
+        return True
+
+    def _take(self) -> None:
+        if self._input is not None:
+            self._modes = termios.tcgetattr(self._input)
+            tty.setcbreak(self._input)
+        self._write(ENTER)
+
+    def _give_back(self) -> None:
+        self._write(LEAVE)
+        if self._input is not None:
+            termios.tcsetattr(self._input, termios.TCSADRAIN, self._modes)
+
+    def _write(self, text: str) -> None:
+        octets = text.encode(sys.stdout.encoding or "utf-8", errors="replace")
+        while octets:
+            octets = octets[os.write(self._output, octets) :]
+
+    def _on_resize(self, number: int, frame: FrameType | None) -> None:
+        self._alarm.ring()
+
+    def _on_suspend(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-Z: the shell gets its terminal, and `top` takes it again when it goes on."""
+        self._give_back()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._on_suspend)
+        self._take()
+        self._alarm.ring()
+
+
+def _on_term(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,69 @@
+"""All that one looks at first, read at once: counts, queues, workers, what runs, how fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.wording import wording_for
+from taskqueue.monitoring.counts import Count, status_counts
+from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
+from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.notices import Notice, notices
+from taskqueue.monitoring.running import RunningTask, running_now
+from taskqueue.monitoring.series import Series, series
+
+MOST = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """How all is at one moment."""
+
+    at: datetime
+    """By the database's clock."""
+    counts: dict[str, Count]
+    queues: list[QueueFigures]
+    workers: list[WorkerFigures]
+    """The living, then those that were lost or ended."""
+    running: list[RunningTask]
+    hour: Series
+    """What attempts came to, minute by minute."""
+    notices: list[Notice]
+
+    @property
+    def per_minute(self) -> int:
+        """Attempts that ended in the last minute that is over."""
+        return self.ended[-2]
+
+    @property
+    def failed_per_minute(self) -> int:
+        """Those of them that failed or were lost."""
+        return self.hour.failed[-2] + self.hour.lost[-2]
+
+    @property
+    def ended(self) -> list[int]:
+        """Attempts that ended, minute by minute, the last not being over."""
+        hour = self.hour
+        return [
+            sum(each)
+            for each in zip(hour.succeeded, hour.failed, hour.lost, hour.stopped, strict=True)
+        ]
+
+
+def overview() -> Overview:
+    """A few statements by indexes, however many tasks there are."""
+    connection = project_connection()
+    workers = worker_figures(limit=MOST)
+    queues = queue_figures(limit=MOST, workers=workers)
+    running = running_now(limit=MOST)
+    return Overview(
+        at=wording_for(connection).now(connection),
+        counts=status_counts(),
+        queues=queues,
+        workers=workers,
+        running=running,
+        hour=series("hour"),
+        notices=notices(queues=queues, workers=workers, running=running),
+    )
