@@ -19,6 +19,7 @@ from django.db import connection
 from django.db.models import Sum
 
 from taskqueue.models import Lease, Rollup, Task
+from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, counters
 from taskqueue.results import TaskResult
 from taskqueue.states import FINISHED, TaskStatus, may_follow
 from tests.sample.models import Effect
@@ -213,7 +214,8 @@ NO_TRIGGERS = {
 
 
 def assert_rollups_count_every_attempt() -> None:
-    """What the workers counted is what the leases and tasks say, whoever was killed."""
+    """What was counted is what the leases and tasks say, whoever was killed: in the charts, and in
+    the counters of the metrics."""
     attempts = Counter(Lease.objects.values_list("status", flat=True))
     names = ("succeeded", "failed", "lost", "stopped", "returned")
     counted = Rollup.objects.aggregate(**{name: Sum(name) for name in names})
@@ -221,3 +223,9 @@ def assert_rollups_count_every_attempt() -> None:
     ended = Counter(Task.objects.filter(finished_at__isnull=False).values_list("status", flat=True))
     ends = Rollup.objects.aggregate(**{name: Sum(f"tasks_{name}") for name in ended})
     assert ends == ended
+    totals = counters().queues.values()
+    assert sum(each.enqueued for each in totals) == Task.objects.count()
+    for place, name in enumerate(OUTCOMES):
+        assert sum(each.attempts[place] for each in totals) == attempts[name], name
+    for place, name in enumerate(ENDS):
+        assert sum(each.finished[place] for each in totals) == ended[name], name
