@@ -1,0 +1,66 @@
+"""Workers over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from taskqueue.models import Audit, Worker
+from tests.api.conftest import ApiClient
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def worker() -> Worker:
+    now = timezone.now()
+    return Worker.objects.create(
+        name="host/1", host="host", pid=7, started_at=now, seen_at=now + timedelta(minutes=5),
+        queues={"mail": 1}, concurrency=4, versions={"taskqueue": "0.1"},
+    )  # fmt: skip
+
+
+def test_workers_are_told_with_what_they_are_at(root: ApiClient, worker: Worker) -> None:
+    [found] = root.look("workers/").json()["results"]
+    assert found == root.look("workers/host/1/").json()
+    assert (found["name"], found["state"], found["is_alive"]) == ("host/1", "active", True)
+    assert (found["busy"], found["slots"], found["queues"]) == (0, 4, ["mail"])
+    assert found["version"] == "0.1"
+
+
+@pytest.mark.parametrize("verb", ["quiet", "stop", "kill"])
+def test_a_worker_is_asked_and_the_act_is_audited(
+    verb: str, member: Callable[..., ApiClient], worker: Worker
+) -> None:
+    client = member("view_worker", "stop")
+    answer = client.act(f"workers/host/1/{verb}/", {"reason": "a new kernel"})
+    assert (answer.status_code, answer.json()["request"]) == (202, verb)
+    worker.refresh_from_db()
+    assert (worker.request, worker.request_reason) == (verb, "a new kernel")
+    assert Audit.objects.get().verb == f"{verb}_worker"
+
+
+def test_who_may_not_stop_asks_nothing(member: Callable[..., ApiClient], worker: Worker) -> None:
+    client = member("view_worker", "operate")
+    assert client.act("workers/host/1/kill/").status_code == 403
+    worker.refresh_from_db()
+    assert worker.request == ""
+
+
+@pytest.mark.parametrize("name", ["nobody", "nobody/quiet", "%00", "%ff"])
+def test_one_that_is_not_there_is_not_found(root: ApiClient, worker: Worker, name: str) -> None:
+    for answer in (root.look(f"workers/{name}/"), root.act(f"workers/{name}/stop/")):
+        if answer.status_code != 405:
+            assert (answer.status_code, answer.json()["code"]) == (404, "worker_not_found")
+
+
+def test_one_that_has_ended_is_shown_and_not_asked(root: ApiClient, worker: Worker) -> None:
+    Worker.objects.update(status="stopped")
+    assert root.look("workers/host/1/").json()["state"] == "stopped"
+    answer: Any = root.act("workers/host/1/quiet/")
+    assert (answer.status_code, answer.json()["code"]) == (404, "worker_not_found")
+    assert "there is nobody to ask" in answer.json()["detail"]
