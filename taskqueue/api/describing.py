@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+from uuid import UUID
 
 from rest_framework import serializers
 
@@ -95,6 +96,8 @@ class Described(AutoSchema):
     def get_override_parameters(self) -> list[Any]:
         """The headers of every request of its kind, and of the answers to it."""
         found = list(super().get_override_parameters())
+        if "{task_id}" in self.path:
+            found.append(OpenApiParameter("task_id", UUID, OpenApiParameter.PATH))
         if self.method in CHANGING:
             found.append(_header("Idempotency-Key", "Sent again, it does nothing again."))
             if self.view.is_conditional:

@@ -17,7 +17,7 @@ from taskqueue.option_values import (
     LOWEST_PRIORITY,
     MOST_WORKERS,
 )
-from taskqueue.retries import POLICIES, Backoff
+from taskqueue.retries import LONGEST, POLICIES, Backoff
 
 LARGEST_COUNT = 2**31 - 1
 
@@ -145,12 +145,14 @@ def _describe_fields() -> None:
     """What drf-spectacular says of the fields that are of no kind of its own."""
     from drf_spectacular.utils import extend_schema_field
 
-    number = {"type": "number", "minimum": 0}
+    number = {"type": "number", "minimum": 0, "maximum": LONGEST}
+    share = {"type": "number", "minimum": 0, "maximum": 1}
     policies = [
         {
             "type": "object",
             "properties": {"policy": {"type": "string", "enum": [name]}}
-            | {each.name: number for each in fields(policy)},
+            | {each.name: number for each in fields(policy)}
+            | {"jitter": share},
             "required": ["policy"],
             "additionalProperties": False,
         }
