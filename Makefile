@@ -17,13 +17,14 @@ PYENV := $(wildcard $(HOME)/.pyenv/versions/3.1[123]*/bin)
 MATRIX_PATH := $(subst $(space),:,$(PYENV) $(PATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help environment test test-quick chaos lint format demo screenshots messages benchmark \
+.PHONY: help environment test test-quick chaos fuzz lint format demo screenshots messages benchmark \
   matrix wheel clean
 
 help:
 	@echo "make test         the whole suite, on SQLite and on PostgreSQL"
 	@echo "make test-quick   what is quick of it, on SQLite"
 	@echo "make chaos        break what can break under load; ARGS=--full, ARGS=--kill-matrix"
+	@echo "make fuzz         ask every operation of the API a thousand times what is and is not allowed"
 	@echo "make lint         ruff and mypy"
 	@echo "make format       let ruff format the code"
 	@echo 'make demo         see it work; ARGS=--exit ends by itself, ARGS="--exit --postgres"'
@@ -58,6 +59,12 @@ test-quick: $(READY)
 
 chaos: $(READY)
 	@$(RUN) -m tests.chaos $(ARGS)
+
+fuzz: $(READY)
+	@for database in sqlite postgresql; do \
+	  TASKQUEUE_FULL=1 TASKQUEUE_TEST_DATABASE=$$database \
+	    $(RUN) -m pytest -s tests/api/test_schemathesis.py $(ARGS) || exit 1; \
+	done
 
 lint: $(READY)
 	$(RUN) -m ruff check .
