@@ -48,6 +48,7 @@ class TaskList(ApiView):
     scope = "enqueue"
     tag = "tasks"
     has_etag = True
+    located = (200, 201)
 
     @describe("listTasks", answers={200: TaskPage}, query=Page)
     def get(self, request: Request) -> Response:
