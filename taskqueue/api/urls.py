@@ -68,5 +68,5 @@ urlpatterns = [
     path("docs/", documents.Docs.as_view(), name="docs"),
     path("metrics", probes.Metrics.as_view(), name="metrics"),
     # Last: what is none of these is told so in the way of this API.
-    re_path(r"^.*/$", nothing.Nothing.as_view()),
+    re_path(r"^[\s\S]*/$", nothing.Nothing.as_view()),
 ]

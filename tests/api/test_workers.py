@@ -64,3 +64,13 @@ def test_one_that_has_ended_is_shown_and_not_asked(root: ApiClient, worker: Work
     answer: Any = root.act("workers/host/1/quiet/")
     assert (answer.status_code, answer.json()["code"]) == (404, "worker_not_found")
     assert "there is nobody to ask" in answer.json()["detail"]
+
+
+def test_an_address_that_there_is_not_is_told_so_as_all_else_is(
+    root: ApiClient, anonymous: ApiClient
+) -> None:
+    for path in ("workers/a%0Ab/", "nowhere/", "queues/a%0A/pause/"):
+        for method in ("GET", "POST", "DELETE"):
+            answer = root.ask(method, path)
+            assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), path
+            assert anonymous.ask(method, path).status_code == 401

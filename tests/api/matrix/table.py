@@ -65,7 +65,7 @@ def _many(verb: str, on: str, *needs: str, **arguments: Any) -> Ask:
     return act("view_task", *needs, body=body, answers=202)
 
 
-NOWHERE = "^.*/$"
+NOWHERE = r"^[\s\S]*/$"
 """What is none of the others."""
 TABLE: dict[str, tuple[Ask, ...]] = {
     "tasks/": (look("view_task"), act("enqueue", body=GREETING, answers=201)),
