@@ -62,10 +62,8 @@ class WatchedContext(Context):
             wording_for(connection).see_stops(connection, [lease.id])
 
 
-class TestAttempt(Attempt):
+class PlayedAttempt(Attempt):
     """As in a worker's child, but that nothing interrupts a body: it is judged once it ends."""
-
-    __test__ = False  # Not a class of tests, whatever pytest makes of its name.
 
     def __init__(self, order: Order, worker_name: str, tally: Tally) -> None:
         self._reports = Reports(max_log=get_settings().MAX_LOG)

@@ -27,7 +27,7 @@ from taskqueue.models import Lease, Task
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.results import TaskResult, get_result
 from taskqueue.states import TaskStatus
-from taskqueue.testing.attempts import Crash, TestAttempt
+from taskqueue.testing.attempts import Crash, PlayedAttempt
 from taskqueue.testing.choices import Choice, Options, Which, name_of
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.workers import Workers
@@ -173,7 +173,7 @@ class Runner:
 
     def _run(self, worker_name: str, claimed: Claimed) -> Run:
         job = Job(claimed, time.monotonic() + seconds_ahead())
-        attempt = TestAttempt(Order._make(job.order), worker_name, self._tally)
+        attempt = PlayedAttempt(Order._make(job.order), worker_name, self._tally)
         outcome, status = self._record(attempt, attempt.run_here())
         if self._choice.backoff == "skip" and outcome in COUNTED:
             self._make_due(claimed)
@@ -191,7 +191,7 @@ class Runner:
         self._raise(run)
         return run
 
-    def _record(self, attempt: TestAttempt, frame: Frame) -> tuple[str, str | None]:
+    def _record(self, attempt: PlayedAttempt, frame: Frame) -> tuple[str, str | None]:
         """What the attempt came to, and what its task stood at when that was recorded."""
         if frame[0] == frames.RECORDED:
             return Kind.SUCCEEDED.value, None
