@@ -57,6 +57,7 @@ ARGUMENTS = {
     "stats": [],
     "prune": [],
     "doctor": [],
+    "top": ["--once"],
     "health": [],
 }
 

@@ -19,6 +19,9 @@ class Writable(Protocol):
     def write(self, msg: str) -> Any:
         """Write a line."""
 
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+
 
 def add_format(parser: ArgumentParser) -> None:
     """The flag that every subcommand has."""
@@ -33,6 +36,11 @@ class Output:
         self.note = note
         """Says something beside it, which would disturb who reads the rest."""
         self.is_json = form == "json"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks at it as it is printed."""
+        return self._stream.isatty()
 
     def say(self, text: str, value: Mapping[str, Any]) -> None:
         """A sentence, or what it tells as an object."""

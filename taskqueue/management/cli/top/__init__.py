@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from taskqueue.engine.connections import project_connection
@@ -44,7 +43,7 @@ def _top(flags: Namespace, output: Output) -> None:
     title = f"taskqueue  {connection.settings_dict['NAME']} ({connection.vendor})  "
     if output.is_json and not flags.once:
         stream(interval=flags.interval)
-    elif flags.once or not sys.stdout.isatty():
+    elif flags.once or not output.is_terminal:
         seen = overview()
         lines = frame(seen, columns=COLUMNS, title=title)
         output.say("\n".join(line.text for line in lines), document(seen))

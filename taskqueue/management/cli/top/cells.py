@@ -10,7 +10,7 @@ from taskqueue.management.cli.output import without_controls
 BARS = "▁▂▃▄▅▆▇█"
 GAP = 2
 WIDEST, LEAST = 30, 8
-"""Columns of a cell that is neither the first nor the last; of the first, where there is no room."""
+"""Columns of a cell that is neither the first nor the last; of the first, in want of room."""
 
 
 def width(text: str) -> int:

@@ -53,9 +53,10 @@ def frame(
         _section(RUNNING, _running(overview)),
     ]
     if rows is not None:
-        # Each section has a blank line before it and its heading.
+        # Each section has a blank line before it and its heading; one without a row tells nothing.
+        sections = sections[: max(0, (rows - len(top)) // 3)]
         free = rows - len(top) - 2 * len(sections)
-        shares = shared([len(section) - 1 for section in sections], max(0, free))
+        shares = shared([len(section) - 1 for section in sections], free)
         sections = [_cut(section, share) for section, share in zip(sections, shares, strict=True)]
     lines = list(top)
     for section in sections:
@@ -86,8 +87,6 @@ def _cut(section: Section, share: int) -> Section:
     """So many rows below the heading; the last says how many more there are."""
     if len(section) - 1 <= share:
         return section
-    if share == 0:
-        return section[:1]
     left = len(section) - share
     return [*section[:share], (f"… {left} more", *[""] * (len(section[0]) - 1))]
 

@@ -51,7 +51,7 @@ class Screen:
         self._give_back()
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        self._alarm.close()
+        # The alarm stays open: whoever still reads in the background may ring it.
 
     @property
     def size(self) -> tuple[int, int]:
@@ -64,9 +64,19 @@ class Screen:
 
     def show(self, lines: Sequence[Line]) -> None:
         """Draw over what was there, without flicker."""
-        texts = [f"{BOLD}{line.text}{PLAIN}" if line.is_heading else line.text for line in lines]
-        # Behind the last line no new one: it would push the first one out.
-        self._write(HOME + f"{CLEAR_LINE}\r\n".join(texts) + CLEAR_LINE + CLEAR_BELOW)
+        _, rows = self.size
+        texts = [
+            f"{CLEAR_LINE}{BOLD}{line.text}{PLAIN}" if line.is_heading else CLEAR_LINE + line.text
+            for line in lines[:rows]
+        ]
+        # Behind a full line the cursor stands on its last character: what is cleared there would
+        # take that away. And below the last row a new line would push the first one out.
+        rest = f"\r\n{CLEAR_BELOW}" if len(texts) < rows else ""
+        self._write(HOME + "\r\n".join(texts) + rest)
+
+    def ring(self) -> None:
+        """End the wait, from any thread."""
+        self._alarm.ring()
 
     def wait(self, seconds: float) -> bool:
         """Until the time is over, a key is pressed or the size changes; whether to go on."""
@@ -95,7 +105,7 @@ class Screen:
             octets = octets[os.write(self._output, octets) :]
 
     def _on_resize(self, number: int, frame: FrameType | None) -> None:
-        self._alarm.ring()
+        self.ring()
 
     def _on_suspend(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-Z: the shell gets its terminal, and `top` takes it again when it goes on."""
@@ -104,7 +114,7 @@ class Screen:
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._on_suspend)
         self._take()
-        self._alarm.ring()
+        self.ring()
 
 
 def _on_term(number: int, frame: FrameType | None) -> None:
