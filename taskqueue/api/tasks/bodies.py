@@ -23,6 +23,7 @@ from taskqueue.exceptions import (
 )
 from taskqueue.models.task import LONGEST_NAME
 from taskqueue.options import check_options
+from taskqueue.redaction import REDACTED, redacted_for
 
 AnyDefinition = Definition[Any, Any]
 Path = tuple[object, ...]
@@ -96,9 +97,10 @@ def check_each(options: Mapping[str, Any], *, at: Path = ()) -> None:
 def check_call(
     definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], *, at: Path = ()
 ) -> None:
-    """Raise 422 for arguments that do not bind, or that cannot be stored."""
+    """Raise 422 for arguments that do not bind, that cannot be stored, or that were redacted."""
     try:
         definition.encode(args, kwargs)
+        _check_secrets(definition, args, kwargs, at)
     except ArgumentsDoNotBind as error:
         place = _misfit(definition, args, kwargs)
         raise _problem("arguments_do_not_bind", str(error), (*at, *place)) from None
@@ -106,13 +108,28 @@ def check_call(
         raise _problem("invalid_arguments", str(error), (*at, *error.path)) from None
     except InvalidTask as error:
         raise invalid(error, at=(*at, "unique_key")) from None
-    except TaskQueueError:
+    except (TaskQueueError, Problem):
         raise
     except Exception as error:
         # Not its text: it may hold an argument, and that may be a secret.
         kind = type(error).__name__
         told = f"The unique key of {definition.name} cannot be made of these arguments: {kind}."
         raise _problem("invalid_arguments", told, (*at, "kwargs")) from None
+
+
+def _check_secrets(
+    definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], at: Path
+) -> None:
+    """Refuse what an answer shows in place of a secret: it was copied from one."""
+    hidden = redacted_for(definition, [None for _ in args], dict.fromkeys(kwargs))
+    places: list[tuple[Path, Any, Any]] = [
+        *((("args", index), value, hidden.args[index]) for index, value in enumerate(args)),
+        *((("kwargs", name), value, hidden.kwargs[name]) for name, value in kwargs.items()),
+    ]
+    for place, value, shown in places:
+        if value == shown == REDACTED:
+            told = f"{REDACTED} stands for what answers do not show: give the value itself."
+            raise _problem("invalid_arguments", told, (*at, *place))
 
 
 def _misfit(definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Path:

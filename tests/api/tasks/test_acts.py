@@ -16,7 +16,7 @@ from tests.api.tasks.problems import problem
 from tests.api.tasks.test_detail import path
 from tests.engine.steps import claim_one, end
 from tests.engine.test_control import task_that_is
-from tests.sample.rest_tasks import order
+from tests.sample.rest_tasks import order, sign_in
 from tests.sample.tasks import echo, log_in
 
 pytestmark = pytest.mark.django_db
@@ -103,6 +103,22 @@ def test_other_arguments_take_what_an_enqueue_takes(root: ApiClient, member: Any
     problem(root.act(path(closed, "retry/"), {"args": []}), 403, "task_not_exposed")
     assert Task.objects.count() == 2
     assert operator.act(path(old, "retry/")).status_code == 200
+
+
+def test_what_was_copied_from_an_answer_does_not_become_a_secret(root: ApiClient) -> None:
+    sign_in.enqueue("ann", "hush")
+    end(claim_one(), Kind.FAILED, error_class="E")
+    old = Task.objects.get()
+    told = root.look(path(old)).json()
+    copied = {"args": ["bob", told["args"][1]], "kwargs": {}}
+    refused = root.act(path(old, "retry/"), copied)
+    assert problem(refused, 422, "invalid_arguments")["errors"][0]["pointer"] == "/args/1"
+    again = {"name": sign_in.name, "args": ["bob"], "kwargs": {"password": told["args"][1]}}
+    refused = root.act("tasks/", again)
+    pointer = problem(refused, 422, "invalid_arguments")["errors"][0]["pointer"]
+    assert pointer == "/kwargs/password"
+    assert Task.objects.count() == 1
+    assert root.act(path(old, "retry/"), {"args": ["[redacted]", "x"]}).status_code == 201
 
 
 def test_a_duplicate_may_have_other_terms(root: ApiClient) -> None:
