@@ -77,7 +77,7 @@ def stumble(context: Context) -> str:
     return f"succeeded at attempt {context.attempt}"
 
 
-@task
+@task(api=True)
 def remind(text: str) -> str:
     """Return the text: of interest is only when it ran."""
     return text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
 from project.views import landing
 
 urlpatterns = [
     path("", landing, name="landing"),
     path("admin/", admin.site.urls),
+    path("api/v1/", include("taskqueue.api.urls")),
 ]

@@ -156,6 +156,7 @@ def test_the_demo_stays_up_until_it_is_interrupted(start_demo: StartDemo, tmp_pa
     assert "small.py" in browser.get("/admin/project/sourcefile/")
     assert "take-stock: Every 10 seconds" in browser.get("/")
     assert "take-stock" in browser.get("/admin/taskqueue/schedule/")
+    assert "swagger-ui" in browser.get("/api/v1/docs/")
 
     demo.interrupt()
     assert demo.wait() == 0, demo.output()

@@ -9,17 +9,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable
 from contextlib import AbstractContextManager
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.urls import include, path
 from rest_framework.settings import api_settings
 
+from taskqueue import __version__
 from taskqueue.api.describing import HAS_SCHEMA, TOKEN
 from taskqueue.api.problems import Problem
 from taskqueue.conf import get_settings
 
-DISTRIBUTION = "django-taskqueue"
 DESCRIPTION = """\
 Everything that the admin of taskqueue can do, for other languages and for scripts.
 
@@ -86,7 +85,7 @@ def _our_settings(are_warnings_told: bool) -> AbstractContextManager[None]:
     ours = {
         "OAS_VERSION": "3.1.1",
         "TITLE": "taskqueue",
-        "VERSION": _version(),
+        "VERSION": __version__,
         "DESCRIPTION": DESCRIPTION,
         "TAGS": [{"name": name, "description": text} for name, text in TAGS.items()],
         "COMPONENT_SPLIT_REQUEST": True,
@@ -103,10 +102,3 @@ def _our_settings(are_warnings_told: bool) -> AbstractContextManager[None]:
     }
     settings: AbstractContextManager[None] = patched_settings({**plain, **ours})
     return settings
-
-
-def _version() -> str:
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "0"

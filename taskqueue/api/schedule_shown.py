@@ -124,7 +124,7 @@ def shown(schedule: Schedule, user: Any, now: datetime) -> dict[str, Any]:
         args, kwargs = schedule.args, schedule.kwargs
     else:
         args, kwargs = (None, None) if call is None else call
-    return {
+    values = {
         **{name: getattr(schedule, name) for name in SAME},
         "task": schedule.task_name,
         "rule": None if rule is None else rule.as_json(),
@@ -136,6 +136,7 @@ def shown(schedule: Schedule, user: Any, now: datetime) -> dict[str, Any]:
         "conditions": conditions(schedule, now),
         "next_at": schedule.next_at if schedule.is_active else None,
     }
+    return {name: values[name] for name in ScheduleShown._declared_fields}
 
 
 def shown_whole(schedule: Schedule, user: Any, now: datetime) -> dict[str, Any]:
