@@ -15,6 +15,8 @@ from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.lanes import queue_figures
+from taskqueue.monitoring.metrics.collector import DatabaseCollector
+from taskqueue.monitoring.metrics.statements import WAITING
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.retrying import retrying
@@ -36,6 +38,7 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "failures": (failures, 1),
     "retrying": (retrying, 1),
     "notices": (notices, 5),
+    "metrics": (lambda: list(DatabaseCollector().collect()), 7),
     "why of one in line": (lambda: why(_task("ready")), 5 + ASKS_FOR_TIME),
     "why of one that runs": (lambda: why(_task("running")), 1),
     "why of one that has ended": (lambda: why(_task("cancelled")), 2),
@@ -79,6 +82,9 @@ def test_each_reading_is_few_statements_and_no_scan(db: None) -> None:
         if _is_scan(line)
     ]
     assert scans == []
+    # However few are asked for, that another index might show soon.
+    plan = "\n".join(_plan(WAITING[connection.vendor], {"limit": 50}))
+    assert plan.count("taskqueue_task_waiting") == 3, plan
 
 
 @pytest.mark.postgresql_only
