@@ -68,4 +68,5 @@ DOCTOR = Subcommand(
     help="what is wrong with the database, its server and the workers, and what to do",
     add_arguments=_add_doctor,
     run=_doctor,
+    example="doctor --fail-on warning",
 )

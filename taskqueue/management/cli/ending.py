@@ -54,4 +54,5 @@ RETRY = Subcommand(
     help="run finished tasks again",
     add_arguments=_add_retry,
     run=_retry,
+    example="retry --query 'status:failed error:SMTPException' --dry-run",
 )

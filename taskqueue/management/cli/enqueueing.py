@@ -23,17 +23,18 @@ def _add_enqueue(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="of the definition, such as shop.tasks.send")
     # Django keeps `args` for itself.
     parser.add_argument(
-        "--args", type=json_list, dest="new_args", default=[], help="a JSON list, such as '[42]'"
-    )
+        "--args", type=json_list, dest="new_args", default=[], metavar="JSON",
+        help="a list, such as '[42]'",
+    )  # fmt: skip
     parser.add_argument(
-        "--kwargs", type=json_object, dest="new_kwargs", default={},
-        help="""a JSON object, such as '{"order_id": 42}'""",
+        "--kwargs", type=json_object, dest="new_kwargs", default={}, metavar="JSON",
+        help="""an object, such as '{"order_id": 42}'""",
     )  # fmt: skip
     parser.add_argument("--queue", help="in place of the definition's")
     parser.add_argument("--priority", type=int, help="-100 to 100, higher first")
     time = parser.add_mutually_exclusive_group()
-    time.add_argument("--at", type=moment, help="a time such as 2026-03-01T12:00+00:00")
-    time.add_argument("--in", type=duration, dest="at", help="a duration such as 10m")
+    time.add_argument("--at", type=moment, metavar="TIME", help="such as 2026-03-01T12:00+00:00")
+    time.add_argument("--in", type=duration, dest="at", metavar="DURATION", help="such as 10m")
     parser.add_argument("--unique-key", help="one that another task holds makes no second")
     parser.add_argument(
         "--set", action="append", type=change, default=[], metavar="OPTION=VALUE",
@@ -60,7 +61,7 @@ def _enqueue(flags: Namespace, output: Output) -> None:
     if is_late:
         raise CommandError(f"Task {result.id} is {result.status}: it has not finished in time.")
     if flags.wait is not None and result.status != TaskStatus.SUCCEEDED:
-        raise CommandError(f"Task {result.id} has {_end(result)}.")
+        raise CommandError(f"Task {result.id} has {_end(result).rstrip('.')}.")
 
 
 def _options(flags: Namespace) -> dict[str, Any]:
@@ -129,4 +130,5 @@ ENQUEUE = Subcommand(
     help="one task of a definition, by its name",
     add_arguments=_add_enqueue,
     run=_enqueue,
+    example="enqueue shop.tasks.send_receipt --args '[42]' --wait 30s",
 )

@@ -110,4 +110,5 @@ LIST = Subcommand(
     help="the newest tasks that fit",
     add_arguments=_add_list,
     run=_list,
+    example="list 'status:failed name:mail.*' --limit 20",
 )

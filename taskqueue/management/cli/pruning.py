@@ -26,4 +26,5 @@ PRUNE = Subcommand(
     help="delete now what is past its retention; live workers do so by themselves",
     add_arguments=_add_prune,
     run=_prune,
+    example='prune --reason "the disk is full"',
 )

@@ -78,4 +78,5 @@ SHOW = Subcommand(
     help="one task, with its attempts and what was done to it by hand",
     add_arguments=_add_show,
     run=_show,
+    example="show 01a2022f-c607-74e3-a122-9f8b03c681f8 --format json",
 )

@@ -140,4 +140,5 @@ STATS = Subcommand(
     help="how many tasks of each status, how many end a minute, how long they wait and run",
     add_arguments=_add_stats,
     run=_stats,
+    example="stats --span day",
 )

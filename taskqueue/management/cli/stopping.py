@@ -77,4 +77,5 @@ STOP = Subcommand(
     help="ask tasks, or workers, to stop",
     add_arguments=_add_stop,
     run=_stop,
+    example='stop --worker paris-1 --quiet --reason "a deploy"',
 )

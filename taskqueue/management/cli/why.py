@@ -37,4 +37,5 @@ WHY = Subcommand(
     help="what keeps a task from running, who holds it, or how it ended",
     add_arguments=_add_why,
     run=_why,
+    example="why 01a2022f-c607-74e3-a122-9f8b03c681f8",
 )

@@ -24,13 +24,22 @@ COLUMNS = (
 
 def _add_workers(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="those that have ended, too")
+    parser.add_argument("--host", help="those of this host alone")
+    parser.add_argument("--queue", help="those alone that take tasks from this queue")
 
 
 def _workers(flags: Namespace, output: Output) -> None:
     workers: Any = Worker.objects.using(project_connection().alias).annotate(now=DatabaseClock())
     if not flags.all:
         workers = workers.exclude(status__in=GONE)
-    output.table([_row(worker) for worker in workers.order_by("name")[:MOST]], COLUMNS)
+    if flags.host:
+        workers = workers.filter(host=flags.host)
+    found = [
+        worker
+        for worker in workers.order_by("name")[:MOST]
+        if not flags.queue or not worker.queues or flags.queue in worker.queues
+    ]
+    output.table(list(map(_row, found)), COLUMNS)
 
 
 def _row(worker: Any) -> dict[str, Any]:
@@ -67,4 +76,5 @@ WORKERS = Subcommand(
     help="who is there, and what was asked of them",
     add_arguments=_add_workers,
     run=_workers,
+    example="workers --queue mail",
 )

@@ -1,6 +1,6 @@
 """`manage.py taskqueue …`: look at tasks, queues, workers and schedules, and control them.
 
-Exits with 0 when it was done, 1 when it was refused or is not there, 2 for wrong usage.
+Exits with 0 when it was done, 1 when it was refused, is not there or not well, 2 for wrong usage.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from django.core.management.base import BaseCommand
 from django.utils.translation import override
 
 from taskqueue.management.cli import SUBCOMMANDS
-from taskqueue.management.cli.base import refusals_reported
+from taskqueue.management.cli.base import nobody_need_read, refusals_reported
 from taskqueue.management.cli.output import Output, add_format
+
+EXIT_CODES = (
+    "Exits with 0 when it is done, 1 when it is refused, not there or not well, 2 for wrong usage."
+)
 
 
 class Command(BaseCommand):
@@ -23,10 +27,15 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.epilog = EXIT_CODES
         chosen = parser.add_subparsers(dest="subcommand", required=True, metavar="subcommand")
         for subcommand in SUBCOMMANDS:
+            example = f"For example: manage.py taskqueue {subcommand.example}"
             own = chosen.add_parser(
-                subcommand.name, help=subcommand.help, description=subcommand.help
+                subcommand.name,
+                help=subcommand.help,
+                description=subcommand.help,
+                epilog=example if subcommand.example else None,
             )
             subcommand.add_arguments(own)
             add_format(own)
@@ -35,7 +44,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **flags: Any) -> None:
         output = Output(self.stdout, form=flags["format"], note=self._note)
         # One language for scripts, whatever the project's is.
-        with override("en"), refusals_reported():
+        with override("en"), refusals_reported(), nobody_need_read():
             flags["run"](Namespace(**flags), output)
 
     def _note(self, text: str) -> None:

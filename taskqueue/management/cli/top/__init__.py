@@ -56,4 +56,5 @@ TOP = Subcommand(
     help="how all is, live in the terminal: counts, queues, workers, what runs",
     add_arguments=_add_top,
     run=_top,
+    example="top --interval 1",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from typing import Any
@@ -41,7 +40,7 @@ def lines_of(seen: Seen, *, columns: int, rows: int, title: str) -> list[Line]:
 
 
 def stream(*, interval: float) -> None:
-    """Print a document a line until Ctrl-C, or until nobody reads any more."""
+    """Print a document a line until Ctrl-C. Raises BrokenPipeError once nobody reads any more."""
     has_read = threading.Event()
     try:
         with Reader(interval=interval, on_read=has_read.set) as reader:
@@ -58,6 +57,3 @@ def stream(*, interval: float) -> None:
                 sys.stdout.flush()
     except KeyboardInterrupt:
         pass
-    except BrokenPipeError:
-        # What is still to be flushed at the end must not raise again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

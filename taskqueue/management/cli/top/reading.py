@@ -10,7 +10,7 @@ from typing import Any
 
 from taskqueue.engine.connections import installed, open_worker_connection
 from taskqueue.management.cli.output import without_controls
-from taskqueue.management.cli.trouble import TROUBLE
+from taskqueue.management.cli.trouble import TROUBLE, line_of
 from taskqueue.monitoring.overview import Overview, overview
 
 SILENCE = 5.0
@@ -82,5 +82,4 @@ def _close(connection: Any) -> None:
 
 
 def _said(error: Exception) -> str:
-    said = " ".join(str(error).split("\n", 1)[0].split()) or type(error).__name__
-    return without_controls(f"No answer, trying again: {said}")
+    return without_controls(f"No answer, trying again: {line_of(error)}")
