@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -17,6 +17,7 @@ from taskqueue.engine.idempotency import prune_idempotency_keys
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.operations import serving as operations
 from taskqueue.engine.operations.pruning import prune_operations
+from taskqueue.engine.pruning import AUDIT_KEPT
 from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.rows import Outlook
@@ -33,7 +34,6 @@ END_BATCH = 500
 PRUNE_BATCH = 500
 PRUNE_INTERVAL, PRUNE_PAUSE = 10.0, 0.1
 PRUNE_AUDIT_INTERVAL = 3600.0
-AUDIT_KEPT = timedelta(days=366)
 ROLL_CALL_INTERVAL, WEDGED_INTERVAL, MERGE_INTERVAL = 15.0, 60.0, 60.0
 BEHIND_PAUSE = 0.01
 """Seconds until the next step where more schedules, or more of their times, are due."""

@@ -11,7 +11,6 @@ from django.utils import timezone
 from taskqueue.engine import pruning
 from taskqueue.models import Audit, Task, TaskLog
 from taskqueue.outcomes import Kind
-from taskqueue.worker import duties
 from tests.engine.steps import claim_one, end, past
 from tests.management.test_taskqueue import exit_code, refused, run, run_json
 from tests.monitoring.rows import HOUR, make_task, make_worker
@@ -134,7 +133,3 @@ def test_prune_goes_on_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(5):
         make_task("succeeded", prune_after=past())
     assert run_json("prune")["tasks"] == 5
-
-
-def test_the_audit_is_kept_as_long_as_workers_keep_it() -> None:
-    assert pruning.AUDIT_KEPT == duties.AUDIT_KEPT

@@ -12,12 +12,14 @@ from django.utils import timezone
 from taskqueue.engine.connections import installed
 from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
+from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.lanes import queue_figures
 from taskqueue.monitoring.metrics.collector import DatabaseCollector
 from taskqueue.monitoring.metrics.statements import WAITING
 from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.overview import overview
 from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.retrying import retrying
 from taskqueue.monitoring.running import running_now
@@ -39,6 +41,11 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "retrying": (retrying, 1),
     "notices": (notices, 5),
     "metrics": (lambda: list(DatabaseCollector().collect()), 7),
+    "overview": (overview, 7 + ASKS_FOR_TIME),
+    "the doctor's look at the work": (
+        lambda: list(look_at_work(connection)),
+        8 + ASKS_FOR_TIME,
+    ),
     "why of one in line": (lambda: why(_task("ready")), 5 + ASKS_FOR_TIME),
     "why of one that runs": (lambda: why(_task("running")), 1),
     "why of one that has ended": (lambda: why(_task("cancelled")), 2),
