@@ -39,6 +39,7 @@ NO_DATABASE = [
     "admin/test_themes.py",
     "browser/test_every_page.py",
     "management/test_trouble.py",
+    "testing/test_importing.py",
     "api/test_schema.py",
     "test_architecture.py",
     "test_context.py",

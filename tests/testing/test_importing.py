@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.worker_process import ROOT
 
 SCRIPT = """
@@ -22,6 +24,7 @@ print(run_due.__module__)
 """
 
 
+@pytest.mark.slow
 def test_it_loads_no_models_before_django_is_set_up_and_needs_no_pytest() -> None:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
     found = subprocess.run(

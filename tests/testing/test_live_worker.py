@@ -25,6 +25,7 @@ def test_a_real_worker_runs_what_the_test_commits() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite_only  # What it tells has nothing to do with the database.
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_that_does_not_start_tells_why() -> None:
     with (
