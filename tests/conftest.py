@@ -76,7 +76,8 @@ FACES = [
 with TASKQUEUE_FULL=1."""
 POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
 """Where the name of a test tells the pool."""
-SHARED_OUT = ("admin", "browser", "management", "worker")
+SHARED_OUT = ("admin", "api", "browser", "management", "worker")
+NOT_SHARED_OUT = ["api/test_schemathesis.py"]
 """Folders of tests that start processes or render pages, of which each is run on one database,
 whichever: what differs between these is tested on both by what stands below. So is how a pool
 runs bodies: of a test that is there for both pools, each database runs one."""
@@ -121,7 +122,8 @@ def _is_left_to_the_other_database(item: pytest.Item) -> bool:
     pool = POOL.search(item.nodeid)
     if any(map(item.get_closest_marker, MARKERS)) or any(map(path.match, _once)):
         return False
-    if path.parts[0] not in SHARED_OUT and pool is None:
+    is_shared_out = path.parts[0] in SHARED_OUT and not any(map(path.match, NOT_SHARED_OUT))
+    if not is_shared_out and pool is None:
         return False
     turn = crc32(POOL.sub("process", item.nodeid).encode()) + (
         pool is not None and pool[0] == "thread"

@@ -25,6 +25,7 @@ DATABASES = ("sqlite", "postgresql")
 # What waits most of its time for leases to run out, and what real browsers show.
 PATIENT = ["tests/browser", "tests/chaos", "tests/guarantees", "tests/schedules/year"]
 FACES = ["tests/admin", "tests/management", "tests/monitoring"]
+WORKER_AND_API = ["tests/worker", "tests/api"]
 
 
 def _all_but(folders: Sequence[str]) -> list[str]:
@@ -32,10 +33,10 @@ def _all_but(folders: Sequence[str]) -> list[str]:
 
 
 SHARES = {
-    "tests/worker": ["tests/worker"],
+    "worker, api": WORKER_AND_API,
     "the patient": PATIENT,
     "faces": FACES,
-    "the rest": _all_but(["tests/worker", *PATIENT, *FACES]),
+    "the rest": _all_but([*WORKER_AND_API, *PATIENT, *FACES]),
 }
 QUICK = {"quick, faces": FACES, "quick, the rest": _all_but(FACES)}
 """On SQLite alone: what is quick says the same on PostgreSQL, in twice the time."""

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.side_by_side import FACES, NOTHING_COLLECTED, PATIENT, Part, parts
+from tests.side_by_side import FACES, NOTHING_COLLECTED, PATIENT, WORKER_AND_API, Part, parts
 from tests.worker_process import ROOT
 
 
@@ -17,15 +17,16 @@ def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
 
 
 def test_the_whole_suite_is_run_in_four_parts_on_each_database() -> None:
-    worker, patient = ["tests/worker", "-x"], [*PATIENT, "-x"]
+    worker, patient = [*WORKER_AND_API, "-x"], [*PATIENT, "-x"]
     faces = [*FACES, "-x"]
-    rest = ["tests", *(f"--ignore={each}" for each in ["tests/worker", *PATIENT, *FACES]), "-x"]
+    others = [*WORKER_AND_API, *PATIENT, *FACES]
+    rest = ["tests", *(f"--ignore={each}" for each in others), "-x"]
     assert described("-x") == {
-        "sqlite: tests/worker": worker,
+        "sqlite: worker, api": worker,
         "sqlite: the patient": patient,
         "sqlite: faces": faces,
         "sqlite: the rest": rest,
-        "postgresql: tests/worker": worker,
+        "postgresql: worker, api": worker,
         "postgresql: the patient": patient,
         "postgresql: faces": faces,
         "postgresql: the rest": rest,
@@ -64,7 +65,7 @@ def test_options_and_their_values_choose_no_tests(arguments: list[str]) -> None:
 def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest() -> None:
     titles = list(described(TASKQUEUE_TEST_DATABASE_URL="postgresql://localhost/shop"))
     assert titles == [
-        "sqlite: tests/worker",
+        "sqlite: worker, api",
         "sqlite: the patient",
         "sqlite: faces",
         "sqlite: the rest",
