@@ -89,7 +89,7 @@ class QueuePause(ApiView):
     needs = {"POST": (VIEW_QUEUES, CONTROL_QUEUES)}
     tag = "queues"
 
-    @describe("pauseQueue", answers={200: QueueShown}, body=Pause)
+    @describe("pauseQueue", answers={200: QueueShown}, body=Pause, problems=(404,))
     def post(self, request: Request, name: str) -> Response:
         """Claim nothing more of it; what runs goes on. Again, it replaces time and reason."""
         given = self.told(request, Pause)
@@ -107,7 +107,7 @@ class QueueResume(ApiView):
     needs = {"POST": (VIEW_QUEUES, CONTROL_QUEUES)}
     tag = "queues"
 
-    @describe("resumeQueue", answers={200: QueueShown}, body=Reasoned, problems=(409,))
+    @describe("resumeQueue", answers={200: QueueShown}, body=Reasoned, problems=(404, 409))
     def post(self, request: Request, name: str) -> Response:
         """End its pause."""
         given = self.told(request, Reasoned)
