@@ -128,8 +128,8 @@ def _check_secrets(
     ]
     for place, value, shown in places:
         if value == shown == REDACTED:
-            told = f"{REDACTED} stands for what answers do not show: give the value itself."
-            raise _problem("invalid_arguments", told, (*at, *place))
+            told = f"Write the value anew that stands as {REDACTED}."
+            raise _problem("redacted_value", told, (*at, *place))
 
 
 def _misfit(definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Path:
