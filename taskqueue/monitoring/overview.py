@@ -38,8 +38,13 @@ class Overview:
         return self.ended[-2]
 
     @property
+    def this_minute(self) -> int:
+        """Those that ended in the one that is not over."""
+        return self.ended[-1]
+
+    @property
     def failed_per_minute(self) -> int:
-        """Those of them that failed or were lost."""
+        """Those of the last minute that failed or were lost."""
         return self.hour.failed[-2] + self.hour.lost[-2]
 
     @property

@@ -18,6 +18,7 @@ def document(overview: Overview) -> dict[str, Any]:
             status for status, count in overview.counts.items() if count.is_capped
         ),
         "per_minute": overview.per_minute,
+        "this_minute": overview.this_minute,
         "failed_per_minute": overview.failed_per_minute,
         "wait_p95": overview.hour.overall_wait_p95,
         "run_p95": overview.hour.overall_run_p95,

@@ -94,13 +94,16 @@ def _cut(section: Section, share: int) -> Section:
 def _top(overview: Overview, columns: int, title: str) -> list[Line]:
     counts = "  ".join(f"{status} {count}" for status, count in overview.counts.items())
     hour = overview.hour
-    speed = f"{overview.per_minute:,} a minute, {overview.failed_per_minute:,} failed"
+    speed = (
+        f"{overview.per_minute:,} a minute, {overview.failed_per_minute:,} failed"
+        f" (this one: {overview.this_minute:,})"
+    )
     waits, runs = short(hour.overall_wait_p95), short(hour.overall_run_p95)
     times = f"wait p95 {waits or '-'}  run p95 {runs or '-'}"
     told = [
         f"{title}{overview.at:%Y-%m-%d %H:%M:%S} UTC",
         counts,
-        f"{speed}  {bars(overview.ended[-MINUTES - 1 : -1])}  {times}",
+        f"{speed}  {bars(overview.ended[-MINUTES:])}  {times}",
         *map(_notice, _urgent(overview)),
     ]
     lines = [fitted_line(without_controls(each), columns) for each in told]
