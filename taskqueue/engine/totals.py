@@ -31,7 +31,7 @@ SUMS = (
     "tasks_succeeded", "tasks_failed", "tasks_cancelled", "run_seconds", "wait_seconds",
 )  # fmt: skip
 HISTOGRAMS = ("run_times", "wait_times")
-ARRIVALS = 20_000
+ARRIVALS = 10_000
 """Arrivals that one transaction adds."""
 LONGEST_ROUND = 5
 """Transactions in a row, that other duties have their turn."""
