@@ -44,6 +44,7 @@ class Wanted(NamedTuple):
     """With the options of the request."""
     args: list[Any]
     kwargs: dict[str, Any]
+    unique_key: str | None
 
 
 def wanted(given: Mapping[str, Any], *, at: Path = ()) -> Wanted:
@@ -52,8 +53,8 @@ def wanted(given: Mapping[str, Any], *, at: Path = ()) -> Wanted:
     options = {name: given[name] for name in OPTIONS if name in given}
     definition = using(definition, options, at=at)
     args, kwargs = given["args"], given["kwargs"]
-    check_call(definition, args, kwargs, at=at)
-    return Wanted(definition, args, kwargs)
+    unique_key = check_call(definition, args, kwargs, at=at)
+    return Wanted(definition, args, kwargs, unique_key)
 
 
 def exposed(name: str, *, at: Path = ()) -> AnyDefinition:
@@ -96,11 +97,15 @@ def check_each(options: Mapping[str, Any], *, at: Path = ()) -> None:
 
 def check_call(
     definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], *, at: Path = ()
-) -> None:
-    """Raise 422 for arguments that do not bind, that cannot be stored, or that were redacted."""
+) -> str | None:
+    """The unique key. Raises 422 for arguments that do not bind, cannot be stored, or are redacted.
+
+    The latter are copied from an answer.
+    """
     try:
-        definition.encode(args, kwargs)
+        *_, unique_key = definition.encode(args, kwargs)
         _check_secrets(definition, args, kwargs, at)
+        return unique_key
     except ArgumentsDoNotBind as error:
         place = _misfit(definition, args, kwargs)
         raise _problem("arguments_do_not_bind", str(error), (*at, *place)) from None
@@ -120,7 +125,7 @@ def check_call(
 def _check_secrets(
     definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], at: Path
 ) -> None:
-    """Refuse what an answer shows in place of a secret: it was copied from one."""
+    """Refuse what an answer shows in place of a secret."""
     hidden = redacted_for(definition, [None for _ in args], dict.fromkeys(kwargs))
     places: list[tuple[Path, Any, Any]] = [
         *((("args", index), value, hidden.args[index]) for index, value in enumerate(args)),

@@ -81,14 +81,37 @@ def _enqueued(tasks: Sequence[Wanted], **who: Any) -> list[dict[str, Any]]:
 
 
 def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:
-    """The places of those that are enqueued together: of one type, with the same options."""
+    """The places of those that are enqueued together, in the order in which they are.
+
+    Those with unique keys in the order of the keys: two requests with the same ones in different
+    orders would wait for each other.
+    """
+    plain = [number for number, each in enumerate(tasks) if each.unique_key is None]
+    keyed = [number for number, each in enumerate(tasks) if each.unique_key is not None]
+    keyed.sort(key=lambda number: tasks[number].unique_key or "")
+    runs: list[list[int]] = []
+    for number in keyed:
+        if runs and _is_alike(tasks[runs[-1][0]], tasks[number]):
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [*_by_type(tasks, plain), *runs]
+
+
+def _by_type(tasks: Sequence[Wanted], numbers: Sequence[int]) -> list[list[int]]:
     groups: dict[str, list[list[int]]] = {}
-    for number, each in enumerate(tasks):
-        of_type = groups.setdefault(each.definition.name, [])
-        for numbers in of_type[-MOST_COMPARED:]:
-            if tasks[numbers[0]].definition.options == each.definition.options:
-                numbers.append(number)
+    for number in numbers:
+        of_type = groups.setdefault(tasks[number].definition.name, [])
+        for alike in of_type[-MOST_COMPARED:]:
+            if _is_alike(tasks[alike[0]], tasks[number]):
+                alike.append(number)
                 break
         else:
             of_type.append([number])
-    return [numbers for name in sorted(groups) for numbers in groups[name]]
+    return [alike for of_type in groups.values() for alike in of_type]
+
+
+def _is_alike(one: Wanted, other: Wanted) -> bool:
+    """Whether they are of one type, and have the same options."""
+    own, others = one.definition, other.definition
+    return own.name == others.name and own.options == others.options

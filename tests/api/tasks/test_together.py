@@ -14,6 +14,7 @@ from taskqueue.models import Audit, Lease, Task
 from tests.api.conftest import ApiClient
 from tests.api.tasks.test_detail import path
 from tests.engine.steps import claim_one, run_at_once
+from tests.sample.rest_tasks import order, tell
 from tests.sample.tasks import echo
 from tests.worker_process import wait_until
 
@@ -45,6 +46,27 @@ def test_of_two_who_have_seen_the_same_one_changes_it() -> None:
     done = next(each for each in answers if each.status_code == 200)
     assert Task.objects.get().priority == done.json()["priority"]
     assert Audit.objects.count() == 1
+
+
+@pytest.mark.postgresql_only
+def test_bulk_enqueues_of_the_same_keys_in_other_orders_close_no_circle() -> None:
+    clients, answers = logged_in(2), []
+    keys = [f"key {number}" for number in range(20)]
+    names = [tell.name, order.name]
+    together = Barrier(2)
+
+    def enqueue(number: int) -> None:
+        own = keys if number else keys[::-1]
+        tasks = [
+            {"name": names[(place + number) % 2], "args": [1], "unique_key": key}
+            for place, key in enumerate(own)
+        ]
+        together.wait(10)
+        answers.append(clients[number].act("tasks/bulk/", {"tasks": tasks}))
+
+    run_at_once([lambda: enqueue(0), lambda: enqueue(1)])
+    assert sorted(each.status_code for each in answers) == [200, 201]
+    assert Task.objects.count() == len(keys)
 
 
 @pytest.mark.postgresql_only
