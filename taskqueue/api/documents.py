@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
 from taskqueue.api.fields import Strict
-from taskqueue.api.openapi import document
+from taskqueue.api.openapi import document, document_as_yaml
 from taskqueue.api.problems import Problem
 
 SIDECAR = "drf_spectacular_sidecar"
@@ -62,13 +62,10 @@ class SchemaDocument(ApiView):
     def get(self, request: Request) -> Response | HttpResponse:
         """As JSON, or as YAML with `?format=yaml`."""
         given = self.asked(request, Format)["format"]
-        found = document(address(request, "schema").removesuffix("/schema/"))
-        if given == "json":
-            return self.shown(request, found)
-        from drf_spectacular.renderers import OpenApiYamlRenderer
-
-        renderer: Any = OpenApiYamlRenderer()
-        return HttpResponse(renderer.render(found), content_type=YAML)
+        root = address(request, "schema").removesuffix("/schema/")
+        if given == "yaml":
+            return HttpResponse(document_as_yaml(root), content_type=YAML)
+        return self.shown(request, document(root))
 
 
 class Docs(ApiView):

@@ -49,6 +49,8 @@ MISSING = (
 )
 _lock = threading.Lock()
 _made: dict[Hashable, dict[str, Any]] = {}
+_written: dict[tuple[int, str], bytes] = {}
+MOST_WRITTEN = 4
 
 
 def document(server: str) -> dict[str, Any]:
@@ -63,9 +65,25 @@ def document(server: str) -> dict[str, Any]:
     with _lock:
         if key not in _made:
             _made.clear()
+            _written.clear()
             _made[key] = generated(are_warnings_told=False)
         found = _made[key]
     return {**found, "servers": [{"url": server}]} if server else found
+
+
+def document_as_yaml(server: str) -> bytes:
+    """The same as YAML, which takes seconds to write: once, too."""
+    found = document(server)
+    from drf_spectacular.renderers import OpenApiYamlRenderer
+
+    key = id(found["paths"]), server
+    with _lock:
+        if key not in _written:
+            if len(_written) >= MOST_WRITTEN:
+                _written.clear()
+            renderer: Any = OpenApiYamlRenderer()
+            _written[key] = renderer.render(found)
+        return _written[key]
 
 
 def generated(*, are_warnings_told: bool) -> dict[str, Any]:
@@ -90,7 +108,7 @@ def _our_settings(are_warnings_told: bool) -> AbstractContextManager[None]:
         "TAGS": [{"name": name, "description": text} for name, text in TAGS.items()],
         "COMPONENT_SPLIT_REQUEST": True,
         "SCHEMA_PATH_PREFIX": "",
-        "POSTPROCESSING_HOOKS": [],
+        "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enum_id_removal"],
         "APPEND_COMPONENTS": {"securitySchemes": {TOKEN: {"type": "http", "scheme": "bearer"}}},
         "DISABLE_ERRORS_AND_WARNINGS": not are_warnings_told,
     }

@@ -168,3 +168,7 @@ def test_the_page_holds_nothing_inline(root: ApiClient) -> None:
     assert " onload=" not in page
     assert page.count("<script") == page.count("<script src=") == 2
     assert 'data-schema="/api/v1/schema/"' in page
+
+
+def test_no_marks_of_its_maker_are_left_in_it(document: Any) -> None:
+    assert "x-spec" not in json.dumps(document)
