@@ -11,9 +11,9 @@ from uuid import UUID
 from django.utils.translation import override
 from rest_framework import serializers
 
+from taskqueue.api.clock import now
 from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.problems import Problem
-from taskqueue.api.rules import now
 from taskqueue.control import TaskFilter
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.searching import SearchError, parse

@@ -12,10 +12,9 @@ from rest_framework.response import Response
 
 from taskqueue import rules, schedules
 from taskqueue.api.base import ApiView
+from taskqueue.api.clock import now
 from taskqueue.api.describing import HAS_SCHEMA, describe
 from taskqueue.api.fields import Moment, Strict, Whole
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.permissions import VIEW_SCHEDULES
 from taskqueue.rules import Rule
@@ -117,12 +116,6 @@ class RulePreview(ApiView):
         after = given["after"] or now()
         times = schedules.preview_rule(given["rule"], count=given["count"], after=after)
         return Response(times_of(given["rule"], times))
-
-
-def now() -> datetime:
-    """By the database's clock."""
-    connection = project_connection()
-    return wording_for(connection).now(connection)
 
 
 def times_of(rule: Rule, times: list[datetime]) -> dict[str, Any]:

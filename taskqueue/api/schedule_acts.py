@@ -10,10 +10,11 @@ from rest_framework.response import Response
 
 from taskqueue import schedules
 from taskqueue.api.base import ApiView
+from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Reasoned, Strict
 from taskqueue.api.paging import Digits
-from taskqueue.api.rules import MOST_TIMES, now
+from taskqueue.api.rules import MOST_TIMES
 from taskqueue.api.schedule_shown import RunShown, ScheduleWhole, shown_run, times_to_come
 from taskqueue.api.schedules import EDITING, answer
 from taskqueue.engine.schedules.reading import rule_text

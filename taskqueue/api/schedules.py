@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from django.db.models import F
@@ -14,17 +13,18 @@ from rest_framework.response import Response
 from taskqueue import schedules
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
+from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import check_part, part_of
 from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Strict, Text, Whole
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import Problem
-from taskqueue.api.rules import RuleField, now
+from taskqueue.api.rules import RuleField
 from taskqueue.api.schedule_shown import ScheduleShown, ScheduleWhole, shown, shown_whole
-from taskqueue.definitions import registry
+from taskqueue.api.tasks.bodies import exposed
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.exceptions import ScheduleDoesNotExist, UnknownTask
+from taskqueue.exceptions import ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.permissions import EDIT_SCHEDULES, VIEW_SCHEDULES
@@ -212,17 +212,7 @@ def _exists(name: str) -> bool:
 
 def _check_call(task: str, given: Mapping[str, Any]) -> None:
     """Raise unless the API may have the task enqueued, with these arguments."""
-    definition = registry.find(task)
-    if definition is None:
-        known = [each.name for each in registry.all() if each.options.api]
-        near = get_close_matches(task, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UnknownTask(f"No task is named {task!r}.{hint}")
-    if not definition.options.api:
-        raise Problem(
-            403, "task_not_exposed",
-            f"{task} may not be enqueued over the API: its definition does not say api=True.",
-        )  # fmt: skip
+    definition = exposed(task, field="task")
     values = [*given.get("args", ()), *given.get("kwargs", {}).values()]
     if REDACTED in values and definition.options.sensitive:
         raise Problem(422, "redacted_value", f"Write the values anew that stand as {REDACTED}.")

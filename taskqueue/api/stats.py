@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.api.base import ApiView
+from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict, Text
-from taskqueue.api.rules import now
 from taskqueue.monitoring.counts import CAP, Count, status_counts
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
 from taskqueue.monitoring.lanes import QueueFigures, queue_figures

@@ -57,24 +57,24 @@ def wanted(given: Mapping[str, Any], *, at: Path = ()) -> Wanted:
     return Wanted(definition, args, kwargs, unique_key)
 
 
-def exposed(name: str, *, at: Path = ()) -> AnyDefinition:
-    """The definition, if it may be enqueued over REST. Raises 403 and 422."""
+def exposed(name: str, *, at: Path = (), field: str = "name") -> AnyDefinition:
+    """The definition, if it may be enqueued over REST. Raises 403 and 422 for that field."""
     definition = registry.find(name)
     if definition is None:
         open_names = [each.name for each in registry.all() if each.options.api]
         near = get_close_matches(name, open_names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         told = f"No task is named {name!r}.{hint}"
-        raise Problem(422, "unknown_task", told, errors=[mistake((*at, "name"), told)])
+        raise Problem(422, "unknown_task", told, errors=[mistake((*at, field), told)])
     if not definition.options.api:
-        raise not_exposed(name, at=at)
+        raise not_exposed(name, at=at, field=field)
     return definition
 
 
-def not_exposed(name: str, *, at: Path = ()) -> Problem:
+def not_exposed(name: str, *, at: Path = (), field: str = "name") -> Problem:
     """403: its definition does not say that it may be enqueued over REST."""
     told = f"{name} may not be enqueued over REST: its definition is not marked api=True."
-    return Problem(403, "task_not_exposed", told, errors=[mistake((*at, "name"), told)])
+    return Problem(403, "task_not_exposed", told, errors=[mistake((*at, field), told)])
 
 
 def using(definition: AnyDefinition, options: Mapping[str, Any], *, at: Path = ()) -> AnyDefinition:
