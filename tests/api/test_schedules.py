@@ -209,3 +209,12 @@ def test_sent_again_a_creation_is_answered_as_at_first(root: ApiClient) -> None:
     assert (first.status_code, again.status_code) == (201, 201)
     assert (again.json(), again["ETag"]) == (first.json(), first["ETag"])
     assert Schedule.objects.count() == 1
+
+
+def test_what_the_client_has_is_not_sent_again(root: ApiClient) -> None:
+    created(root, rule=RULES["once"])
+    seen = root.look("schedules/hourly/")["ETag"]
+    answer = root.look("schedules/hourly/", if_none_match=seen)
+    assert (answer.status_code, answer.content, answer["ETag"]) == (304, b"", seen)
+    root.act("schedules/hourly/pause/")
+    assert root.look("schedules/hourly/", if_none_match=seen).status_code == 200
