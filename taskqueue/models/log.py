@@ -13,7 +13,7 @@ class TaskLog(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     task = models.ForeignKey(
-        Task, on_delete=models.CASCADE, related_name="logs", db_constraint=False
+        Task, on_delete=models.CASCADE, related_name="logs", db_constraint=False, db_index=False
     )
     attempt = models.PositiveIntegerField()
     logged_at = models.DateTimeField()
@@ -24,6 +24,9 @@ class TaskLog(models.Model):
     class Meta:
         default_permissions = VIEW_ONLY
         verbose_name = "log line"
+        # In their order: of a task with many lines the planner would rather read all lines there
+        # are by their ids than sort those of the task.
+        indexes = [models.Index(fields=["task", "id"], name="taskqueue_tasklog_task")]
 
     def __str__(self) -> str:
         return self.message
