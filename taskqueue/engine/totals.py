@@ -4,10 +4,11 @@ A counter is the totals, and what has not been added to them: rollups that are n
 arrivals. Each stands in exactly one of these at any moment, so one statement that reads all three
 sees a figure that never falls, whoever was killed at whatever moment.
 
-Tasks that were enqueued are counted by a narrow row that rides in the statement of the enqueue.
-It was measured against raising a number in place, which makes enqueues wait for each other, and
-against finding the number from what has ended and what waits: that is exact only where all that
-waits is counted, and 1,000,000 tasks that wait take longer to count than a scrape may.
+Tasks that were enqueued are counted by a narrow row that rides in the statement of the enqueue, at
+some 3 % of its time on PostgreSQL. To raise one number in place was measured to cost twice that,
+and would make enqueues wait for each other. To find the number from what has ended and what waits
+would cost an enqueue nothing, but be exact only where all that waits is counted, and a scrape has
+no time to count millions.
 """
 
 from __future__ import annotations
