@@ -14,9 +14,13 @@ from rest_framework import serializers
 
 from taskqueue.api.access import NeedsOrToken
 from taskqueue.api.fields import Anything, Strict, Text, When
+from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.models.operation import OperationStatus
+from taskqueue.states import LeaseStatus, TaskStatus
 
 try:
     from drf_spectacular.openapi import AutoSchema
+    from drf_spectacular.plumbing import ResolvedComponent, append_meta
     from drf_spectacular.utils import (
         OpenApiParameter,
         OpenApiResponse,
@@ -49,6 +53,11 @@ MEANINGS = {
 }
 ALWAYS = (400, 401, 403, 429)
 CHANGING = ("POST", "PATCH", "PUT", "DELETE")
+NAMED = {
+    tuple(each.value for each in choice): choice.__name__
+    for choice in (TaskStatus, LeaseStatus, OperationStatus, OccurrenceStatus)
+}
+"""Choices that several fields of one name have, each another."""
 TOKEN = "metricsToken"  # noqa: S105  (a name)
 
 
@@ -129,7 +138,22 @@ class Described(AutoSchema):
     def _map_serializer_field(self, field: Any, direction: Any, *more: Any) -> Any:
         if isinstance(field, Anything):  # null is among anything, and not one more of two schemas.
             return {"description": str(field.help_text)} if field.help_text else {}
+        if isinstance(field, serializers.ChoiceField) and tuple(field.choices) in NAMED:
+            return self._named(field)
         return super()._map_serializer_field(field, direction, *more)  # type: ignore[no-untyped-call]
+
+    def _named(self, field: serializers.ChoiceField) -> Any:
+        """A choice that has a name in the document, however the field is called."""
+        values = tuple(field.choices)
+        component = ResolvedComponent(  # type: ignore[no-untyped-call]
+            name=NAMED[values],
+            type=ResolvedComponent.SCHEMA,
+            schema={"type": "string", "enum": list(values)},
+            object=NAMED[values],
+        )
+        self.registry.register_on_missing(component)
+        meta = {"description": str(field.help_text)} if field.help_text else {}
+        return append_meta(component.ref, meta)
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
         schema: Any = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]

@@ -21,7 +21,8 @@ from taskqueue.rules import Rule
 from taskqueue.rules.values import DAYS
 
 MOST_TIMES = 100
-LIMIT = {"type": ["string", "null"], "format": "date-time"}
+LIMIT = {"oneOf": [{"type": "string", "format": "date-time"}, {"enum": [None]}]}
+"""In words that OpenAPI 3.0 has too: a project may document all its addresses by that."""
 LIMITS = {"start": LIMIT, "end": LIMIT}
 SECONDS = {"type": "number", "minimum": 1, "maximum": 3162240000}
 TEXT = {"type": "string"}
