@@ -5,7 +5,7 @@ arrivals. Each stands in exactly one of these at any moment, so one statement th
 sees a figure that never falls, whoever was killed at whatever moment.
 
 Tasks that were enqueued are counted by a narrow row that rides in the statement of the enqueue, at
-some 3 % of its time on PostgreSQL. To raise one number in place was measured to cost twice that,
+some 3 to 5 % of its time on PostgreSQL. To raise one number in place was measured to cost more,
 and would make enqueues wait for each other. To find the number from what has ended and what waits
 would cost an enqueue nothing, but be exact only where all that waits is counted, and a scrape has
 no time to count millions.

@@ -15,7 +15,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The NOTIFY rides in the INSERT's own statement, and only where a worker sleeps: NOTIFY takes a
 # lock at commit that all databases of the server share. So does the arrival: counting costs an
-# enqueue about three hundredths there, and twice as much where the table has a key.
+# enqueue 3 to 5 % there, and more where the table has a key.
 INSERT_PLAIN = """
 WITH counted AS (
     INSERT INTO taskqueue_arrival (id, queue_name, name, number) VALUES (0, %s, %s, 1)
