@@ -23,6 +23,10 @@ class InvalidSchedule(InvalidTask):
     """A schedule, or the rule of one, that cannot work."""
 
 
+class ScheduleExists(InvalidSchedule):
+    """A schedule has that name already."""
+
+
 class UnknownTask(TaskQueueError, LookupError):
     """No definition is registered under that name."""
 

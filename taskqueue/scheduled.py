@@ -141,6 +141,8 @@ def check_name(name: Any) -> str:
             "The name of a schedule is printable text without '/' and without blanks at its ends, "
             f"not {text!r}."
         )
+    if text in (".", ".."):
+        raise InvalidSchedule(f"No schedule is named {text!r}: no address leads to such a name.")
     return text
 
 

@@ -16,7 +16,8 @@ from taskqueue.api.fields import Reasoned, Strict
 from taskqueue.api.paging import Digits
 from taskqueue.api.rules import MOST_TIMES
 from taskqueue.api.schedule_shown import RunShown, ScheduleWhole, shown_run, times_to_come
-from taskqueue.api.schedules import EDITING, answer
+from taskqueue.api.schedules import EDITING, answer, locked
+from taskqueue.api.tasks.bodies import exposed
 from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.permissions import VIEW_SCHEDULES
 
@@ -57,13 +58,15 @@ class ScheduleRun(ApiView):
 
     needs = {"POST": EDITING}
     tag = "schedules"
+    is_conditional = True
 
-    @describe("runSchedule", answers={202: RunShown}, body=Reasoned, problems=(404, 409))
+    @describe("runSchedule", answers={202: RunShown}, body=Reasoned, problems=(404, 409, 412))
     def post(self, request: Request, name: str) -> Response:
         """Run it now, besides its rule, also while it is paused. Its overlap policy holds: 409."""
         given = self.told(request, Reasoned)
 
         def act() -> Response:
+            exposed(locked(request, name).task_name, field="task")
             run = schedules.run_now(name, by=request.user, reason=given["reason"])
             return Response(shown_run(run), status=202)
 
@@ -75,13 +78,15 @@ class SchedulePause(ApiView):
 
     needs = {"POST": EDITING}
     tag = "schedules"
+    is_conditional = True
 
-    @describe("pauseSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404,))
+    @describe("pauseSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """Let nothing more of it run; what runs goes on. Again, it replaces who and why."""
         given = self.told(request, Reasoned)
 
         def act() -> Response:
+            locked(request, name)
             schedules.pause(name, by=request.user, reason=given["reason"])
             return answer(self, request, schedules.get(name))
 
@@ -93,13 +98,17 @@ class ScheduleResume(ApiView):
 
     needs = {"POST": EDITING}
     tag = "schedules"
+    is_conditional = True
 
-    @describe("resumeSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404, 409))
+    @describe(
+        "resumeSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404, 409, 412)
+    )
     def post(self, request: Request, name: str) -> Response:
         """End its pause; what passed meanwhile is not made up for."""
         given = self.told(request, Reasoned)
 
         def act() -> Response:
+            exposed(locked(request, name).task_name, field="task")
             schedules.resume(name, by=request.user, reason=given["reason"])
             return answer(self, request, schedules.get(name))
 

@@ -24,7 +24,7 @@ from taskqueue.api.schedule_shown import ScheduleShown, ScheduleWhole, shown, sh
 from taskqueue.api.tasks.bodies import exposed
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.exceptions import ScheduleDoesNotExist
+from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.permissions import EDIT_SCHEDULES, VIEW_SCHEDULES
@@ -33,8 +33,8 @@ from taskqueue.redaction import REDACTED
 from taskqueue.scheduled import LONGEST_NAME, MOST_FAILURES
 
 EDITING = (VIEW_SCHEDULES, EDIT_SCHEDULES)
-CALL = ("task", "args", "kwargs", "options")
-"""What its runs are given: for task types alone that the API may enqueue."""
+RESTING: Mapping[str, Any] = {"enabled": False}
+"""The edit that nothing is enqueued by, and that any schedule takes."""
 
 
 class ScheduleQuery(Paged):
@@ -125,9 +125,10 @@ class ScheduleList(ApiView):
 
         def act() -> Response:
             name = given.pop("name")
-            if _exists(name):
-                raise Problem(409, "schedule_exists", f"There is a schedule {name!r} already.")
-            made = schedules.create(name, by=request.user, **given)
+            try:
+                made = schedules.create(name, by=request.user, **given)
+            except ScheduleExists as error:
+                raise Problem(409, "schedule_exists", str(error)) from None
             place = address(request, "schedule", name)
             return answer(self, request, made, status=201, Location=place)
 
@@ -153,12 +154,15 @@ class ScheduleDetail(ApiView):
         problems=(404, 409, 412),
     )  # fmt: skip
     def patch(self, request: Request, name: str) -> Response:
-        """Change it; a new rule counts from now on. What code declares is edited there: 409."""
+        """Change it; a new rule counts from now on. Another task takes its arguments anew. What
+        code declares is edited there: 409.
+        """
         given = self.told(request, ScheduleEdited)
 
         def act() -> Response:
-            row = _locked(request, name)
-            if not given.keys().isdisjoint(CALL):
+            row = locked(request, name)
+            edits = {each: value for each, value in given.items() if each != "reason"}
+            if edits != RESTING:
                 _check_call(given.get("task", row.task_name), given)
             return answer(self, request, schedules.edit(name, by=request.user, **given))
 
@@ -170,7 +174,7 @@ class ScheduleDetail(ApiView):
         given = self.asked(request, Why)
 
         def act() -> Response:
-            _locked(request, name)
+            locked(request, name)
             schedules.delete(name, by=request.user, reason=given["reason"])
             return Response(status=204)
 
@@ -188,10 +192,10 @@ def answer(
 
 
 def _part(row: Schedule) -> str:
-    return part_of([row.pk, row.changed_at, row.removed_at])
+    return part_of([row.pk, row.changed_at, row.removed_at, row.paused_at])
 
 
-def _locked(request: Request, name: str) -> Schedule:
+def locked(request: Request, name: str) -> Schedule:
     """The row, which stays as it is until the transaction ends. Raises 404, 412."""
     rows = Schedule.objects.using(database_alias())
     # Locks the row for the verb, as a look at it would not on SQLite.
@@ -200,14 +204,6 @@ def _locked(request: Request, name: str) -> Schedule:
     row = schedules.get(name)
     check_part(request, _part(row))
     return row
-
-
-def _exists(name: str) -> bool:
-    try:
-        schedules.get(name)
-    except ScheduleDoesNotExist:
-        return False
-    return True
 
 
 def _check_call(task: str, given: Mapping[str, Any]) -> None:

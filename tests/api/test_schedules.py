@@ -124,6 +124,19 @@ def test_a_run_is_no_change_that_an_edit_must_have_seen(root: ApiClient) -> None
     assert answer.status_code == 200
 
 
+def test_who_has_seen_it_otherwise_neither_runs_pauses_nor_resumes_it(root: ApiClient) -> None:
+    seen = created(root)["ETag"]
+    paused = root.act("schedules/hourly/pause/", if_match=seen)
+    assert paused.status_code == 200
+    for verb in ("run", "pause", "resume"):
+        answer = root.act(f"schedules/hourly/{verb}/", if_match=seen)
+        assert (answer.status_code, answer.json()["code"]) == (412, "precondition_failed"), verb
+    assert not Occurrence.objects.exists()
+    resumed = root.act("schedules/hourly/resume/", if_match=paused["ETag"])
+    assert resumed.status_code == 200
+    assert root.act("schedules/hourly/run/", if_match=resumed["ETag"]).status_code == 202
+
+
 def test_a_run_by_hand_is_told_and_its_overlap_holds(root: ApiClient) -> None:
     created(root)
     answer = root.act("schedules/hourly/run/", {"reason": "now"})
@@ -169,13 +182,6 @@ def test_what_code_declares_is_only_paused_resumed_and_run(root: ApiClient) -> N
         assert (answer.status_code, answer.json()["code"]) == (409, "transition_refused")
     for verb, status in (("pause", 200), ("resume", 200), ("run", 202)):
         assert root.act(f"schedules/hourly/{verb}/").status_code == status
-
-
-def test_a_schedule_of_what_is_not_exposed_is_given_no_other_arguments(root: ApiClient) -> None:
-    schedules.create("inner", add, Every(hours=1), args=[1])
-    answer = root.ask("PATCH", "schedules/inner/", {"args": [2]})
-    assert (answer.status_code, answer.json()["code"]) == (403, "task_not_exposed")
-    assert root.ask("PATCH", "schedules/inner/", {"rule": MINUTELY}).status_code == 200
 
 
 def test_arguments_are_shown_as_far_as_somebody_may_see_them(

@@ -15,6 +15,7 @@ from taskqueue.engine.schedules.serving import KEPT, prune_occurrences
 from taskqueue.exceptions import (
     InvalidSchedule,
     ScheduleDoesNotExist,
+    ScheduleExists,
     TransitionRefused,
     UnknownTask,
 )
@@ -119,9 +120,26 @@ def test_what_cannot_work_is_refused_and_nothing_is_written(
     assert not Audit.objects.exists()
 
 
+def test_another_task_is_not_given_the_arguments_of_the_one_before() -> None:
+    schedules.create("s", add, HOURLY, args=[1], kwargs={"b": 2})
+    for given in ({}, {"args": [1]}, {"kwargs": {}}):
+        with pytest.raises(InvalidSchedule, match=r"Write (args|kwargs) anew"):
+            schedules.edit("s", task=noop, **given)
+    assert schedules.get("s").task_name == add.name
+    assert schedules.edit("s", task=noop, args=[], kwargs={}).task_name == noop.name
+    # Nothing can be taken along where there is nothing.
+    assert schedules.edit("s", task=fail).task_name == fail.name
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_no_address_leads_to_is_refused(name: str) -> None:
+    with pytest.raises(InvalidSchedule, match="no address"):
+        schedules.create(name, noop, HOURLY)
+
+
 def test_a_name_that_is_taken_and_a_task_that_is_not_known_are_refused() -> None:
     make()
-    with pytest.raises(InvalidSchedule, match="There is a schedule 's' already"):
+    with pytest.raises(ScheduleExists, match="There is a schedule 's' already"):
         schedules.create("s", noop, HOURLY)
     with pytest.raises(UnknownTask, match=r"Did you mean 'tests.sample.tasks.noop'\?"):
         schedules.create("t", "tests.sample.tasks.nop", HOURLY)

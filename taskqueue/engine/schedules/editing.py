@@ -14,6 +14,7 @@ from taskqueue.definitions import Definition
 from taskqueue.engine.schedules.advancing import begin_from
 from taskqueue.engine.schedules.catching_up import catch_up
 from taskqueue.engine.schedules.snapshots import snapshot_of
+from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
 from taskqueue.scheduled import Scheduled, window_of
@@ -78,6 +79,23 @@ def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
         pause_after_failures=schedule.pause_after_failures,
         enabled=schedule.is_enabled,
     )
+
+
+def require_call(
+    schedule: Schedule, definition: Definition[Any, Any], changes: Mapping[str, Any]
+) -> None:
+    """Raise `InvalidSchedule` where another task would be given the arguments of the one before.
+
+    What is sensitive to one may be shown of the other.
+    """
+    if definition.name == schedule.task_name:
+        return
+    for name in ("args", "kwargs"):
+        if name not in changes and getattr(schedule, name):
+            raise InvalidSchedule(
+                f"Write {name} anew: those of {schedule.name!r} are meant for "
+                f"{schedule.task_name}, and not for {definition.name}."
+            )
 
 
 def begin(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:

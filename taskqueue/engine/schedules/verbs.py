@@ -21,12 +21,13 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.notify import wake
 from taskqueue.engine.schedules.advancing import save
 from taskqueue.engine.schedules.catching_up import catch_up
-from taskqueue.engine.schedules.editing import apply, begin, fields_of, scheduled_of
+from taskqueue.engine.schedules.editing import apply, begin, fields_of, require_call, scheduled_of
 from taskqueue.engine.schedules.reading import missing, rule_text
 from taskqueue.engine.schedules.runs import Runs, resting_reason
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import (
     InvalidSchedule,
+    ScheduleExists,
     TransitionRefused,
     UnknownTask,
 )
@@ -62,8 +63,8 @@ def create_schedule(
     """Create a schedule that counts from now on; its row.
 
     `options` are those of `.using(...)`, as JSON values (durations in seconds). Raises
-    `InvalidSchedule` for what cannot work, a rule without a time to come or a name that is taken
-    included, and `UnknownTask`.
+    `InvalidSchedule` for what cannot work, a rule without a time to come included, its
+    `ScheduleExists` for a name that is taken, and `UnknownTask`.
     """
     scheduled = Scheduled(
         rule,
@@ -88,7 +89,7 @@ def create_schedule(
             # One of that name that was deleted meanwhile is in nobody's way.
             if Schedule.objects.using(connection.alias).filter(name=name).exists():
                 break
-    raise InvalidSchedule(
+    raise ScheduleExists(
         f"There is a schedule {name!r} already. Edit that one, or choose another name."
     )
 
@@ -111,7 +112,8 @@ def _create(
 def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: Any) -> Schedule:
     """Change what `create_schedule` takes; its row then.
 
-    What had come by the old rule is served by it first, a new rule counts from now on. Raises
+    What had come by the old rule is served by it first, a new rule counts from now on. Another
+    task is not given the arguments of the one before: they go along anew. Raises
     `ScheduleDoesNotExist`, `InvalidSchedule`, `UnknownTask`, and `TransitionRefused` for one that
     is declared in code, which is edited there.
     """
@@ -123,6 +125,7 @@ def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: An
     with _locked(name) as (connection, schedule, now):
         _refuse_declared(schedule, "edited")
         definition = _definition(changes.pop("task", schedule.task_name))
+        require_call(schedule, definition, changes)
         # A rule that this version cannot read can still be replaced.
         scheduled = replace(scheduled_of(schedule, changes.get("rule")), **changes)
         if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from taskqueue import schedules
 from taskqueue.engine.schedules.reading import rule_text
-from taskqueue.exceptions import InvalidSchedule
+from taskqueue.exceptions import ScheduleExists
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.output import Output
@@ -50,10 +50,8 @@ def _create(flags: Namespace, output: Output) -> None:
     load_tasks()
     try:
         schedule = schedules.create(flags.name, rule=rule, **given)
-    except InvalidSchedule as error:
-        if str(error).startswith(f"There is a schedule {flags.name!r}"):
-            raise CommandError(str(error)) from None  # The flags were right: it is refused.
-        raise
+    except ScheduleExists as error:
+        raise CommandError(str(error)) from None  # The flags were right: it is refused.
     _tell(schedule, "created", output)
 
 
