@@ -13,7 +13,7 @@ from taskqueue import control
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Reasoned, Text, When
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks.bodies import check_call, check_each, exposed, not_exposed
+from taskqueue.api.tasks.bodies import check_call, check_each, check_exposed, exposed
 from taskqueue.api.tasks.conditions import TaskView, answer_now
 from taskqueue.api.tasks.option_fields import (
     CHANGEABLE,
@@ -23,7 +23,6 @@ from taskqueue.api.tasks.option_fields import (
 )
 from taskqueue.api.tasks.whole import TaskWhole
 from taskqueue.authority import NEEDED, cancel_waiting, leaves_out_running, may
-from taskqueue.definitions import registry
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.exceptions import TransitionRefused
@@ -91,8 +90,7 @@ class TaskRetry(TaskView):
 def _check_retry(task_id: UUID, call: Mapping[str, Any]) -> None:
     """Raise 403 and 422 as an enqueue with these arguments would."""
     task = row_of(task_id)
-    if registry.find(task.name) is None:
-        raise not_exposed(task.name)
+    check_exposed(task.name)
     definition = exposed(task.name).using(unique_key=None)  # It holds none.
     check_call(definition, call.get("args", task.args), call.get("kwargs", task.kwargs))
 
@@ -207,13 +205,17 @@ class TaskDuplicate(TaskView):
 
     @describe("duplicateTask", answers={201: TaskWhole}, body=Duplicate, problems=CONFLICTS)
     def post(self, request: Request, task_id: str) -> Response:
-        """Enqueue another task with the same arguments and options, but for those given here."""
+        """Enqueue another task with the same arguments and options, but for those given here.
+
+        That takes a type marked `api=True`, as every enqueue does.
+        """
         self.asked(request)
         given = self.told(request, Duplicate)
         changes = {name: given[name] for name in CHANGEABLE if name in given}
         check_each(changes)
 
         def act(known: UUID) -> Response:
+            check_exposed(row_of(known).name)
             new_id = control.duplicate(known, by=request.user, reason=given["reason"], **changes)
             return answer_now(request, new_id, status=201, is_new=True)
 

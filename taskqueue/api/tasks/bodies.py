@@ -71,6 +71,18 @@ def exposed(name: str, *, at: Path = (), field: str = "name") -> AnyDefinition:
     return definition
 
 
+def is_exposed(name: str) -> bool:
+    """Whether tasks of that name may be enqueued over REST."""
+    definition = registry.find(name)
+    return definition is not None and definition.options.api
+
+
+def check_exposed(name: str) -> None:
+    """Raise 403 where a task of that name may not be enqueued over REST, also by another's like."""
+    if not is_exposed(name):
+        raise not_exposed(name)
+
+
 def not_exposed(name: str, *, at: Path = (), field: str = "name") -> Problem:
     """403: its definition does not say that it may be enqueued over REST."""
     told = f"{name} may not be enqueued over REST: its definition is not marked api=True."

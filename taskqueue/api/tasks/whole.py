@@ -11,6 +11,7 @@ from rest_framework import serializers
 
 from taskqueue.api.etags import part_of
 from taskqueue.api.fields import Anything
+from taskqueue.api.tasks.bodies import is_exposed
 from taskqueue.api.tasks.rows import ListedTask, arguments, row
 from taskqueue.authority import NEEDED, verbs_for
 from taskqueue.engine.connections import database_alias
@@ -21,6 +22,7 @@ from taskqueue.results.reading import row_of
 from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
+MAKING = ("retry_with", "duplicate")
 VERBS = [verb for verb in NEEDED if verb != "enqueue"]
 PLAIN = (
     "failures", "crashes", "max_attempts", "max_crashes", "deadline_at", "expires_at",
@@ -30,7 +32,10 @@ PLAIN = (
 )  # fmt: skip
 """Columns that are shown as they are."""
 DURATIONS = ("crash_delay", "lease_duration", "ping_interval", "retention")
-STEPS = ("status", "attempt", "run_after", "enqueued_at", "finished_at", "options", *TERM_COLUMNS)
+STEPS = (
+    "status", "attempt", "attempts_before_retry", "args", "kwargs", "run_after", "deadline_at",
+    "expires_at", "enqueued_at", "finished_at", "options", *TERM_COLUMNS,
+)  # fmt: skip
 """What If-Match is about: how far a body says it is changes by itself, and hinders nobody."""
 
 
@@ -143,13 +148,19 @@ def shown(task: Task, user: Any) -> dict[str, Any]:
         "retries": _retries(task),
         "running": None if attempts is None else _running(attempts),
         "errors": None if attempts is None else _errors(task, attempts),
-        "can": verbs_for(task, user),
+        "can": _can(task, user),
     }
 
 
 def steps_of(task: Task) -> str:
     """The part of the ETag that stands for what people and workers have made of it."""
     return part_of([getattr(task, name) for name in STEPS])
+
+
+def _can(task: Task, user: Any) -> list[str]:
+    """What makes another task of its type is for types marked `api=True` alone."""
+    hidden = () if is_exposed(task.name) else MAKING
+    return [verb for verb in verbs_for(task, user) if verb not in hidden]
 
 
 def _seconds(value: timedelta | None) -> float | None:

@@ -9,8 +9,11 @@ from typing import Any
 from django.test import Client
 
 from taskqueue.api.urls import urlpatterns
+from taskqueue.models import Task
+from taskqueue.uuid7 import uuid7
 from tests.admin.everything import Everything
 from tests.api.matrix.table import NOWHERE, Ask
+from tests.sample.tasks import greet
 
 PARAMETER = re.compile(r"<\w+:(\w+)>")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -51,3 +54,11 @@ def knock(client: Client, method: str, url: str, body: Any = None, **headers: st
     return client.generic(
         method, url, content_type="application/json", headers=headers or None, **given
     )
+
+
+def exposed_task(made: Everything, name: str = greet.name) -> Task:
+    """Another like the one that failed, of a type that may be enqueued over REST."""
+    task = Task.objects.get(id=made.row("failed").id)
+    task.id, task.name, task.unique_key = uuid7(), name, None
+    task.save(force_insert=True)
+    return task

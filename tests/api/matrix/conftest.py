@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from django.db.transaction import atomic, set_rollback
 
+from taskqueue import schedules
 from tests.admin.everything import Everything, everything
 from tests.admin.matrix.roles import Clients, telling_sets
+from tests.api.matrix.cells import exposed_task
 from tests.api.matrix.table import ASKS
 from tests.sample.tasks import greet
 
@@ -27,6 +29,9 @@ def made(_database: None) -> Everything:
     """A row of each kind and state."""
     made = everything("plain")
     made.rows["exposed type"] = greet
+    for name in ("schedule", "paused schedule"):  # What the API runs is of such a type.
+        schedules.edit(made.row(name).name, task=greet, args=["Ann"], kwargs={}, options={})
+    made.rows["exposed task"] = exposed_task(made)
     return made
 
 

@@ -83,7 +83,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     f"{ONE_TASK}stop/": (act("view_task", "stop", on="running", answers=202),),
     f"{ONE_TASK}run-now/": (act(*OPERATING, on="scheduled"),),
     f"{ONE_TASK}reschedule/": (act(*OPERATING, on="scheduled", body={"run_after": 300}),),
-    f"{ONE_TASK}duplicate/": (act(*OPERATING, "enqueue", on="failed", answers=201),),
+    f"{ONE_TASK}duplicate/": (act(*OPERATING, "enqueue", on="exposed task", answers=201),),
     f"{ONE_TASK}attempts/": (look("view_task", "view_lease", on="failed"),),
     f"{ONE_TASK}logs/": (look("view_task", "view_tasklog", on="failed"),),
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),

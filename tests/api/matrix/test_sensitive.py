@@ -14,8 +14,9 @@ from taskqueue import Every, schedules
 from taskqueue.models import Audit, Operation, Schedule, Task
 from taskqueue.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tests.admin.everything import Everything, everything
-from tests.api.matrix.cells import address, body_of, knock
+from tests.api.matrix.cells import address, body_of, exposed_task, knock
 from tests.api.matrix.table import ASKS
+from tests.sample.rest_tasks import sign_in
 from tests.sample.tasks import greet, log_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -36,6 +37,7 @@ def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[Everything]:
             made.rows[name] = schedules.create(name, log_in, Every(hours=1), args=["bob", SECRET])
         schedules.pause("paused schedule")
         made.rows["exposed type"] = greet
+        made.rows["exposed task"] = exposed_task(made, sign_in.name)
         made.rows["people"] = {name: _client(name) for name in ROLES}
         yield made
         set_rollback(True)

@@ -16,7 +16,7 @@ from tests.api.tasks.problems import problem
 from tests.api.tasks.test_detail import path
 from tests.engine.steps import claim_one, end
 from tests.engine.test_control import task_that_is
-from tests.sample.rest_tasks import order, sign_in
+from tests.sample.rest_tasks import order, sign_in, tell
 from tests.sample.tasks import echo, log_in
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +37,7 @@ def test_an_act_is_done_where_the_status_allows_it_and_audited(
     act: str, status: TaskStatus, root: ApiClient
 ) -> None:
     result = task_that_is(status)
+    Task.objects.update(name=tell.name)
     allowed, body = ACTS[act]
     answer = root.act(path(result, act), {**body, "reason": "because"})
     if status in allowed:
@@ -121,8 +122,18 @@ def test_what_was_copied_from_an_answer_does_not_become_a_secret(root: ApiClient
     assert root.act(path(old, "retry/"), {"args": ["[redacted]", "x"]}).status_code == 201
 
 
+def test_a_duplicate_is_of_a_type_that_says_so(root: ApiClient) -> None:
+    closed = echo.enqueue()
+    problem(root.act(path(closed, "duplicate/")), 403, "task_not_exposed")
+    assert "duplicate" not in root.look(path(closed)).json()["can"]
+    Task.objects.update(name="shop.gone")
+    problem(root.act(path(closed, "duplicate/")), 403, "task_not_exposed")
+    assert Task.objects.count() == 1
+    assert "duplicate" in root.look(path(tell.enqueue())).json()["can"]
+
+
 def test_a_duplicate_may_have_other_terms(root: ApiClient) -> None:
-    result = echo.enqueue(1)
+    result = tell.enqueue(1)
     answer = root.act(path(result, "duplicate/"), {"queue_name": "mail", "priority": 2})
     assert answer.status_code == 201
     told = answer.json()
@@ -180,6 +191,7 @@ def test_a_body_of_another_type_is_refused(root: ApiClient) -> None:
 
 def test_an_act_sent_again_is_answered_as_the_first_and_done_once(root: ApiClient) -> None:
     result = task_that_is(TaskStatus.FAILED)
+    Task.objects.update(name=tell.name)
     answers = [root.act(path(result, "duplicate/"), Idempotency_Key="k1") for _ in range(2)]
     assert [each.status_code for each in answers] == [201, 201]
     assert answers[0].json() == answers[1].json()

@@ -8,8 +8,10 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from taskqueue import control
+from taskqueue.api.tasks.whole import steps_of
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.outcomes import Kind
 from taskqueue.results import get_result
@@ -17,8 +19,9 @@ from taskqueue.states import FINISHED, TaskStatus
 from tests.admin.rows import EVIL, SECRET, make_rows
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
-from tests.engine.steps import claim_one, end, promote
+from tests.engine.steps import HOUR, claim_one, end, promote
 from tests.engine.test_control import task_that_is
+from tests.sample.rest_tasks import sign_in, tell
 from tests.sample.tasks import echo, noop
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +45,7 @@ def test_all_there_is_to_say_of_a_failed_attempt_and_a_retry(root: ApiClient) ->
     assert (failed["attempt"], failed["exception_class_path"], failed["message"]) == (1, "E", EVIL)
     (held,) = told["running"]
     assert (held["attempt"], held["worker_name"], held["progress"]) == (2, "w2", 50)
-    assert told["can"] == ["update", "cancel", "stop", "duplicate"]
+    assert told["can"] == ["update", "cancel", "stop"]
     end(running, Kind.SUCCEEDED, return_value='{"x": [1]}')
     told = root.look(path(result)).json()
     assert (told["return_value"], told["is_finished"], told["running"]) == ({"x": [1]}, True, [])
@@ -170,6 +173,38 @@ def test_how_far_a_body_is_hinders_nobody_and_its_start_does(root: ApiClient) ->
     Lease.objects.filter(id=claimed.lease_id).update(progress=5)
     problem(root.act(path(result, "cancel/"), If_Match=ready), 412, "precondition_failed")
     assert root.act(path(result, "cancel/"), If_Match=running).status_code == 202
+
+
+def test_other_arguments_at_the_same_time_are_a_change_too(root: ApiClient) -> None:
+    due = timezone.now() + HOUR
+    first = tell.using(unique_key="k", run_after=due, on_duplicate="replace")
+    result = first.enqueue("seen")
+    seen = root.look(path(result))["ETag"]
+    assert first.enqueue("another").updated
+    problem(root.act(path(result, "run-now/"), If_Match=seen), 412, "precondition_failed")
+    assert root.look(path(result)).json()["run_after"] == due.isoformat().replace("+00:00", "Z")
+
+
+def test_secrets_cannot_be_tried_out_by_an_etag(settings: Any) -> None:
+    sign_in.enqueue("ann", "1234")
+    task = Task.objects.get()
+    part = steps_of(task)
+    assert steps_of(Task.objects.get()) == part
+    settings.SECRET_KEY = "another"
+    assert steps_of(task) != part
+
+
+def test_an_etag_that_was_made_weak_on_its_way_will_do(root: ApiClient, settings: Any) -> None:
+    settings.MIDDLEWARE = ["django.middleware.gzip.GZipMiddleware", *settings.MIDDLEWARE]
+    result = echo.enqueue()
+    answer = root.look(path(result), Accept_Encoding="gzip")
+    assert (answer["Content-Encoding"], answer["ETag"][:3]) == ("gzip", 'W/"')
+    change = root.ask("PATCH", path(result), {"priority": 1}, If_Match=answer["ETag"])
+    assert change.status_code == 200
+    again = root.ask("PATCH", path(result), {"priority": 2}, If_Match=answer["ETag"])
+    problem(again, 412, "precondition_failed")
+    known = root.look(path(result), Accept_Encoding="gzip")["ETag"]
+    assert root.look(path(result), If_None_Match=known).status_code == 304
 
 
 def test_a_finished_task_has_no_terms(root: ApiClient) -> None:
