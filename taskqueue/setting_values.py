@@ -21,6 +21,7 @@ DEFAULT_THROTTLE_RATES: dict[str, str | None] = {
     "read": "1200/minute",
     "act": "600/minute",
     "enqueue": "1200/minute",
+    "anonymous": "120/minute",
 }
 _DURATIONS = {
     # name: smallest value in seconds

@@ -29,6 +29,15 @@ class NeedsOrToken(Needs):
         return holds_token(request) or super().has_permission(request, view)
 
 
+def identity_of(user: Any) -> str | None:
+    """Who it is, told apart from everybody else; None for somebody without a key of their own."""
+    if not _is_known(user) or user.pk is None:
+        return None
+    kind = getattr(user, "_meta", None)
+    label = type(user).__qualname__ if kind is None else kind.label_lower
+    return f"{label}:{user.pk}"
+
+
 def has_all(user: Any, permissions: tuple[str, ...]) -> bool:
     """Whether the user has all of these permissions."""
     return all(user.has_perm(each) for each in permissions)

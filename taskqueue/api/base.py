@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from django.db import connections
+from django.db import DatabaseError, InterfaceError, connections
 from django.db.transaction import atomic, non_atomic_requests
 from django.utils.module_loading import import_string
 from rest_framework import exceptions
@@ -21,11 +22,15 @@ from taskqueue.api.describing import Described
 from taskqueue.api.etags import etag_of, is_known
 from taskqueue.api.fields import NoQuery
 from taskqueue.api.parsing import AlwaysJSON, PlainJSONRenderer, StrictJSONParser
-from taskqueue.api.problems import InvalidBody, InvalidQuery, answer_to
+from taskqueue.api.problems import InvalidBody, InvalidQuery, Problem, answer_to
 from taskqueue.api.throttles import Rates
 from taskqueue.conf import get_settings
-from taskqueue.engine.connections import database_alias
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.passing import is_passing
 
+logger = logging.getLogger("taskqueue.api")
+TRIES = 3
+"""How often an act is tried where the database could not do it: after a deadlock, say."""
 NO_STORE = "private, no-cache"
 
 
@@ -74,6 +79,27 @@ class ApiView(APIView):
         headers = [each.authenticate_header(request) for each in self.get_authenticators()]
         return next(filter(None, headers), 'Session realm="api"')
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Who asks, how often, whether they may; then whether there is a body."""
+        super().initial(request, *args, **kwargs)
+        _measure_body(request)
+
+    def perform_authentication(self, request: Request) -> None:
+        """Who it is. Also who fails at that is counted."""
+        try:
+            super().perform_authentication(request)
+        except exceptions.AuthenticationFailed:
+            super().check_throttles(request)
+            raise
+
+    def check_permissions(self, request: Request) -> None:
+        """How often comes before whether: who is refused may not ask without end."""
+        super().check_throttles(request)
+        super().check_permissions(request)
+
+    def check_throttles(self, request: Request) -> None:
+        """They were checked already."""
+
     # Answers
 
     def handle_exception(self, error: Exception) -> Response:
@@ -88,6 +114,9 @@ class ApiView(APIView):
             answer["WWW-Authenticate"] = self.get_authenticate_header(self.request)
         if (wait := getattr(error, "wait", None)) is not None:
             answer["Retry-After"] = str(max(1, round(wait)))
+        if answer.status_code == 503:
+            logger.warning("The database could not do it error=%s", " ".join(str(error).split()))
+            answer["Retry-After"] = "1"
         if isinstance(error, exceptions.MethodNotAllowed):
             answer["Allow"] = ", ".join(self.allowed_methods)
         answer.exception = True
@@ -137,8 +166,33 @@ class ApiView(APIView):
 
     def once(self, request: Request, act: Callable[[], Response]) -> Response:
         """Do it in one transaction; told the same Idempotency-Key again, answer the same."""
+        for _ in range(TRIES - 1):
+            try:
+                return self._once(request, act)
+            except (DatabaseError, InterfaceError) as error:
+                # In a transaction around it, nothing could be tried again.
+                if not is_passing(error) or project_connection().in_atomic_block:
+                    raise
+        return self._once(request, act)
+
+    def _once(self, request: Request, act: Callable[[], Response]) -> Response:
         with atomic(using=database_alias()):
             return idempotency.answered(request, act)
+
+
+def _measure_body(request: Request) -> None:
+    """Under ASGI a body may come without its length, and would be taken for none.
+
+    Raises 411 where the server cannot tell either: an act must not be done without what was said.
+    """
+    plain = request._request
+    if plain.META.get("CONTENT_LENGTH") or plain.method in ("GET", "HEAD"):
+        return
+    length = len(plain.body)
+    if not length and "HTTP_TRANSFER_ENCODING" in plain.META:
+        raise Problem(411, "length_required", "A body needs its Content-Length here.")
+    if length:
+        plain.META["CONTENT_LENGTH"] = str(length)
 
 
 def _checked(serializer: Serializer[Any], error: type[exceptions.ValidationError]) -> Any:

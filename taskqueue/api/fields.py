@@ -14,6 +14,9 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
 from taskqueue.payload import LARGEST_INTEGER
 
+MOST_UNKNOWN = 5
+"""Fields that are told of where there are more."""
+
 
 class Strict(serializers.Serializer[Any]):
     """Refuses fields that it does not name, and suggests the nearest."""
@@ -21,8 +24,10 @@ class Strict(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
             known = [name for name, field in self.fields.items() if not field.read_only]
-            if unknown := {name: [_unknown(name, known)] for name in data if name not in known}:
-                raise serializers.ValidationError(unknown, code="unknown")
+            # The nearest is looked for a few times only: whoever sends thousands gets no further.
+            if unknown := [name for name in data if name not in known][:MOST_UNKNOWN]:
+                told = {name: [_unknown(name, known)] for name in unknown}
+                raise serializers.ValidationError(told, code="unknown")
         return super().to_internal_value(data)
 
 

@@ -10,10 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
+from taskqueue.api.access import identity_of
 from taskqueue.api.problems import Problem
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.idempotency import Answer, first_answer, keep_answer
 from taskqueue.models.idempotency import LONGEST_KEY
+from taskqueue.roles import ADMINISTRATOR, APP
 
 HEADER = "HTTP_IDEMPOTENCY_KEY"
 KEPT_HEADERS = ("Location", "ETag")
@@ -28,7 +30,7 @@ def answered(request: Request, act: Callable[[], Response]) -> Response:
     if HEADER not in request.META:
         return act()
     key = _checked(request.META[HEADER])
-    connection, actor = project_connection(), f"{request.user.pk}"
+    connection, actor = project_connection(), _actor_of(request)
     found = first_answer(connection, actor=actor, key=key, fingerprint=_fingerprint(request))
     if found is not None:
         headers = {**found.headers, "Idempotency-Replayed": "true"}
@@ -50,9 +52,21 @@ def _checked(key: str) -> str:
     return key
 
 
+def _actor_of(request: Request) -> str:
+    identity = identity_of(request.user)
+    if identity is None:
+        raise Problem(
+            400, "invalid_idempotency_key", "Idempotency-Key is for users with a key of their own."
+        )
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
 def _fingerprint(request: Request) -> str:
+    """Of the request, and of what whoever sends it may see: an answer is told to no one else."""
     digest = hashlib.sha256()
-    for part in (str(request.method), request.get_full_path()):
+    known = (f"{APP}.{codename}" for codename in sorted(ADMINISTRATOR.permissions))
+    held = [each for each in known if request.user.has_perm(each)]
+    for part in (str(request.method), request.get_full_path(), *held):
         digest.update(part.encode() + b"\0")
     digest.update(request._request.body)
     return digest.hexdigest()

@@ -40,11 +40,11 @@ class StrictJSONParser(BaseParser):
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
-        raise ParseError(f"The key {twice!r} stands twice in one object.", code="duplicate_key")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ParseError(f"The key {name!r} stands twice in one object.", code="duplicate_key")
+        found[name] = value
     return found
 
 

@@ -7,12 +7,15 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import DatabaseError, InterfaceError
 from django.http import Http404
+from django.utils.encoding import escape_uri_path
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
 from taskqueue import exceptions as own
+from taskqueue.engine.passing import is_passing
 from taskqueue.payload import storable
 
 MEDIA_TYPE = "application/problem+json"
@@ -74,7 +77,7 @@ def answer_to(error: Exception, *, path: str) -> Response | None:
         "status": status,
         "code": code,
         "detail": _shown(detail),
-        "instance": _shown(path),
+        "instance": escape_uri_path(_shown(path)),
         **extra,
     }
     return Response(body, status=status, content_type=MEDIA_TYPE)
@@ -95,6 +98,10 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
         return 403, "permission_denied", "You may not do this.", {}
     if isinstance(error, RequestDataTooBig):
         return 413, "body_too_large", "The body is larger than this server takes.", {}
+    if isinstance(error, SuspiciousOperation):
+        return 400, "malformed", str(error) or "The request is malformed.", {}
+    if isinstance(error, DatabaseError | InterfaceError) and is_passing(error):
+        return 503, "database_busy", "The database could not do it now. Try again.", {}
     if isinstance(error, drf.APIException):
         return int(error.status_code), _code_of(error), str(error.detail), {}
     for kind, status, code in KNOWN:

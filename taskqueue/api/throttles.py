@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 
+from taskqueue.api.access import holds_token, identity_of
 from taskqueue.conf import get_settings
 
 
 class Rates(SimpleRateThrottle):
     """Counts by user, else by address, in the project's cache; refuses with 429 and Retry-After.
 
-    The scopes are `read`, `act` and `enqueue`: a view names one for what it changes.
+    The scopes are `read`, `act` and `enqueue`: a view names one for what it changes. Whoever is not
+    known is `anonymous` whatever they ask for, so that nobody guesses passwords here all day.
     """
 
     def __init__(self) -> None:
@@ -23,6 +26,9 @@ class Rates(SimpleRateThrottle):
     def allow_request(self, request: Request, view: Any) -> bool:
         is_reading = request.method in ("GET", "HEAD", "OPTIONS")
         self.scope = "read" if is_reading else view.scope
+        self._who = "token" if holds_token(request) else identity_of(request.user)
+        if self._who is None:
+            self.scope = "anonymous"
         self.rate = get_settings().API_THROTTLE_RATES.get(self.scope)
         if self.rate is None:
             return True
@@ -30,7 +36,6 @@ class Rates(SimpleRateThrottle):
         return bool(super().allow_request(request, view))
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        user = request.user
-        is_known = user is not None and user.is_authenticated
-        ident = f"user-{user.pk}" if is_known else self.get_ident(request)
-        return f"taskqueue_throttle_{self.scope}_{ident}"
+        # Hashed: caches have keys without spaces, and not any length.
+        who = hashlib.sha256((self._who or self.get_ident(request)).encode()).hexdigest()[:32]
+        return f"taskqueue_throttle_{self.scope}_{who}"

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import installed
@@ -40,16 +41,34 @@ def first_answer(
     waits here until that has ended. Raises `IdempotencyKeyReused` for another request.
     """
     keys = IdempotencyKey.objects.using(connection.alias)
-    try:
-        with atomic(using=connection.alias):
-            keys.create(actor=actor, key=key, fingerprint=fingerprint)
-    except IntegrityError:
-        found = keys.get(actor=actor, key=key)
-    else:
+    found = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
+    if found is not None and found.created_at < wording_for(connection).now(connection) - KEPT:
+        # Workers delete these too, where there are any.
+        keys.filter(id=found.id).delete()
+        found = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
+    if found is None:
         return None
     if found.fingerprint != fingerprint:
-        raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
+        raise IdempotencyKeyReused(
+            "This Idempotency-Key came with another request, or other permissions, before."
+        )
     return Answer(status=found.status, headers=found.headers, body=found.body)
+
+
+def _taken(
+    keys: QuerySet[IdempotencyKey], *, actor: str, key: str, fingerprint: str
+) -> IdempotencyKey | None:
+    """Take the key; who had it, if somebody had."""
+    while True:
+        try:
+            with atomic(using=keys.db):
+                keys.create(actor=actor, key=key, fingerprint=fingerprint)
+        except IntegrityError:
+            # None where it was deleted meanwhile.
+            if found := keys.filter(actor=actor, key=key).first():
+                return found
+        else:
+            return None
 
 
 def keep_answer(connection: BaseDatabaseWrapper, answer: Answer, *, actor: str, key: str) -> None:

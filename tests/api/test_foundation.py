@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import base64
+import json
+import time
+from datetime import timedelta
+from io import BytesIO
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
+from django.core.handlers.asgi import ASGIRequest
+from django.db.models import F
 from django.test import override_settings
+from django.test.client import FakePayload
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
 
 from taskqueue import control
+from taskqueue.api.queues import QueuePause
 from taskqueue.models import Audit, IdempotencyKey, Queue
 from tests.api.conftest import ApiClient
 
@@ -139,8 +149,6 @@ UNFIT = [
 def test_json_that_cannot_be_done_is_refused_with_the_place(
     root: ApiClient, body: Any, pointer: str
 ) -> None:
-    import json
-
     told = problem(root.act(PAUSE, json.dumps(body)), 422, "invalid")
     assert [each["pointer"] for each in told["errors"]] == [pointer]
     assert not Queue.objects.exists()
@@ -181,6 +189,85 @@ def test_what_is_known_already_is_not_sent_again(root: ApiClient) -> None:
     assert root.look("queues/mail/", if_none_match=etag).status_code == 200
 
 
+@override_settings(TASKQUEUE={"API_THROTTLE_RATES": {"read": "2/minute"}})
+def test_who_is_refused_may_not_ask_without_end(member: Any) -> None:
+    nobody = member()
+    assert [nobody.look("queues/").status_code for _ in range(3)] == [403, 403, 429]
+
+
+@override_settings(TASKQUEUE={"API_THROTTLE_RATES": {"anonymous": "3/minute"}})
+def test_passwords_and_tokens_are_not_guessed_all_day(anonymous: ApiClient) -> None:
+    basic = "Basic " + base64.b64encode(b"root:guess").decode()
+    answers = [anonymous.look("queues/", authorization=basic).status_code for _ in range(2)]
+    answers += [
+        anonymous.look("metrics", authorization="Bearer guess").status_code for _ in range(2)
+    ]
+    assert answers == [401, 401, 401, 429]
+
+
+def test_many_keys_cost_no_more_than_reading_them(root: ApiClient) -> None:
+    names = [f'"name{number}": 1' for number in range(40_000)]
+    began = time.process_time()
+    problem(root.act(PAUSE, "{" + ", ".join([*names, names[-1]]) + "}"), 400, "duplicate_key")
+    told = problem(root.act(PAUSE, "{" + ", ".join(names) + "}"), 422, "invalid")
+    assert len(told["errors"]) == 5
+    assert time.process_time() - began < 5, "a search of each among all takes minutes"
+
+
+def test_a_body_without_its_length_is_read_or_refused(root: ApiClient) -> None:
+    body = FakePayload(b'{"reason": "said in chunks"}')
+    chunked = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
+    answer = root.generic(
+        "POST", f"/api/v1/{PAUSE}", content_type="application/json",
+        **{"wsgi.input": body, **chunked},
+    )  # fmt: skip
+    problem(answer, 411, "length_required")
+    assert not Queue.objects.exists()
+
+
+def test_under_asgi_it_is_read(root: ApiClient) -> None:
+    scope = {
+        "type": "http", "method": "POST", "path": f"/api/v1/{PAUSE}", "query_string": b"",
+        "headers": [(b"content-type", b"application/json"), (b"host", b"testserver")],
+    }  # fmt: skip
+    request: Any = ASGIRequest(scope, BytesIO(b'{"reason": "of no known length"}'))
+    request.user = User.objects.get()
+    request._dont_enforce_csrf_checks = True
+    answer = QueuePause.as_view()(request, name="mail")
+    assert (answer.status_code, answer.data["pause_reason"]) == (200, "of no known length")
+
+
+def test_too_many_parameters_are_a_problem_too(root: ApiClient) -> None:
+    problem(root.look("queues/?" + "&".join(f"a{n}=1" for n in range(1100))), 400, "malformed")
+
+
+def test_the_instance_is_a_reference_whatever_is_asked_for(root: ApiClient) -> None:
+    told = problem(root.look("queues/%E2%82%AC%20uro/"), 404, "queue_not_found")
+    assert told["instance"] == "/api/v1/queues/%E2%82%AC%20uro/"
+
+
+@override_settings(
+    TASKQUEUE={
+        "METRICS_TOKEN": "a token of metrics",
+        "API_AUTHENTICATION": ["tests.api.test_foundation.Bearer"],
+    }
+)
+def test_the_token_for_metrics_stands_beside_bearers_of_the_project(anonymous: ApiClient) -> None:
+    given = anonymous.look("metrics", authorization="Bearer a token of metrics")
+    assert given.status_code == 200
+    problem(anonymous.look("metrics", authorization="Bearer other"), 401, "authentication_failed")
+
+
+class Bearer(BaseAuthentication):
+    """A project's own, which knows nobody."""
+
+    def authenticate(self, request: Any) -> Any:
+        raise AuthenticationFailed("No such token.")
+
+    def authenticate_header(self, request: Any) -> str:
+        return "Bearer"
+
+
 # Idempotency-Key
 
 
@@ -214,6 +301,37 @@ def test_what_is_refused_may_be_tried_again_under_its_key(root: ApiClient) -> No
     assert not IdempotencyKey.objects.exists()
     control.pause("mail")
     assert root.act(resume, idempotency_key="one").status_code == 200
+
+
+def test_a_key_is_forgotten_after_a_day(root: ApiClient) -> None:
+    root.act(PAUSE, {"until": 60}, idempotency_key="one")
+    IdempotencyKey.objects.update(created_at=F("created_at") - timedelta(hours=25))
+    again = root.act(PAUSE, {"until": 90}, idempotency_key="one")
+    assert (again.status_code, "Idempotency-Replayed" in again) == (200, False)
+    assert root.act(PAUSE, {"until": 90}, idempotency_key="one")["Idempotency-Replayed"] == "true"
+
+
+def test_what_was_told_with_more_permissions_is_not_told_again(member: Any) -> None:
+    somebody = member("view_queue", "control_queues", "view_arguments")
+    somebody.act(PAUSE, {"until": 60}, idempotency_key="one")
+    User.objects.get().user_permissions.remove(Permission.objects.get(codename="view_arguments"))
+    again = somebody.act(PAUSE, {"until": 60}, idempotency_key="one")
+    problem(again, 422, "idempotency_key_reused")
+
+
+@override_settings(TASKQUEUE={"API_AUTHENTICATION": ["tests.api.test_foundation.Services"]})
+def test_who_has_no_key_of_their_own_cannot_choose_keys_for_requests(anonymous: ApiClient) -> None:
+    answer = anonymous.act(PAUSE, {"until": 60}, idempotency_key="one")
+    problem(answer, 400, "invalid_idempotency_key")
+    assert anonymous.act(PAUSE, {"until": 60}).status_code == 200
+
+
+class Services(BaseAuthentication):
+    """Programs, none of which stands in the database."""
+
+    def authenticate(self, request: Any) -> Any:
+        service = User(username="service", is_superuser=True, is_active=True)
+        return service, None
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "tab\there"])

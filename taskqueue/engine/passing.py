@@ -1,0 +1,25 @@
+"""Errors of the database that pass: the same, tried again, may well be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taskqueue.engine.connections import SQLITE_BUSY, SQLITE_LOCKED
+
+CONNECTION, RESOURCES, INTERVENTION, ROLLBACK = "08", "53", "57P", "40"
+LOCK_NOT_AVAILABLE = "55P03"
+"""Of PostgreSQL: classes of its error codes, appendix A of its manual."""
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether it was a deadlock, a serialization failure, a lock, or a connection that was lost."""
+    cause: Any = error.__cause__
+    if hasattr(cause, "sqlite_errorcode"):
+        return bool(cause.sqlite_errorcode & 0xFF in (SQLITE_BUSY, SQLITE_LOCKED))
+    if not hasattr(cause, "sqlstate"):
+        return False
+    state = cause.sqlstate
+    if state is None:  # The server could not say anything any more.
+        return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")
+    starts = (CONNECTION, RESOURCES, INTERVENTION, ROLLBACK)
+    return state == LOCK_NOT_AVAILABLE or str(state).startswith(starts)
