@@ -95,7 +95,7 @@ class TaskDetail(TaskView):
 
         return self.acted(request, task_id, act)
 
-    @describe("deleteTask", answers={204: None}, query=Because, problems=(404, 409, 412))
+    @describe("deleteTask", answers={204: None}, query=Because, problems=(404, 409, 412, 422))
     def delete(self, request: Request, task_id: str) -> Response:
         """Delete a finished task with its attempts and log lines; only the audit tells of it."""
         reason = self.asked(request, Because)["reason"]

@@ -11,14 +11,14 @@ from rest_framework import serializers
 
 from taskqueue.api.fields import Moment, Strict, Text
 from taskqueue.api.paging import Digits
-from taskqueue.api.problems import InvalidQuery
+from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.wording import wording_for
 from taskqueue.monitoring.searching import SearchError, parse
 from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.terms import LONGEST, MOST_VALUES, Term, Value
-from taskqueue.permissions import VIEW_ARGUMENTS
+from taskqueue.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 
 PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
 QUALIFIERS = {
@@ -68,8 +68,8 @@ class Page(Which):
     limit = Digits(
         required=False, default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page."
     )
-    before = Text(required=False, default="", help_text="A cursor: `next` leads there.")
-    after = Text(required=False, default="", help_text="A cursor: `previous` leads there.")
+    before = Text(required=False, help_text="A cursor: `next` leads there.")
+    after = Text(required=False, help_text="A cursor: `previous` leads there.")
     include = serializers.ChoiceField(
         choices=["arguments"], required=False,
         help_text=f"Then a page has at most {MOST_WITH_ARGUMENTS} rows.",
@@ -77,10 +77,10 @@ class Page(Which):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse what would give the first page again and again, and pages that are too large."""
-        if attrs["before"] and attrs["after"]:
+        if "before" in attrs and "after" in attrs:
             raise serializers.ValidationError({"after": "stands beside before: give one of them."})
         for name in ("before", "after"):
-            if attrs[name] and not is_cursor(attrs[name]):
+            if name in attrs and not is_cursor(attrs[name]):
                 raise serializers.ValidationError({name: "is no cursor of this list."})
         if "include" in attrs and attrs["limit"] > MOST_WITH_ARGUMENTS:
             told = f"is at most {MOST_WITH_ARGUMENTS} where arguments are included."
@@ -89,7 +89,7 @@ class Page(Which):
 
 
 def which_of(given: Mapping[str, Any], user: Any) -> TaskFilter:
-    """The filter, as far as this user may search. Raises 400."""
+    """The filter, as far as this user may search. Raises 400, and 403 for what would tell more."""
     with override("en"):
         which = _searched(given["q"], "q")
         for name in QUALIFIERS:
@@ -98,10 +98,17 @@ def which_of(given: Mapping[str, Any], user: Any) -> TaskFilter:
     for name in MOMENTS:
         if name in given:
             which = _narrowed(which, {name: given[name]}, name)
+    check_may_search(which, user)
     if which.arguments and user.has_perm(VIEW_ARGUMENTS):
         # Of tasks whose definition is not known here, nobody knows which arguments are sensitive.
         which = replace(which, arguments_of_unknown=True)
     return which
+
+
+def check_may_search(which: TaskFilter, user: Any) -> None:
+    """Raise 403 where what is found would tell who has run what, and this user may not know."""
+    if which.worker and not user.has_perm(VIEW_LEASES):
+        raise Problem(403, "permission_denied", "To search by worker takes the one to view leases.")
 
 
 def _searched(text: str, name: str) -> TaskFilter:

@@ -59,8 +59,8 @@ class TaskList(ApiView):
         found = find(
             which_of(given, request.user),
             tasks=Task.objects.using(database_alias()).only(*COLUMNS, *more),
-            before=given["before"],
-            after=given["after"],
+            before=given.get("before", ""),
+            after=given.get("after", ""),
             limit=given["limit"],
         )
         show = _with_arguments(request.user) if with_arguments else row

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Anything
 from taskqueue.api.tasks.conditions import TaskView, id_of
+from taskqueue.api.tasks.discretion import told
 from taskqueue.api.tasks.rows import STATUSES
 from taskqueue.monitoring.why import why
 from taskqueue.permissions import VIEW_TASKS
@@ -42,8 +43,12 @@ class TaskWhy(TaskView):
 
     @describe("explainTask", answers={200: Reasons}, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """What keeps it from running, who holds it until when, or how it ended."""
+        """What keeps it from running, who holds it until when, or how it ended.
+
+        What is told of workers, attempts and pauses takes the permission to view these; without
+        it, `code` and a `message` that names nobody remain.
+        """
         self.asked(request)
         task = row_of(id_of(task_id))
-        reasons = [each.as_dict() for each in why(task)]
+        reasons = [told(each, request.user) for each in why(task)]
         return Response({"id": task.id, "status": task.status, "reasons": reasons})

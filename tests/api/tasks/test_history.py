@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
+from taskqueue import control
+from taskqueue.api.tasks import discretion
 from taskqueue.models import Lease, Task, TaskLog
+from taskqueue.monitoring.why import Reason
 from taskqueue.outcomes import Kind
 from tests.admin.rows import EVIL
 from tests.api.conftest import ApiClient
@@ -100,6 +104,65 @@ def test_reasons_tell_what_keeps_it(root: ApiClient) -> None:
     assert "not_due" in [each["code"] for each in told["reasons"]]
     assert {*told["reasons"][0]} == {"code", "message", "subject", "moment", "details"}
     assert "UTC" in told["reasons"][0]["message"]
+
+
+def reasons(client: ApiClient, result: Any) -> dict[str, dict[str, Any]]:
+    """By code."""
+    answer = client.look(path(result, "why/"))
+    assert answer.status_code == 200
+    return {each["code"]: each for each in answer.json()["reasons"]}
+
+
+def test_reasons_tell_no_more_of_an_attempt_than_its_list_does(member: Any) -> None:
+    result = noop.enqueue()
+    claim_one(worker="w-secret")
+    Lease.objects.update(wedged_at=timezone.now())
+    control.request_stop(result.id, by="alice", reason="payroll")
+    viewer = member("view_task")
+    seen = reasons(viewer, result)
+    assert seen["claimed"] == {
+        "code": "claimed", "message": "A worker has claimed it.", "subject": "", "moment": None,
+        "details": {},
+    }  # fmt: skip
+    for secret in ("w-secret", "alice", "payroll"):
+        assert secret not in str(seen)
+    known = reasons(member("view_task", "view_lease"), result)
+    assert list(known) == list(seen)
+    assert (known["claimed"]["subject"], known["stop_requested"]["subject"]) == (
+        "w-secret", "alice",
+    )  # fmt: skip
+    assert known["worker_lost"]["subject"] == ""
+    assert reasons(member("view_task", "view_lease", "view_worker"), result)["worker_lost"][
+        "subject"
+    ]
+
+
+def test_reasons_tell_of_a_pause_to_who_may_view_queues(member: Any) -> None:
+    result = noop.using(queue_name="mail").enqueue()
+    control.pause("mail", until=60, by="alice", reason="payroll")
+    told = reasons(member("view_task"), result)["queue_paused"]
+    assert told["message"] == "The queue mail is paused."
+    assert (told["subject"], told["moment"], told["details"]) == ("mail", None, {})
+    told = reasons(member("view_task", "view_queue"), result)["queue_paused"]
+    assert "by alice: payroll" in told["message"]
+
+
+def test_reasons_tell_who_cancelled_to_who_may_view_the_audit(member: Any) -> None:
+    result = noop.enqueue()
+    control.cancel(result.id, by="alice")
+    told = reasons(member("view_task", "view_lease"), result)["cancelled"]
+    assert (told["subject"], told["message"][:20]) == ("", "It was cancelled at ")
+    told = reasons(member("view_task", "view_lease", "view_audit"), result)["cancelled"]
+    assert told["subject"] == "alice"
+
+
+@pytest.mark.parametrize("code", discretion.VEILS)
+def test_each_reason_has_a_sentence_for_who_may_know_no_more(code: str) -> None:
+    reason = Reason(code=code, subject="mail", moment=timezone.now(), details={"slots": 7})
+    seen = discretion.told(reason, AnonymousUser())
+    assert seen["code"] == code
+    assert seen["message"].endswith(".")
+    assert "7" not in str(seen["details"])
 
 
 @pytest.mark.parametrize(("act", "missing"), [("attempts/", "lease"), ("logs/", "tasklog")])

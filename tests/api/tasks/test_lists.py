@@ -73,6 +73,15 @@ def test_tasks_are_found_by_what_the_admin_finds_them_by(
     assert names(root, **query) == found
 
 
+@pytest.mark.parametrize("query", [{"worker": "w1"}, {"q": "worker:w1"}, {"worker": "no such"}])
+def test_who_may_not_view_leases_does_not_find_by_them(
+    query: dict[str, str], some: None, member: Any
+) -> None:
+    answer = member("view_task").look(f"tasks/?{urlencode(query)}")
+    problem(answer, 403, "permission_denied")
+    assert member("view_task", "view_lease").look(f"tasks/?{urlencode(query)}").status_code == 200
+
+
 def test_an_id_finds_its_task(some: None, root: ApiClient) -> None:
     task = Task.objects.get(unique_key="later")
     assert names(root, id=task.id) == names(root, q=str(task.id)) == {"later"}
@@ -99,6 +108,7 @@ def test_an_id_finds_its_task(some: None, root: ApiClient) -> None:
         ({"include": "everything"}, "include"),
         ({"ordering": "priority"}, "ordering"),
         ({"before": "nonsense"}, "before"),
+        ({"before": ""}, "before"),
         ({"after": "i.00"}, "after"),
         ({"name": "x" * 2001}, "name"),
         ({"name": ",".join("x" * 101)}, "name"),
