@@ -66,7 +66,10 @@ class Definition(Generic[P, R]):
     @cached_property
     def signature(self) -> Signature:
         """The parameters that an enqueue fills."""
-        return Signature(self.body, takes_context=self.options.takes_context)
+        options = self.options
+        return Signature(
+            self.body, takes_context=options.takes_context, sensitive=options.sensitive
+        )
 
     @cached_property
     def snapshot(self) -> str:

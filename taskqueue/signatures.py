@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from taskqueue.exceptions import ArgumentsDoNotBind
 
 
+class _Hidden:
+    """Stands for a default that nobody is shown."""
+
+    def __repr__(self) -> str:
+        return "[redacted]"
+
+
 class Signature:
     """The parameters of a body, without its context."""
 
-    def __init__(self, body: Callable[..., Any], *, takes_context: bool) -> None:
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        *,
+        takes_context: bool,
+        sensitive: Collection[str] = (),
+    ) -> None:
         signature = inspect.signature(body)
         parameters = list(signature.parameters.values())
         if takes_context:
@@ -20,6 +33,7 @@ class Signature:
         self._signature = signature.replace(
             parameters=parameters, return_annotation=inspect.Signature.empty
         )
+        self._sensitive = frozenset(sensitive)
         self.names = tuple(parameter.name for parameter in parameters)
         simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         required = sum(p.default is p.empty for p in parameters)
@@ -33,9 +47,17 @@ class Signature:
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentsDoNotBind(
-                f"{name}{self._signature} cannot be called so: {error}."
-            ) from None
+            raise ArgumentsDoNotBind(f"{name}{self} cannot be called so: {error}.") from None
+
+    def __str__(self) -> str:
+        """As it is written, without the defaults of sensitive parameters."""
+        shown = [
+            parameter.replace(default=_Hidden())
+            if parameter.name in self._sensitive and parameter.default is not parameter.empty
+            else parameter
+            for parameter in self._signature.parameters.values()
+        ]
+        return str(self._signature.replace(parameters=shown))
 
     def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:
         """What each parameter is given, with defaults; None where the arguments do not fit."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from taskqueue.definitions import Definition
+from taskqueue.exceptions import ArgumentsDoNotBind
 from taskqueue.options import Options
 from taskqueue.redaction import REDACTED, redacted, redacted_for
 
@@ -105,3 +106,16 @@ def test_our_results_and_rows_show_no_arguments_when_they_are_printed() -> None:
 
     result = log_in.enqueue("ann", password="hush")
     assert "hush" not in f"{result!r} {result.definition!r} {Task.objects.get()!r}"
+
+
+def test_a_refused_call_shows_no_default_of_a_sensitive_parameter() -> None:
+    def body(user: str, token: str = "dev-secret", *, colour: str = "red") -> None:
+        """A body."""
+
+    with pytest.raises(ArgumentsDoNotBind) as refused:
+        definition(body, "token").encode((), {"size": 1})
+    told = str(refused.value)
+    assert "dev-secret" not in told
+    assert "(user: 'str', token: 'str' = [redacted], *, colour: 'str' = 'red')" in told
+    with pytest.raises(ArgumentsDoNotBind, match="dev-secret"):
+        definition(body).encode((), {"size": 1})
