@@ -16,7 +16,7 @@ from taskqueue.models import Task
 from taskqueue.results import TaskResult
 from taskqueue.signals import task_enqueued
 from tests.engine.steps import Undo, claim, past, run_at_once, task_of
-from tests.sample.tasks import add, echo, noop
+from tests.sample.tasks import add, echo, noop, unique
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
@@ -141,20 +141,41 @@ def test_text_that_copy_treats_specially_is_kept() -> None:
 
 
 def test_first_in_first_out_within_a_priority() -> None:
-    late = echo.enqueue("late")
-    early = echo.using(run_after=past()).enqueue("early")
+    late, early = echo.enqueue("late"), echo.enqueue("early")
     high = echo.using(priority=1).enqueue("high")
-    low = echo.using(priority=-1, run_after=past()).enqueue("low")
+    low = echo.using(priority=-1).enqueue("low")
     last = echo.enqueue("last")
+    Task.objects.filter(id__in=[early.id, low.id]).update(run_after=past())
     assert [each.task_id for each in claim()] == [
         str(result.id) for result in (high, early, late, last, low)
     ]
 
 
 def test_ids_break_ties_of_the_same_moment() -> None:
-    moment = past()
-    results = [noop.using(run_after=moment).enqueue() for _ in range(20)]
+    results = [noop.enqueue() for _ in range(20)]
+    Task.objects.update(run_after=past())
     assert [each.task_id for each in claim()] == [str(result.id) for result in results]
+
+
+def test_a_time_that_is_over_means_now_and_passes_nobody_who_waits() -> None:
+    over = past() - timedelta(days=10)
+    results = [
+        echo.enqueue("waits"),
+        echo.using(run_after=over).enqueue("alone"),
+        *echo.using(run_after=over).enqueue_many([(("copied",), {})]),
+        *unique.using(run_after=over).enqueue_many([(("keyed",), {})]),
+        echo.using(run_after=-864_000.0).enqueue("ago"),
+    ]
+    assert [each.task_id for each in claim()] == [str(result.id) for result in results]
+    assert all(task_of(each).run_after == each.enqueued_at for each in results)
+
+
+def test_unique_tasks_of_one_enqueue_are_first_in_first_out() -> None:
+    for run_after in (None, past()):
+        keys = [((key,), {}) for key in ("c", "a", "b")]
+        results = unique.using(run_after=run_after).enqueue_many(keys)
+        assert [each.task_id for each in claim()] == [str(result.id) for result in results]
+        Task.objects.all().delete()
 
 
 def test_a_receiver_hears_of_every_task() -> None:

@@ -13,6 +13,7 @@ from tests.engine.steps import (
     claim_one,
     end,
     make_due,
+    past,
     promote,
     task_of,
 )
@@ -104,6 +105,8 @@ def test_replacing_a_holder_with_the_same_changes_nothing() -> None:
     before = task_of(first)
     second = replacing.enqueue(1, key=True)
     assert (second.id, second.created, second.updated) == (first.id, False, False)
+    third = replacing.using(run_after=past()).enqueue(1, key=True)
+    assert not third.updated
     assert task_of(first).run_after == before.run_after
     assert replacing.enqueue(1, key=1).updated
 

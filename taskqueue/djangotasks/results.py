@@ -61,10 +61,14 @@ def enqueued_result(result: results.TaskResult[Any], task: AnyTask) -> AnyResult
 
 
 def _due(result: results.TaskResult[Any], task: AnyTask) -> Any:
-    """When it is due at the earliest: a delay counts from the moment of the enqueue."""
+    """When it is due at the earliest: a delay counts from the moment of the enqueue.
+
+    None: at once, as for a moment that is over; so says what is stored.
+    """
     after = result.definition.options.run_after if result.definition else None
     is_delay = after is not None and not hasattr(after, "tzinfo")
-    return result.enqueued_at + after if is_delay else task.run_after  # type: ignore[operator]
+    due = result.enqueued_at + after if is_delay else task.run_after  # type: ignore[operator]
+    return None if due is None or due <= result.enqueued_at else due
 
 
 Row = tuple[models.Task, list[models.Lease]]

@@ -8,7 +8,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.republish import meet_holder, run_after_of
+from taskqueue.engine.republish import meet_holder
 from taskqueue.engine.rows import Enqueued, Payload, Request
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TaskQueueError
@@ -58,9 +58,8 @@ def enqueue_many(
     with atomic(using=connection.alias, savepoint=not plain):
         if plain:
             return wording.insert_many(connection, request, payloads)
-        if request.run_at is None:  # One moment for all keeps them first in, first out.
-            due = run_after_of(request, wording.now(connection))
-            request = request._replace(run_at=due, run_in=None)
+        # One moment for all keeps them first in, first out.
+        request = request._replace(at=wording.now(connection))
         # Two enqueues of the same keys in different orders would wait for each other.
         order = sorted(range(len(payloads)), key=lambda i: payloads[i].unique_key or "")
         found = {i: enqueue(request, payloads[i], on_duplicate=on_duplicate) for i in order}

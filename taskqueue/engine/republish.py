@@ -75,12 +75,12 @@ def _replace(
     connection: BaseDatabaseWrapper, holder: Task, request: Request, payload: Payload
 ) -> bool:
     """Give a holder that nobody runs new arguments and a new time; whether that changes it."""
-    now = wording_for(connection).now(connection)
-    if _is_alike(holder, request, payload):
+    now = request.at or wording_for(connection).now(connection)
+    run_after = request.run_after_at(now)
+    if _is_alike(holder, request, payload, run_after=run_after, now=now):
         return False
     retrying = When(status=TaskStatus.RETRYING, then=Value(TaskStatus.RETRYING.value))
     waiting = Case(retrying, default=Value(TaskStatus.SCHEDULED.value))
-    run_after = run_after_of(request, now)
     waits = run_after > now
     changed = (
         Task.objects.using(connection.alias)
@@ -96,13 +96,15 @@ def _replace(
     return bool(changed)
 
 
-def _is_alike(holder: Task, request: Request, payload: Payload) -> bool:
+def _is_alike(
+    holder: Task, request: Request, payload: Payload, *, run_after: datetime, now: datetime
+) -> bool:
     """Whether the holder is to do the same at the same time already."""
     if _text(holder.args) != _text(json.loads(payload.args)):
         return False
     if _text(holder.kwargs) != _text(json.loads(payload.kwargs)):
         return False
-    if request.run_at is None and request.run_in is None:
+    if run_after == now:
         return holder.status == TaskStatus.READY
     return request.run_at is not None and request.run_at == holder.run_after
 
@@ -126,8 +128,8 @@ def _restart(
             return False
         reopen(connection, [task])
         begin_anew(connection, task)
-        now = wording_for(connection).now(connection)
-        run_after = run_after_of(request, now)
+        now = request.at or wording_for(connection).now(connection)
+        run_after = request.run_after_at(now)
         waits = run_after > now
         tasks.update(
             args=_json(payload.args),
@@ -144,11 +146,6 @@ def _restart(
         audit(connection, "retry", [act], person=person("", f"restart={request.restart}"))
         wake(project_connection(), request.queue_name)
     return True
-
-
-def run_after_of(request: Request, now: datetime) -> datetime:
-    """When the task is due at the earliest."""
-    return request.run_at or now + timedelta(seconds=request.run_in or 0)
 
 
 def _later(now: datetime, seconds: float | None) -> datetime | None:

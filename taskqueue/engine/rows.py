@@ -33,6 +33,14 @@ class Request(NamedTuple):
     worker_names: tuple[str, ...] | None
     broadcast: bool
     restart: str | None
+    at: datetime | None = None
+    """The moment of the enqueue, where many share one; None: when its statement runs."""
+
+    def run_after_at(self, now: datetime) -> datetime:
+        """When its tasks are due if they are enqueued at that moment: never before."""
+        wanted = self.run_at or now + timedelta(seconds=self.run_in or 0)
+        # In the past it means now. Else it would pass those that wait already, and seem late.
+        return max(wanted, now)
 
     @property
     def claimed_apart(self) -> bool:
@@ -45,6 +53,7 @@ class Request(NamedTuple):
         return (
             not self.claimed_apart
             and self.ping_interval is None
+            and self.at is None
             and self.run_at is None
             and self.run_in is None
             and self.deadline_at is None

@@ -101,7 +101,7 @@ class Pattern:
         if wanted is None:
             return True
         if isinstance(wanted, datetime):
-            return task.run_after == wanted
+            return task.run_after == max(wanted, task.enqueued_at)
         delay = timedelta(seconds=seconds_of(wanted))
         return abs(task.run_after - task.enqueued_at - delay) < ROUNDING
 

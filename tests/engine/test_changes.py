@@ -75,7 +75,8 @@ def test_a_duration_counts_from_now() -> None:
 def test_a_time_that_is_over_makes_it_ready() -> None:
     result = noop.using(run_after=3600).enqueue()
     reschedule(result.id, past())
-    assert task_of(result).status == "ready"
+    task = task_of(result)
+    assert (task.status, task.run_after) == ("ready", task.ready_at)
 
 
 @pytest.mark.parametrize("status", sorted({*FINISHED, TaskStatus.RUNNING, TaskStatus.BLOCKED}))

@@ -92,7 +92,7 @@ def reschedule_each(
 ) -> list[UUID]:
     """Give those of the tasks that wait another time. Raises `InvalidTask`."""
     now = wording_for(connection).now(connection)
-    due = moment_of(run_after, now)
+    due = max(moment_of(run_after, now), now)  # As at an enqueue: in the past it means now.
     tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
     if not tasks:
         return []

@@ -38,11 +38,13 @@ RETURNING
 # Locks: the unique key's index entry; waits for a transaction that is inserting the same key.
 INSERT = """
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
+    SELECT COALESCE(%s::timestamptz, clock_timestamp()) AS now
 ), times AS MATERIALIZED (
     SELECT
         now,
-        COALESCE(%s::timestamptz, now + %s::float8 * interval '1 second', now) AS run_after,
+        GREATEST(
+            COALESCE(%s::timestamptz, now + %s::float8 * interval '1 second'), now
+        ) AS run_after,
         COALESCE(%s::timestamptz, now + %s::float8 * interval '1 second') AS deadline_at,
         now + %s::float8 * interval '1 second' AS expires_at,
         now + %s::float8 * interval '1 second' AS unique_until
@@ -106,7 +108,7 @@ def insert(connection: BaseDatabaseWrapper, request: Request, payload: Payload) 
         connection,
         INSERT,
         (
-            request.run_at, request.run_in, request.deadline_at, request.deadline_in,
+            request.at, request.run_at, request.run_in, request.deadline_at, request.deadline_in,
             request.expires_in, request.unique_in, payload.id, request.name, request.queue_name,
             request.priority, payload.args, payload.kwargs, request.options, request.metadata,
             request.max_attempts, request.max_crashes, request.crash_delay,
@@ -148,7 +150,7 @@ def insert_many(
 ) -> list[Enqueued]:
     """By COPY: twice as fast as an INSERT from arrays."""
     clock = _utc(now(connection))
-    run_after = request.run_at or clock + timedelta(seconds=request.run_in or 0)
+    run_after = request.run_after_at(clock)
     status = "scheduled" if run_after > clock else "ready"
     ready_at = None if run_after > clock else clock
     tail = _shared_columns(request, clock, run_after, status, ready_at)

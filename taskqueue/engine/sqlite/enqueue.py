@@ -54,7 +54,7 @@ def _insert(
 ) -> list[Enqueued]:
     """Insert the tasks and count them, both or neither; nothing where their key is held."""
     with _together(connection), connection.cursor() as cursor:
-        moment = clock()
+        moment = request.at or clock()
         if len(payloads) == 1:
             cursor.execute(INSERT, _parameters(request, payloads[0], moment))
         else:
@@ -74,18 +74,14 @@ def _together(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
 
 
 def _enqueued(request: Request, payload: Payload, moment: datetime) -> Enqueued:
-    waits = _run_after(request, moment) > moment
+    waits = request.run_after_at(moment) > moment
     return Enqueued(
         payload.id, "scheduled" if waits else "ready", moment, None if waits else moment
     )
 
 
-def _run_after(request: Request, moment: datetime) -> datetime:
-    return request.run_at or moment + timedelta(seconds=request.run_in or 0)
-
-
 def _parameters(request: Request, payload: Payload, moment: datetime) -> tuple[Any, ...]:
-    run_after = _run_after(request, moment)
+    run_after = request.run_after_at(moment)
     waits = run_after > moment
     deadline_at = request.deadline_at or _later(moment, request.deadline_in)
     return (
