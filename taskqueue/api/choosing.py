@@ -15,6 +15,8 @@ from taskqueue.api.clock import now
 from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.problems import Problem
 from taskqueue.control import TaskFilter
+from taskqueue.definitions import registry
+from taskqueue.engine.control.filters import each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.searching import SearchError, parse
 from taskqueue.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -23,6 +25,10 @@ from taskqueue.states import TaskStatus
 
 CANONICAL = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 MOST_VALUES = 100
+"""Of one property."""
+MOST_IN_ALL, MOST_PATHS = 200, 20
+"""Values of one filter, and paths in it: each is a condition of the statement."""
+PATHS = ("arguments", "metadata")
 WAYS = ("ids", "filter", "q", "everything")
 
 
@@ -49,12 +55,6 @@ class Paths(serializers.DictField):
     def __init__(self, **options: Any) -> None:
         super().__init__(child=Texts(), required=False, **options)
 
-    def to_internal_value(self, data: Any) -> Any:
-        found = super().to_internal_value(data)
-        if len(found) > MOST_VALUES:
-            raise serializers.ValidationError(f"has more than {MOST_VALUES} paths.")
-        return found
-
 
 class Filter(Strict):
     """Tasks that fit all that is given; of several values, one."""
@@ -78,6 +78,16 @@ class Filter(Strict):
     highest_priority = Whole(required=False, min_value=LOWEST_PRIORITY, max_value=HIGHEST_PRIORITY)
     enqueued_after = Moment(required=False)
     enqueued_before = Moment(required=False)
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Bound what the statement is made of."""
+        paths = [texts for name in PATHS for texts in given.get(name, {}).values()]
+        if len(paths) > MOST_PATHS:
+            raise serializers.ValidationError(f"has more than {MOST_PATHS} paths in all.")
+        lists = [value for value in given.values() if isinstance(value, list)]
+        if sum(map(len, [*paths, *lists])) > MOST_IN_ALL:
+            raise serializers.ValidationError(f"has more than {MOST_IN_ALL} values in all.")
+        return given
 
 
 class TaskChoice(Strict):
@@ -108,6 +118,20 @@ def chosen(given: Mapping[str, Any], user: Any) -> TaskFilter:
     if which.arguments and user.has_perm(VIEW_ARGUMENTS):
         which = replace(which, arguments_of_unknown=True)
     return which
+
+
+def exposed_only(which: TaskFilter) -> TaskFilter:
+    """Those of the tasks whose types may be enqueued over REST. Raises 403 if there are none."""
+    names = [each.name for each in registry.all() if each.options.api]
+    given = which.given
+    if "name" in given or "name_prefix" in given:
+        whole = each_of(given.get("name", ()))
+        beginnings = each_of(given.get("name_prefix", ()))
+        names = [each for each in names if each in whole or each.startswith(beginnings)]
+    if not names:
+        told = "None of these task types may be enqueued over REST: none is marked api=True."
+        raise Problem(403, "task_not_exposed", told)
+    return replace(which, name=sorted(names), name_prefix="", everything=False)
 
 
 def _read(way: str, given: Mapping[str, Any]) -> TaskFilter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.db.models import F
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -13,20 +14,29 @@ from rest_framework.response import Response
 from taskqueue import control
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
-from taskqueue.api.choosing import TaskChoice, chosen
+from taskqueue.api.choosing import TaskChoice, chosen, exposed_only
 from taskqueue.api.describing import describe
+from taskqueue.api.etags import check_part
 from taskqueue.api.fields import Flag, Reasoned, Strict, When
+from taskqueue.api.operation_shown import (
+    DryRun,
+    OperationShown,
+    OperationWhole,
+    estimated,
+    part,
+    shown,
+    shown_whole,
+)
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.api.tasks.option_fields import ChangeableOptions
 from taskqueue.authority import leaves_out_running, may, permitted
 from taskqueue.control import TaskFilter
-from taskqueue.engine.operations import VERBS, Estimate, estimate, held_count
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.operations import VERBS, estimate
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Operation
-from taskqueue.models.operation import OperationStatus
 from taskqueue.permissions import OPERATE, VIEW_OPERATIONS, VIEW_TASKS
-from taskqueue.states import TaskStatus
 
 VERB_NAMES = list(VERBS)
 
@@ -52,62 +62,10 @@ class Start(Reasoned, TaskChoice):
     dry_run = Flag(required=False, default=False, help_text="Only tell what it would come to: 200.")
 
 
-class OperationShown(serializers.Serializer[Any]):
-    """An operation and how far it is."""
-
-    id = serializers.UUIDField()
-    verb = serializers.CharField()
-    query = serializers.CharField(help_text="The search as it was typed, if it was one.")
-    arguments = serializers.DictField()
-    status = serializers.ChoiceField(choices=[each.value for each in OperationStatus])
-    is_finished = serializers.BooleanField()
-    expected = serializers.IntegerField(
-        allow_null=True, help_text="Tasks that fitted at its beginning; null: too many to count."
-    )
-    matched = serializers.IntegerField(help_text="Tasks that it has come to.")
-    done = serializers.IntegerField(help_text="Those of them to which it was done.")
-    error = serializers.CharField()
-    requested_by = serializers.CharField()
-    reason = serializers.CharField()
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    progressed_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
-
-
-class OperationWhole(OperationShown):
-    """With what it will come back to."""
-
-    held = serializers.IntegerField(help_text="Tasks in use, which it will come back to.")
-
-
 class Operations(NextPage):
     """Operations, the newest first."""
 
     results = OperationShown(many=True)
-
-
-class SampleTask(serializers.Serializer[Any]):
-    """One of the tasks to which it would be done."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    queue_name = serializers.CharField()
-    status = serializers.ChoiceField(choices=[each.value for each in TaskStatus])
-    enqueued_at = serializers.DateTimeField()
-    error_class = serializers.CharField()
-
-
-class DryRun(serializers.Serializer[Any]):
-    """What an operation would come to at this moment."""
-
-    fitting = serializers.IntegerField(help_text="Tasks that fit.")
-    doable = serializers.IntegerField(help_text="Those of them to which it may be done.")
-    is_capped = serializers.BooleanField(help_text="Whether there may be more.")
-    leaves_out_running = serializers.BooleanField(
-        help_text="Whether what runs is left out, for want of the permission to stop."
-    )
-    sample = SampleTask(many=True)
 
 
 class OperationList(ApiView):
@@ -128,23 +86,26 @@ class OperationList(ApiView):
         found = list(rows[: asked["limit"] + 1])
         kept = found[: asked["limit"]]
         following = str(kept[-1].id) if len(found) > len(kept) else None
-        return self.shown(request, page(request, [_shown(each) for each in kept], following))
+        return self.shown(request, page(request, [shown(each) for each in kept], following))
 
     @describe("startOperation", answers={200: DryRun, 202: OperationWhole}, body=Start)
     def post(self, request: Request) -> Response:
         """Have a verb done to many tasks by whichever worker has time. Needs the verb's own
-        permission; who may not stop tasks cancels those alone that do not run.
+        permission; who may not stop tasks cancels those alone that do not run. To duplicate leaves
+        out tasks of types that may not be enqueued over REST.
         """
         given = self.told(request, Start)
         verb, arguments = given["verb"], given.get("arguments", {})
         if not may(request.user, verb):
             raise PermissionDenied
         which = permitted(chosen(given, request.user), verb, request.user)
+        if verb == "duplicate":
+            which = exposed_only(which)
         if given["dry_run"]:
             VERBS[verb].stored(arguments)
             found = _try(lambda: estimate(verb, which))
             left_out = leaves_out_running(verb, request.user)
-            return Response(_estimated(found) | {"leaves_out_running": left_out})
+            return Response(estimated(found) | {"leaves_out_running": left_out})
         return self.once(request, lambda: self._started(request, which, given))
 
     def _started(self, request: Request, which: TaskFilter, given: dict[str, Any]) -> Response:
@@ -155,7 +116,7 @@ class OperationList(ApiView):
             )
         )  # fmt: skip
         place = address(request, "operation", begun.id)
-        return Response(_whole(begun), status=202, headers={"Location": place})
+        return _answer(self, request, begun, status=202, Location=place)
 
 
 class OperationDetail(ApiView):
@@ -169,7 +130,7 @@ class OperationDetail(ApiView):
     def get(self, request: Request, operation_id: str) -> Response:
         """How far it is."""
         self.asked(request)
-        return self.shown(request, _whole(control.get_operation(operation_id)))
+        return _answer(self, request, control.get_operation(operation_id))
 
 
 class OperationCancel(ApiView):
@@ -177,14 +138,17 @@ class OperationCancel(ApiView):
 
     needs = {"POST": (VIEW_OPERATIONS,)}
     tag = "operations"
+    is_conditional = True
 
-    @describe("cancelOperation", answers={200: OperationWhole}, body=Reasoned, problems=(404, 409))
+    @describe(
+        "cancelOperation", answers={200: OperationWhole}, body=Reasoned, problems=(404, 409, 412)
+    )
     def post(self, request: Request, operation_id: str) -> Response:
         """End it; what was done stays done. Needs the permission of its verb."""
         given = self.told(request, Reasoned)
 
         def act() -> Response:
-            found = control.get_operation(operation_id)
+            found = _locked(control.get_operation(operation_id))
             is_allowed = (
                 may(request.user, found.verb)
                 if found.verb in VERBS
@@ -192,10 +156,26 @@ class OperationCancel(ApiView):
             )
             if not is_allowed:
                 raise PermissionDenied
+            check_part(request, part(found))
             ended = control.cancel_operation(found.id, by=request.user, reason=given["reason"])
-            return Response(_whole(ended))
+            return _answer(self, request, ended)
 
         return self.once(request, act)
+
+
+def _answer(
+    view: ApiView, request: Request, operation: Operation, *, status: int = 200, **headers: str
+) -> Response:
+    """The whole operation. For If-Match its status counts, and not how far it is."""
+    whole = shown_whole(operation, request.user)
+    return view.shown(request, whole, status=status, headers=headers, part=part(operation))
+
+
+def _locked(operation: Operation) -> Operation:
+    """The row as it stays until the transaction ends."""
+    rows = Operation.objects.using(database_alias())
+    rows.filter(id=operation.id).update(verb=F("verb"))
+    return control.get_operation(operation.id)
 
 
 def _try(act: Any) -> Any:
@@ -213,28 +193,3 @@ def _cursor(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise InvalidQuery({"cursor": ["is none that this list has given."]}) from None
-
-
-def _shown(operation: Operation) -> dict[str, Any]:
-    values = {"is_finished": operation.finished_at is not None}
-    return {
-        name: values[name] if name in values else getattr(operation, name)
-        for name in OperationShown._declared_fields
-    }
-
-
-def _whole(operation: Operation) -> dict[str, Any]:
-    is_open = operation.finished_at is None
-    return {**_shown(operation), "held": held_count(operation) if is_open else 0}
-
-
-def _estimated(found: Estimate) -> dict[str, Any]:
-    return {
-        "fitting": found.fitting,
-        "doable": found.doable,
-        "is_capped": found.is_capped,
-        "sample": [
-            {name: getattr(task, name) for name in SampleTask._declared_fields}
-            for task in found.sample
-        ],
-    }

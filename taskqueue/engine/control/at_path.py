@@ -80,18 +80,25 @@ def _documents(value: str) -> Iterator[str]:
 
 
 def _on_sqlite(values: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
-    """Conditions; in each, every `{column}` has its path bound behind it."""
-    for value in values:
-        yield "(JSON_TYPE({column}, %s) = 'text' AND JSON_EXTRACT({column}, %s) = %s)", [value]
-        if value in CONSTANTS:
-            yield "JSON_TYPE({column}, %s) = %s", [value]
-        elif _NUMBER.fullmatch(value):
-            number = float(value) if "." in value else int(value)
-            yield (
-                "(JSON_TYPE({column}, %s) IN ('integer', 'real')"
-                " AND JSON_EXTRACT({column}, %s) = %s)",
-                [number],
-            )
+    """Conditions; in each, every `{column}` has its path bound behind it.
+
+    One for each kind, whatever the number of values: SQLite refuses an expression of a thousand.
+    """
+    yield _one_of("JSON_TYPE({column}, %s) = 'text' AND JSON_EXTRACT({column}, %s)", values)
+    if constants := [value for value in values if value in CONSTANTS]:
+        yield _one_of("JSON_TYPE({column}, %s)", constants)
+    if numbers := [_number(value) for value in values if _NUMBER.fullmatch(value)]:
+        yield _one_of(
+            "JSON_TYPE({column}, %s) IN ('integer', 'real') AND JSON_EXTRACT({column}, %s)", numbers
+        )
+
+
+def _one_of(left: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    return f"({left} IN ({', '.join(['%s'] * len(values))}))", list(values)
+
+
+def _number(value: str) -> float:
+    return float(value) if "." in value else int(value)
 
 
 def _spellings(path: Sequence[str]) -> list[str]:
