@@ -9,7 +9,7 @@ from taskqueue.exceptions import Duration
 from taskqueue.results import TaskResult
 from taskqueue.testing.asserting import assert_enqueued, assert_enqueues, assert_not_enqueued
 from taskqueue.testing.choices import Options, Which
-from taskqueue.testing.immediacy import eager
+from taskqueue.testing.immediacy import begun, eager, end_all_but
 from taskqueue.testing.journeys import travelling
 from taskqueue.testing.looking import Expected
 from taskqueue.testing.running import Run, run_due
@@ -21,7 +21,7 @@ else:
 
 
 class TaskQueueTestMixin(Base):
-    """The functions of `taskqueue.testing` as methods; journeys end with the test.
+    """The functions of `taskqueue.testing` as methods; journeys and eager mode end with the test.
 
     A class with `eager_tasks = True` runs tasks as they are enqueued. It stands before Django's
     class: `class Tests(TaskQueueTestMixin, TestCase)`.
@@ -32,6 +32,8 @@ class TaskQueueTestMixin(Base):
     def setUp(self) -> None:
         """Begin eager mode, if the class is for that."""
         super().setUp()
+        # Whatever the test begins itself, and leaves.
+        self.addCleanup(end_all_but, begun())
         if self.eager_tasks:
             mode = eager()
             mode.start()

@@ -18,6 +18,19 @@ from taskqueue.worker.duties import Duties
 When = Literal["enqueue", "commit"]
 
 _is_running: ContextVar[bool] = ContextVar("taskqueue_eager", default=False)
+_begun: list[eager] = []
+"""Those that have not ended, the innermost last: that one alone serves."""
+
+
+def begun() -> int:
+    """How many eager modes have begun and not ended."""
+    return len(_begun)
+
+
+def end_all_but(number: int) -> None:
+    """End what a test has begun and left, beyond those that there were before it."""
+    while len(_begun) > number:
+        _begun[-1].stop()
 
 
 class eager:  # noqa: N801  (read as an adverb: `with eager():`)
@@ -27,7 +40,8 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
     enqueue. `when="commit"` waits for the COMMIT of the transaction that enqueues. Every option is
     heeded: a task that is to run later stays scheduled, retries go to their end without their
     backoff. What a body enqueues runs after that body. The row and the result are real, and the
-    handle that the enqueue gives back tells what the task came to. For `with` and `async with`.
+    handle that the enqueue gives back tells what the task came to. Of several within each other,
+    the innermost serves alone. For `with` and `async with`.
     """
 
     def __init__(
@@ -40,11 +54,16 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
 
     def start(self) -> None:
         """Begin, where `with` does not fit; `stop` ends it."""
-        signals.task_enqueued.connect(self._on_enqueued, weak=False, dispatch_uid=self)
+        _begun.append(self)
+        signals.task_enqueued.connect(_on_enqueued, weak=False, dispatch_uid=eager)
 
     def stop(self) -> None:
-        """From here on, tasks wait for a worker again."""
-        signals.task_enqueued.disconnect(dispatch_uid=self)
+        """From here on, what was before is again: an outer eager mode, or tasks that wait."""
+        if self in _begun:
+            # The latest of its starts.
+            del _begun[len(_begun) - 1 - _begun[::-1].index(self)]
+        if not _begun:
+            signals.task_enqueued.disconnect(dispatch_uid=eager)
 
     def __enter__(self) -> eager:
         self.start()
@@ -60,14 +79,12 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
     async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self.stop()
 
-    def _on_enqueued(self, *, task_result: TaskResult[Any], **named: Any) -> None:
-        # A body's own tasks wait for it to end: whoever runs it looks for more then.
-        if _current.get() is not None or _is_running.get():
-            return
+    def run_after(self, result: TaskResult[Any]) -> None:
+        """Run what is due, the enqueued task among it: at once, or after the commit."""
         if self._when == "enqueue":
-            self._run(task_result)
+            self._run(result)
         else:
-            on_commit(lambda: self._run(task_result), using=database_alias())
+            on_commit(lambda: self._run(result), using=database_alias())
 
     def _run(self, result: TaskResult[Any]) -> None:
         token = _is_running.set(True)
@@ -79,3 +96,9 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
         finally:
             _is_running.reset(token)
         result.refresh()
+
+
+def _on_enqueued(*, task_result: TaskResult[Any], **named: Any) -> None:
+    # A body's own tasks wait for it to end: whoever runs it looks for more then.
+    if _begun and _current.get() is None and not _is_running.get():
+        _begun[-1].run_after(task_result)

@@ -25,6 +25,9 @@ from taskqueue.retries import seconds_of
 _POSTGRESQL = re.compile(r"\b(clock_timestamp|statement_timestamp)\(\)", re.IGNORECASE)
 _SQLITE = re.compile(r"'now'(?=\s*\))", re.IGNORECASE)
 
+FURTHEST = timedelta(days=365_000)
+"""Ahead or back: beyond the year 9999 no datetime tells what comes due."""
+
 
 class Clock:
     """How far the test's connection is ahead of its database."""
@@ -86,6 +89,8 @@ class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
     def __init__(self, to: Duration | datetime) -> None:
         if isinstance(to, datetime) and to.tzinfo is None:
             raise ValueError(f"Travel to an aware datetime, not to {to!r}, which has no time zone.")
+        if not isinstance(to, datetime) and abs(_length_of(to)) > FURTHEST:
+            raise _too_far(to)
         self._to = to
         self._before = timedelta(0)
 
@@ -96,7 +101,9 @@ class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
         if isinstance(self._to, datetime):
             further = self._to - wording_for(connection).now(connection)
         else:
-            further = timedelta(seconds=seconds_of(self._to))
+            further = _length_of(self._to)
+        if abs(self._before + further) > FURTHEST:
+            raise _too_far(self._to)
         _clock.depart(connection, self._before + further)
 
     def stop(self) -> None:
@@ -126,6 +133,17 @@ class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
         trace: TracebackType | None,
     ) -> None:
         await sync_to_async(self.stop, thread_sensitive=True)()
+
+
+def _length_of(duration: Duration) -> timedelta:
+    try:
+        return timedelta(seconds=seconds_of(duration))
+    except OverflowError:
+        raise _too_far(duration) from None
+
+
+def _too_far(to: Duration | datetime) -> ValueError:
+    return ValueError(f"Travel by a thousand years at most, not to {to!r}.")
 
 
 @contextmanager

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +18,15 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
-from taskqueue.engine.connections import project_connection
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.models import Worker
 
 ADDRESS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+LONGEST_START = 60.0
+"""Seconds within which a worker has its row in the database."""
+LOOK_EVERY = 0.05
 LONGEST_END = 60.0
 """Seconds after which a worker that was told to end is killed."""
 
@@ -53,17 +59,42 @@ class LiveWorker:
         if code != 0:
             raise AssertionError(f"The worker ended with {code}:\n{self.log()[-8000:]}")
 
+    def end_after(self, error: BaseException) -> None:
+        """End it where the test fails with an error already, which is told more of at most."""
+        try:
+            self.end()
+        except (AssertionError, subprocess.TimeoutExpired) as worse:
+            if str(worse) != str(error):
+                error.add_note(str(worse))
+
+    def wait_until_ready(self, known: Collection[int]) -> None:
+        """Return once it has a row besides the known ones, or has done its work and ended.
+
+        Raises AssertionError where it does not come to that.
+        """
+        deadline = time.monotonic() + LONGEST_START
+        while self.process.poll() is None:
+            if _rows().filter(pid=self.pid).exclude(id__in=known).exists():
+                return
+            if time.monotonic() > deadline:
+                said = self.log()[-8000:]
+                raise AssertionError(f"No worker within {LONGEST_START:g} s:\n{said}")
+            time.sleep(LOOK_EVERY)
+        self.end()
+
 
 @contextmanager
 def live_worker(*arguments: str) -> Iterator[LiveWorker]:
     """Run `runworker` with these arguments in a process of its own, until the end of the block.
 
+    The block begins once the worker has started; AssertionError where it does not, or ends badly.
     For tests that commit, and wait with `result.wait(timeout=…)`. It has the settings of the
     project's module, not what the test overrides. Raises `ImproperlyConfigured` where another
     process cannot see what the test does.
     """
     check_is_shared(project_connection())
     command = [sys.executable, "-m", "django", "runworker", "--noreload", *arguments]
+    known = list(_rows().values_list("id", flat=True))
     with TemporaryDirectory() as folder:
         log_path = Path(folder, "worker.log")
         with log_path.open("wb") as log:
@@ -76,9 +107,12 @@ def live_worker(*arguments: str) -> Iterator[LiveWorker]:
             )
         worker = LiveWorker(process, log_path)
         try:
+            worker.wait_until_ready(known)
             yield worker
-        finally:
-            worker.end()
+        except BaseException as error:
+            worker.end_after(error)
+            raise
+        worker.end()
 
 
 def check_is_shared(connection: BaseDatabaseWrapper) -> None:
@@ -94,6 +128,10 @@ def check_is_shared(connection: BaseDatabaseWrapper) -> None:
             "TransactionTestCase, or pytest.mark.django_db(transaction=True). In a transaction, "
             "run_due() runs tasks."
         )
+
+
+def _rows() -> QuerySet[Worker]:
+    return Worker.objects.using(database_alias())
 
 
 def _environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ as by pytest-django's `db`. So is the marker `taskqueue_eager`, which takes the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
@@ -28,6 +29,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     names: list[str] = getattr(item, "fixturenames", [])
     if item.get_closest_marker("taskqueue_eager") and "taskqueue_eager" not in names:
         names.append("taskqueue_eager")
+
+
+@pytest.fixture(autouse=True)
+def _taskqueue_eager_ends() -> Iterator[None]:
+    """An eager mode that a test has begun and left ends with it; one of its class goes on."""
+    # Not imported here: tests that have nothing to do with Django run by this plugin too.
+    before = sys.modules.get("taskqueue.testing.immediacy")
+    number = before.begun() if before else 0
+    yield
+    if after := sys.modules.get("taskqueue.testing.immediacy"):
+        after.end_all_but(number)
 
 
 @pytest.fixture

@@ -34,11 +34,13 @@ def in_transactions() -> list[BaseDatabaseWrapper]:
 def as_if_committed() -> Iterator[None]:
     """Keep what a body writes, also where it raises then: in a worker it would be committed.
 
+    A body that closes its connection leaves it open: the test's transaction would end with it.
     What stands in a transaction that the database has given up cannot be kept.
     """
     with ExitStack() as stack:
         for connection in in_transactions():
             stack.enter_context(_surviving(connection))
+            stack.enter_context(_kept_open(connection))
         yield
 
 
@@ -53,6 +55,15 @@ def _surviving(connection: BaseDatabaseWrapper) -> Iterator[None]:
         raise
     if not _end(connection, mark, waiting):
         raise TransactionManagementError(BROKEN)
+
+
+@contextmanager
+def _kept_open(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    vars(connection)["close"] = lambda: None
+    try:
+        yield
+    finally:
+        vars(connection).pop("close", None)
 
 
 def _end(connection: BaseDatabaseWrapper, mark: Any, waiting: int) -> bool:

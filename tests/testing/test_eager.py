@@ -86,6 +86,33 @@ def test_errors_are_raised_from_the_enqueue_where_the_test_wants_it() -> None:
         eager(when="later")  # type: ignore[arg-type]
 
 
+def test_of_two_within_each_other_the_inner_serves() -> None:
+    with eager():
+        with eager(errors="raise"), pytest.raises(ValueError, match="inner"):
+            fail.enqueue("inner")
+        assert fail.enqueue("outer").status == "failed"
+    with eager(errors="raise"):
+        with eager():
+            assert fail.enqueue("inner").status == "failed"
+        with pytest.raises(ValueError, match="outer"):
+            fail.enqueue("outer")
+    assert noop.enqueue().status == "ready"
+
+
+def test_they_may_end_in_any_order_and_more_than_once() -> None:
+    outer, inner = eager(errors="raise"), eager()
+    outer.start()
+    inner.start()
+    outer.stop()
+    outer.stop()
+    assert fail.enqueue().status == "failed"
+    with inner:
+        pass
+    assert noop.enqueue().status == "succeeded"
+    inner.stop()
+    assert noop.enqueue().status == "ready"
+
+
 def test_what_a_body_enqueues_runs_after_it() -> None:
     order: list[str] = []
 
@@ -202,6 +229,17 @@ def test_by_a_marker() -> None:
     assert unique.enqueue("a").return_value == "a"
     with pytest.raises(ValueError, match="it failed"):
         fail.enqueue()
+
+
+@pytest.mark.taskqueue_eager
+def test_by_a_marker_and_a_block_within_it() -> None:
+    with eager(errors="raise"), pytest.raises(ValueError, match="it failed"):
+        fail.enqueue()
+
+
+def test_one_that_is_left_without_an_end() -> None:
+    eager().__enter__()
+    assert noop.enqueue().status == "succeeded"
 
 
 def test_it_ends_with_its_test() -> None:

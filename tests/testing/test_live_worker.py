@@ -29,10 +29,19 @@ def test_a_real_worker_runs_what_the_test_commits() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_that_does_not_start_tells_why() -> None:
     with (
-        pytest.raises(AssertionError, match="is not the name of a queue"),
-        live_worker("--queues", "no queue!") as worker,
+        pytest.raises(AssertionError, match=r"ended with 1:\n.*is not the name of a queue"),
+        live_worker("--queues", "no queue!"),
     ):
-        worker.process.wait(60)
+        pytest.fail("Nothing is to be tested without a worker.")
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_test_may_end_at_once_and_its_own_error_is_the_one_that_is_seen() -> None:
+    with pytest.raises(KeyError, match="of the test") as raised, live_worker() as worker:
+        raise KeyError("of the test")
+    assert worker.process.returncode == 0, "it had begun, and ended as it was told"
+    assert not hasattr(raised.value, "__notes__")
 
 
 @pytest.mark.django_db

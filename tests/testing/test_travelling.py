@@ -59,6 +59,16 @@ def test_to_a_moment() -> None:
         travelling(datetime(2040, 12, 25, 6))
 
 
+@pytest.mark.parametrize(
+    "to", [1e12, -1e12, 1e300, float("inf"), timedelta.max, datetime.max.replace(tzinfo=UTC)]
+)
+def test_beyond_the_calendar_nobody_travels(to: Any) -> None:
+    with pytest.raises(ValueError, match="Travel by a thousand years at most"), travelling(to):
+        pass
+    with travelling(timedelta(days=365_000)), pytest.raises(ValueError, match="at most"):
+        travelling(1).start()
+
+
 def test_it_ends_with_an_error_too() -> None:
     with pytest.raises(LookupError), travelling(HOUR):
         raise LookupError
