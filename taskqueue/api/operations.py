@@ -146,21 +146,22 @@ class OperationCancel(ApiView):
     def post(self, request: Request, operation_id: str) -> Response:
         """End it; what was done stays done. Needs the permission of its verb."""
         given = self.told(request, Reasoned)
+        found = control.get_operation(operation_id)
+        if not _may_cancel(request.user, found):
+            raise PermissionDenied
 
         def act() -> Response:
-            found = _locked(control.get_operation(operation_id))
-            is_allowed = (
-                may(request.user, found.verb)
-                if found.verb in VERBS
-                else request.user.has_perm(OPERATE)
-            )
-            if not is_allowed:
-                raise PermissionDenied
-            check_part(request, part(found))
+            check_part(request, part(_locked(found)))
             ended = control.cancel_operation(found.id, by=request.user, reason=given["reason"])
             return _answer(self, request, ended)
 
         return self.once(request, act)
+
+
+def _may_cancel(user: Any, operation: Operation) -> bool:
+    if operation.verb in VERBS:
+        return may(user, operation.verb)
+    return bool(user.has_perm(OPERATE))  # Of another version.
 
 
 def _answer(
