@@ -67,12 +67,13 @@ class TaskDetail(TaskView):
         known = id_of(task_id)
         if "HTTP_IF_NONE_MATCH" not in request.META:
             if seconds:
-                _wait_for_end(known, seconds)
+                _wait_for_end(known, seconds, request.user)
             return answer_now(request, known)
         seen = waited(
             lambda: answer_now(request, known),
             lambda each: not is_known(request, each["ETag"]),
             seconds,
+            request.user,
         )
         if is_known(request, seen["ETag"]):
             return Response(status=304, headers={"ETag": seen["ETag"]})
@@ -107,10 +108,10 @@ class TaskDetail(TaskView):
         return self.acted(request, task_id, act)
 
 
-def _wait_for_end(task_id: UUID, seconds: float) -> None:
+def _wait_for_end(task_id: UUID, seconds: float, user: Any) -> None:
     """Raises `TaskDoesNotExist`."""
 
     def look() -> Any:
         return status_of(project_connection(), task_id)
 
-    waited(look, lambda status: status in FINISHED, seconds)
+    waited(look, lambda status: status in FINISHED, seconds, user)

@@ -97,6 +97,7 @@ class TaskLogs(TaskView):
             lambda: _look(known, given),
             lambda each: bool(each.lines) or each.status in FINISHED,
             given["wait"],
+            request.user,
         )
         lines = seen.lines[:limit]
         has_more = len(seen.lines) > limit

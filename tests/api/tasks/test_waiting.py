@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
+from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.api.tasks import waiting
@@ -101,6 +102,41 @@ def test_a_task_that_goes_meanwhile_is_404(
     problem(root.look(path(result, "?wait=30")), 404, "task_not_found")
 
 
+def test_who_waits_too_often_at_a_time_is_answered_at_once(
+    root: ApiClient, member: Any, while_it_sleeps: Callable[..., list[float]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(waiting, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(waiting, "MOST_IN_ALL", 3)
+    result, wait = noop.enqueue(), path(noop.enqueue(), "?wait=5")
+    other, third = member("view_task"), member("view_task")
+    etag = root.look(path(result))["ETag"]
+    seen: list[int] = []
+
+    def ask(client: ApiClient) -> Callable[[], None]:
+        return lambda: seen.append(client.look(wait).status_code)
+
+    def beyond() -> None:
+        """Two wait: the first one's others do not, a third does, and then nobody else."""
+        before = len(slept)
+        assert root.look(wait).json()["status"] == "ready"
+        assert root.look(path(result, "?wait=5"), If_None_Match=etag).status_code == 304
+        assert root.look(path(result, "logs/?wait=5")).json()["results"] == []
+        assert len(slept) == before
+        other.look(wait)
+
+    def full() -> None:
+        before = len(slept)
+        assert third.look(wait).json()["status"] == "ready"
+        assert len(slept) == before
+        Task.objects.update(status="cancelled", finished_at=timezone.now())
+
+    slept = while_it_sleeps(ask(root), beyond, full)
+    assert root.look(wait).json()["status"] == "cancelled"
+    assert seen == [200]
+    assert not waiting.SEATS._taken
+
+
 @pytest.mark.parametrize("wait", ["-1", "61", "1.5", "long", "", "1e1"])
 def test_no_wait_is_longer_than_proxies_bear(wait: str, root: ApiClient) -> None:
     result = noop.enqueue()
@@ -125,6 +161,35 @@ def test_a_connection_that_nobody_keeps_is_given_back_while_it_sleeps(
     monkeypatch.setattr(time, "sleep", sleep)
     assert root.look(path(result, "?wait=30")).json()["status"] == "cancelled"
     assert seen == [age == 0]
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_connections_to_other_databases_are_given_back_too(
+    root: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = connection.copy()
+    other.settings_dict = {**other.settings_dict, "CONN_MAX_AGE": 0}
+    monkeypatch.setitem(connections.databases, "other", other.settings_dict)
+    connections["other"] = other
+    monkeypatch.setattr(waiting, "LONGEST_PAUSE", 0)
+    result, seen = noop.enqueue(), []
+
+    def sleep(seconds: float) -> None:
+        seen.append(other.connection is None)
+        if len(seen) == 1:
+            other.set_autocommit(False)
+        else:
+            control.cancel(result.id)
+
+    try:
+        other.ensure_connection()
+        monkeypatch.setattr(time, "sleep", sleep)
+        assert root.look(path(result, "?wait=30")).json()["status"] == "cancelled"
+        assert seen == [True, False]
+    finally:
+        other.close()
+        del connections["other"]
 
 
 @pytest.mark.django_db(transaction=True)
