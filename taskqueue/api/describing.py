@@ -152,7 +152,9 @@ class Described(AutoSchema):
             object=NAMED[values],
         )
         self.registry.register_on_missing(component)
-        meta = {"description": str(field.help_text)} if field.help_text else {}
+        meta: dict[str, Any] = {"description": str(field.help_text)} if field.help_text else {}
+        if field.allow_null:
+            meta["nullable"] = True
         return append_meta(component.ref, meta)
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:

@@ -58,8 +58,8 @@ def enqueue_many(
     with atomic(using=connection.alias, savepoint=not plain):
         if plain:
             return wording.insert_many(connection, request, payloads)
-        # One moment for all keeps them first in, first out.
-        request = request._replace(at=wording.now(connection))
+        if request.at is None:  # One moment for all keeps them first in, first out.
+            request = request._replace(at=wording.now(connection))
         # Two enqueues of the same keys in different orders would wait for each other.
         order = sorted(range(len(payloads)), key=lambda i: payloads[i].unique_key or "")
         found = {i: enqueue(request, payloads[i], on_duplicate=on_duplicate) for i in order}

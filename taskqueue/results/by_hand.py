@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue.definitions import Call, Definition
+from taskqueue.definitions import Definition
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.once import once
+from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
 from taskqueue.results.enqueueing import enqueue, enqueue_many
+from taskqueue.uuid7 import uuid7_hexes
 
 
 def enqueue_by_hand(
@@ -44,15 +46,34 @@ def enqueue_by_hand(
     return result
 
 
-def enqueue_many_by_hand(
-    definition: Definition[..., Any], calls: Sequence[Call], *, by: object = "", reason: str = ""
+Wish = tuple[Definition[..., Any], Sequence[Any], Mapping[str, Any]]
+"""A definition with its options, and arguments."""
+
+
+def enqueue_batches_by_hand(
+    wishes: Sequence[Wish], batches: Iterable[Sequence[int]], *, by: object = "", reason: str = ""
 ) -> list[Any]:
-    """Enqueue many tasks of the definition, all or none; their handles, in the calls' order."""
+    """Enqueue them, all or none; their handles, in their order, in which they are also run.
+
+    `batches` holds their places, in the order in which they are written: those of each by one
+    statement, where they are plain. They must have one definition with the same options.
+    """
     connection = project_connection()
+    found: dict[int, Any] = {}
     with atomic(using=connection.alias):
-        results = enqueue_many(definition, calls)
-        _tell(connection, definition, results, person(by, reason))
-    return results
+        # One moment and rising ids: they stand in line as they were asked for.
+        at, ids = wording_for(connection).now(connection), uuid7_hexes(len(wishes))
+        for places in batches:
+            definition = wishes[places[0]][0]
+            results = enqueue_many(
+                definition,
+                [wishes[place][1:] for place in places],
+                task_ids=[ids[place] for place in places],
+                at=at,
+            )
+            _tell(connection, definition, results, person(by, reason))
+            found |= zip(places, results, strict=True)
+    return [found[place] for place in range(len(wishes))]
 
 
 def _tell(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -33,12 +34,25 @@ def enqueue(
     return result
 
 
-def enqueue_many(definition: Definition[Any, R], calls: Iterable[Call]) -> list[TaskResult[R]]:
-    """Write many tasks of a definition. See `Definition.enqueue_many`."""
-    payloads = _payloads(definition, calls)
+def enqueue_many(
+    definition: Definition[Any, R],
+    calls: Iterable[Call],
+    *,
+    task_ids: Sequence[str] | None = None,
+    at: datetime | None = None,
+) -> list[TaskResult[R]]:
+    """Write many tasks of a definition. See `Definition.enqueue_many`.
+
+    Of these ids and as of that moment, if they are given: then those of several definitions are
+    run in one order.
+    """
+    payloads = _payloads(definition, calls, task_ids)
+    request = request_of(definition)
     with _telling_of_holder():
         enqueued = engine.enqueue_many(
-            request_of(definition), payloads, on_duplicate=definition.options.on_duplicate
+            request if at is None else request._replace(at=at),
+            payloads,
+            on_duplicate=definition.options.on_duplicate,
         )
     results = [
         _handle(definition, each, payload) for each, payload in zip(enqueued, payloads, strict=True)
@@ -66,10 +80,12 @@ def _tell_enqueued(definition: Definition[Any, Any], results: Sequence[TaskResul
         signals.task_enqueued.send(sender, task_result=result)
 
 
-def _payloads(definition: Definition[Any, Any], calls: Iterable[Call]) -> Sequence[Payload]:
+def _payloads(
+    definition: Definition[Any, Any], calls: Iterable[Call], task_ids: Sequence[str] | None
+) -> Sequence[Payload]:
     encode: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
     encoded = [encode(tuple(args), kwargs) for args, kwargs in map(_checked, calls)]
-    ids = uuid7_hexes(len(encoded))
+    ids = uuid7_hexes(len(encoded)) if task_ids is None else task_ids
     return [Payload(id, *each) for id, each in zip(ids, encoded, strict=True)]
 
 

@@ -13,10 +13,10 @@ from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Reasoned
 from taskqueue.api.tasks.bodies import Enqueue, Wanted, wanted
-from taskqueue.api.tasks.enqueueing import receipts
+from taskqueue.api.tasks.enqueueing import receipts, telling_no_status
 from taskqueue.api.tasks.rows import Receipt
 from taskqueue.permissions import ENQUEUE
-from taskqueue.results.by_hand import enqueue_many_by_hand
+from taskqueue.results.by_hand import enqueue_batches_by_hand
 
 MOST = 1000
 MOST_COMPARED = 20
@@ -69,19 +69,16 @@ def _wanted(tasks: Sequence[Mapping[str, Any]]) -> list[Wanted]:
     return [wanted(each, at=("tasks", number)) for number, each in enumerate(tasks)]
 
 
-def _enqueued(tasks: Sequence[Wanted], **who: Any) -> list[dict[str, Any]]:
+def _enqueued(tasks: Sequence[Wanted], *, by: Any, reason: str) -> list[dict[str, Any]]:
     """Those of one type and the same options by one statement; the receipts in their order."""
-    results: list[Any] = [None for _ in tasks]
-    for numbers in _alike(tasks):
-        calls = [(tasks[number].args, tasks[number].kwargs) for number in numbers]
-        found = enqueue_many_by_hand(tasks[numbers[0]].definition, calls, **who)
-        for number, result in zip(numbers, found, strict=True):
-            results[number] = result
-    return receipts(results)
+    wishes = [(each.definition, each.args, each.kwargs) for each in tasks]
+    with telling_no_status():
+        results = enqueue_batches_by_hand(wishes, _alike(tasks), by=by, reason=reason)
+    return receipts(results, by)
 
 
 def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:
-    """The places of those that are enqueued together, in the order in which they are.
+    """The places of those that are written together, in the order in which they are.
 
     Those with unique keys in the order of the keys: two requests with the same ones in different
     orders would wait for each other.

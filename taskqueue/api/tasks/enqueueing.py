@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rest_framework.request import Request
@@ -11,9 +12,11 @@ from rest_framework.response import Response
 from taskqueue.api.addresses import address
 from taskqueue.api.fields import Text
 from taskqueue.api.tasks.bodies import Enqueue, Wanted
-from taskqueue.api.tasks.rows import receipt
+from taskqueue.api.tasks.rows import bare_receipt, receipt
 from taskqueue.engine.connections import database_alias
+from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Task
+from taskqueue.permissions import VIEW_TASKS
 from taskqueue.results.by_hand import enqueue_by_hand
 
 
@@ -27,20 +30,36 @@ class EnqueueOne(Enqueue):
 
 def answer_of_one(request: Request, each: Wanted, reason: str) -> Response:
     """The receipt: 201 for a new task, 200 where another holds the unique key."""
-    result = enqueue_by_hand(
-        each.definition, each.args, each.kwargs, by=request.user, reason=reason
-    )
-    (told,) = receipts([result])
+    with telling_no_status():
+        result = enqueue_by_hand(
+            each.definition, each.args, each.kwargs, by=request.user, reason=reason
+        )
+    (told,) = receipts([result], request.user)
     headers = {"Location": address(request, "task", result.id)}
     return Response(told, status=201 if result.created else 200, headers=headers)
 
 
-def receipts(results: Sequence[Any]) -> list[dict[str, Any]]:
+@contextmanager
+def telling_no_status() -> Iterator[None]:
+    """Who holds the key of a duplicate that raises is told by its id, and no more."""
+    try:
+        yield
+    except DuplicateTask as error:
+        holder = getattr(error.result, "id", error.result)
+        raise DuplicateTask(f"Task {holder} holds the unique key.", error.result) from None
+
+
+def receipts(results: Sequence[Any], user: Any) -> list[dict[str, Any]]:
     """What was enqueued, in the order of the handles.
 
-    Who holds a unique key may be of another type than the one that was to be enqueued.
+    Who holds a unique key may be of another type than the one that was to be enqueued: who may
+    view no tasks is told its id alone.
     """
     held = [each.id for each in results if not each.created]
     rows = Task.objects.using(database_alias()).filter(id__in=held)
     names = dict(rows.values_list("id", "name")) if held else {}
-    return [receipt(each, name=names.get(each.id, each.definition.name)) for each in results]
+    sees_all = user.has_perm(VIEW_TASKS)
+    return [
+        receipt(each, name=name) if sees_all or name == each.definition.name else bare_receipt(each)
+        for each, name in ((each, names.get(each.id, each.definition.name)) for each in results)
+    ]

@@ -46,14 +46,17 @@ class ListedTask(TaskRow):
 
 
 class Receipt(serializers.Serializer[Any]):
-    """What an enqueue came to."""
+    """What an enqueue came to.
+
+    Of a task of another type that holds the unique key, who lacks `view_task` is told the id alone.
+    """
 
     id = serializers.UUIDField()
-    name = serializers.CharField()
-    status = serializers.ChoiceField(choices=STATUSES)
+    name = serializers.CharField(allow_null=True)
+    status = serializers.ChoiceField(choices=STATUSES, allow_null=True)
     created = serializers.BooleanField(help_text="false: another task holds the unique key.")
     updated = serializers.BooleanField(help_text="Whether that one's arguments were replaced.")
-    enqueued_at = serializers.DateTimeField()
+    enqueued_at = serializers.DateTimeField(allow_null=True)
     ready_at = serializers.DateTimeField(allow_null=True)
 
 
@@ -95,3 +98,9 @@ def receipt(result: Any, *, name: str) -> dict[str, Any]:
         "enqueued_at": result.enqueued_at,
         "ready_at": result.ready_at,
     }
+
+
+def bare_receipt(result: Any) -> dict[str, Any]:
+    """The same of a holder that may not be seen: who it is, since its id is what was asked for."""
+    unseen = dict.fromkeys(("name", "status", "enqueued_at", "ready_at"))
+    return {"id": result.id, "created": result.created, "updated": result.updated, **unseen}

@@ -149,7 +149,7 @@ def insert_many(
     connection: BaseDatabaseWrapper, request: Request, payloads: Sequence[Payload]
 ) -> list[Enqueued]:
     """By COPY: twice as fast as an INSERT from arrays."""
-    clock = _utc(now(connection))
+    clock = _utc(request.at or now(connection))
     run_after = request.run_after_at(clock)
     status = "scheduled" if run_after > clock else "ready"
     ready_at = None if run_after > clock else clock

@@ -107,3 +107,31 @@ def test_sent_again_it_is_answered_as_the_first(root: ApiClient) -> None:
     assert answers[0].json() == answers[1].json()
     assert (answers[1].status_code, answers[1]["Idempotency-Replayed"]) == (201, "true")
     assert Task.objects.count() == 3
+
+
+def test_they_stand_in_line_as_they_were_asked_for(root: ApiClient) -> None:
+    tasks: list[dict[str, Any]] = [
+        {"name": tell.name, "args": [0]},
+        {"name": order.name, "args": [1]},
+        {"name": tell.name, "args": [2], "unique_key": "z"},
+        {"name": tell.name, "args": [3]},
+        {"name": order.name, "args": [4], "unique_key": "a"},
+        {"name": tell.name, "args": [5], "workers": 2},
+        {"name": order.name, "args": [6]},
+        {"name": tell.name, "args": [7], "run_after": 60},
+        {"name": order.name, "args": [8], "run_after": 60},
+        {"name": tell.name, "args": [9], "run_after": 60, "unique_key": "b"},
+    ]
+    results = root.act("tasks/bulk/", {"tasks": tasks}).json()["results"]
+    in_line = Task.objects.order_by("-priority", "run_after", "id")
+    assert [task.args for task in in_line] == [each["args"] for each in tasks]
+    assert [str(task.id) for task in in_line] == [each["id"] for each in results]
+    assert len({each["enqueued_at"] for each in results}) == 1
+
+
+def test_the_first_that_asks_for_a_key_gets_it_whatever_its_type(root: ApiClient) -> None:
+    for key, names in {"k": (tell, order), "l": (order, tell)}.items():
+        tasks = [{"name": each.name, "args": [1], "unique_key": key} for each in names]
+        results = root.act("tasks/bulk/", {"tasks": tasks}).json()["results"]
+        assert [each["created"] for each in results] == [True, False]
+        assert Task.objects.get(unique_key=key).name == names[0].name

@@ -147,3 +147,29 @@ def test_who_enqueues_too_often_is_told_when_to_come_again(root: ApiClient, sett
     assert int(answer["Retry-After"]) > 0
     assert root.look("tasks/").status_code == 200
     assert Task.objects.count() == 2
+
+
+def test_who_may_not_view_tasks_learns_nothing_of_a_holder_of_another_type(
+    member: Any, root: ApiClient
+) -> None:
+    held = echo.using(unique_key="payroll").enqueue()
+    body = {"name": tell.name, "unique_key": "payroll"}
+    bare = {
+        "id": str(held.id), "created": False, "updated": False, "name": None, "status": None,
+        "enqueued_at": None, "ready_at": None,
+    }  # fmt: skip
+    blind, seeing = member("enqueue"), member("enqueue", "view_task")
+    answer = blind.act("tasks/", body)
+    assert (answer.status_code, answer.json()) == (200, bare)
+    assert answer["Location"].endswith(f"{held.id}/")
+    assert blind.act("tasks/bulk/", {"tasks": [body]}).json() == {"results": [bare]}
+    assert seeing.act("tasks/", body).json()["name"] == echo.name
+    for path, wanted in (("tasks/", body), ("tasks/bulk/", {"tasks": [body]})):
+        raising: Any = {**body, "on_duplicate": "raise"}
+        answer = blind.act(path, raising if wanted is body else {"tasks": [raising]})
+        told = problem(answer, 409, "duplicate_task")
+        assert (told["task_id"], "ready" in told["detail"]) == (str(held.id), False)
+    # One of the type that was asked for is that one's own business.
+    mine = blind.act("tasks/", {"name": tell.name, "unique_key": "mine"}).json()
+    again = blind.act("tasks/", {"name": tell.name, "unique_key": "mine"}).json()
+    assert again == {**mine, "created": False}
