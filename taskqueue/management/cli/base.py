@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,17 +51,6 @@ def refusals_reported() -> Iterator[None]:
         raise CommandError(str(error)) from None
     except TROUBLE as error:
         raise CommandError(sentence_of(error)) from None
-
-
-@contextmanager
-def nobody_need_read() -> Iterator[None]:
-    """End quietly where whoever reads has gone, as `head` does."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # What is still to be flushed when the process ends must not raise again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def add_person(parser: ArgumentParser) -> None:

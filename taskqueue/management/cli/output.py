@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
+from taskqueue.management.cli.writing import Unwritable, writing
+
 WIDEST = 60
 """Characters of a cell before it is cut."""
 
@@ -22,6 +24,9 @@ class Writable(Protocol):
     def isatty(self) -> bool:
         """Whether it is a terminal."""
 
+    def flush(self) -> Any:
+        """Let out what was written."""
+
 
 def add_format(parser: ArgumentParser) -> None:
     """The flag that every subcommand has."""
@@ -33,6 +38,7 @@ class Output:
 
     def __init__(self, stream: Writable, *, form: str, note: Callable[[str], Any]) -> None:
         self._stream = stream
+        self._unwritable: Unwritable | None = None
         self.note = note
         """Says something beside it, which would disturb who reads the rest."""
         self.is_json = form == "json"
@@ -66,7 +72,25 @@ class Output:
             self._write(line)
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
+        try:
+            with writing():
+                self._stream.write(text)
+        except Unwritable as error:
+            # What is found out after it, as whether it was refused, matters more.
+            self._unwritable = error
+
+    def finish(self) -> None:
+        """Let out what was written. Raises `Unwritable`, if anything could not be."""
+        if self._unwritable is not None:
+            raise self._unwritable
+        with writing():
+            self._stream.flush()
+
+    def line(self, value: Mapping[str, Any]) -> None:
+        """A document in one line, which goes out at once."""
+        with writing():
+            self._stream.write(json.dumps(value, default=plain))
+            self._stream.flush()
 
 
 def _lines(value: Mapping[str, Any], indent: str) -> list[str]:

@@ -1,6 +1,7 @@
 """`manage.py taskqueue …`: look at tasks, queues, workers and schedules, and control them.
 
-Exits with 0 when it was done, 1 when it was refused, is not there or not well, 2 for wrong usage.
+Exits with 0 when it was done, 1 when it was refused, is not there or not well, 2 for wrong usage,
+3 when it was done and could not be told.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from django.core.management.base import BaseCommand
 from django.utils.translation import override
 
 from taskqueue.management.cli import SUBCOMMANDS
-from taskqueue.management.cli.base import nobody_need_read, refusals_reported
+from taskqueue.management.cli.base import refusals_reported
 from taskqueue.management.cli.output import Output, add_format
+from taskqueue.management.cli.writing import Closed, finished, legible
 
 EXIT_CODES = (
-    "Exits with 0 when it is done, 1 when it is refused, not there or not well, 2 for wrong usage."
+    "Exits with 0 when it is done, 1 when it is refused, not there or not well, 2 for wrong usage, "
+    "3 when it is done and the standard output cannot be written."
 )
 
 
@@ -42,9 +45,11 @@ class Command(BaseCommand):
             own.set_defaults(run=subcommand.run)
 
     def handle(self, *args: Any, **flags: Any) -> None:
-        output = Output(self.stdout, form=flags["format"], note=self._note)
+        raw = getattr(self.stdout, "_out", self.stdout)
+        stream: Any = Closed() if raw is None else self.stdout
+        output = Output(stream, form=flags["format"], note=self._note)
         # One language for scripts, whatever the project's is.
-        with override("en"), refusals_reported(), nobody_need_read():
+        with override("en"), refusals_reported(), legible(raw), finished(output.finish):
             flags["run"](Namespace(**flags), output)
 
     def _note(self, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from taskqueue.engine.connections import project_connection
@@ -13,6 +14,8 @@ from taskqueue.management.cli.top.live import stream, watch
 from taskqueue.monitoring.overview import overview
 
 SHORTEST, LONGEST = 0.2, 3600.0
+DUMB = "dumb"
+"""What TERM says where sequences would stand in the text, as in some editors."""
 COLUMNS = 120
 """Of a frame that goes to no terminal."""
 
@@ -24,7 +27,8 @@ def _add_top(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--once", action="store_true",
-        help="one look, then end; so it does too where the text goes to no terminal",
+        help="one look, then end; so does text that goes to no terminal, or to a dumb one. JSON "
+        "goes on, a document a line",
     )  # fmt: skip
 
 
@@ -42,8 +46,8 @@ def _top(flags: Namespace, output: Output) -> None:
     connection = project_connection()
     title = f"taskqueue  {connection.settings_dict['NAME']} ({connection.vendor})  "
     if output.is_json and not flags.once:
-        stream(interval=flags.interval)
-    elif flags.once or not output.is_terminal:
+        stream(output, interval=flags.interval)
+    elif flags.once or not output.is_terminal or os.environ.get("TERM") == DUMB:
         seen = overview()
         lines = frame(seen, columns=COLUMNS, title=title)
         output.say("\n".join(line.text for line in lines), document(seen))

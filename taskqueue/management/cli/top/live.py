@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 from typing import Any
 
-from taskqueue.management.cli.output import plain
+from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.top.cells import fitted
 from taskqueue.management.cli.top.document import document
 from taskqueue.management.cli.top.frame import Line, frame
@@ -39,7 +37,7 @@ def lines_of(seen: Seen, *, columns: int, rows: int, title: str) -> list[Line]:
     return lines[:rows]
 
 
-def stream(*, interval: float) -> None:
+def stream(output: Output, *, interval: float) -> None:
     """Print a document a line until Ctrl-C. Raises BrokenPipeError once nobody reads any more."""
     has_read = threading.Event()
     try:
@@ -53,7 +51,6 @@ def stream(*, interval: float) -> None:
                     if seen.trouble or seen.overview is None
                     else document(seen.overview)
                 )
-                sys.stdout.write(json.dumps(told, default=plain) + "\n")
-                sys.stdout.flush()
+                output.line(told)
     except KeyboardInterrupt:
         pass
