@@ -168,7 +168,7 @@ class ScheduleDetail(ApiView):
 
         return self.once(request, act)
 
-    @describe("deleteSchedule", answers={204: None}, query=Why, problems=(404, 409, 412))
+    @describe("deleteSchedule", answers={204: None}, query=Why, problems=(404, 409, 412, 422))
     def delete(self, request: Request, name: str) -> Response:
         """Delete it with what is known of its runs; its tasks stay."""
         given = self.asked(request, Why)
