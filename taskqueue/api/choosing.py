@@ -14,6 +14,7 @@ from rest_framework import serializers
 from taskqueue.api.clock import now
 from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.problems import Problem
+from taskqueue.api.tasks.filters import check_may_search
 from taskqueue.control import TaskFilter
 from taskqueue.definitions import registry
 from taskqueue.engine.control.filters import each_of
@@ -105,7 +106,10 @@ class TaskChoice(Strict):
 
 
 def chosen(given: Mapping[str, Any], user: Any) -> TaskFilter:
-    """The filter that this user may use. Raises 422 where nothing, or more than one, is chosen."""
+    """The filter that this user may use.
+
+    Raises 422 where nothing, or more than one, is chosen, and 403 for what would tell too much.
+    """
     ways = [way for way in WAYS if given.get(way) not in (None, False)]
     if len(ways) != 1:
         raise _refused(
@@ -115,6 +119,7 @@ def chosen(given: Mapping[str, Any], user: Any) -> TaskFilter:
         which = _read(ways[0], given)
     except (ValueError, TypeError) as error:  # SearchError is one.
         raise _refused(str(error)) from None
+    check_may_search(which, user)
     if which.arguments and user.has_perm(VIEW_ARGUMENTS):
         which = replace(which, arguments_of_unknown=True)
     return which

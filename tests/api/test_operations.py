@@ -124,6 +124,17 @@ def test_arguments_of_unknown_definitions_are_searched_by_those_who_may_view_the
         assert root.act("operations/", given).json()["doable"] == 1  # The unknown one alone.
 
 
+@pytest.mark.parametrize("how", [{"q": "worker:w1"}, {"filter": {"worker": ["w1"]}}])
+def test_who_may_not_view_leases_does_not_choose_by_worker(
+    how: dict[str, Any], member: Callable[..., ApiClient]
+) -> None:
+    asked = {"verb": "retry", "dry_run": True, **how}
+    operator = member("view_task", "operate")
+    assert operator.act("operations/", asked).status_code == 403
+    operator = member("view_task", "operate", "view_lease")
+    assert operator.act("operations/", asked).status_code == 200
+
+
 def test_to_cancel_leaves_out_what_runs_for_those_who_may_not_stop(
     member: Callable[..., ApiClient],
 ) -> None:
