@@ -13,20 +13,26 @@ no time to count millions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.wording import wording_for
-from taskqueue.models import Total
+from taskqueue.models import Total, Worker
 from taskqueue.models.figures import Figures
 from taskqueue.models.total import NAME, QUEUE
+from taskqueue.models.worker import WorkerStatus
 
 MOST_LABELS = 100
-"""Rows of a kind: the queues, or names, that were seen first. The rest share another row."""
+"""Rows of a kind: the names, or queues, that were seen first. The rest share another row.
+
+Whoever may choose a queue at an enqueue could fill them: where there is no room, a queue that a
+worker names takes the row of the least of the others.
+"""
 REST = "…other"
+DEFAULT = "default"
 SUMS = (
     "succeeded", "failed", "lost", "stopped", "returned",
     "tasks_succeeded", "tasks_failed", "tasks_cancelled", "run_seconds", "wait_seconds",
@@ -72,12 +78,15 @@ class Totals:
     """All totals, locked by id, to be added to in the transaction of the caller."""
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
+        self._connection = connection
         self._rows = Total.objects.using(connection.alias)
         self._known = {
             (total.kind, total.label): total
             for total in self._rows.select_for_update().order_by("id")
         }
         self._touched: dict[tuple[str, str], Total] = {}
+        self._folded: list[Total] = []
+        self._meant: frozenset[str] | None = None
 
     def of(self, queue_name: str, name: str) -> list[Total]:
         """The queue's and the name's, to be changed."""
@@ -87,28 +96,63 @@ class Totals:
         """Write these columns of those that were asked for."""
         # In one order, or two that add the same new ones would wait for each other.
         touched = [total for _, total in sorted(self._touched.items())]
-        self._rows.bulk_update([total for total in touched if total.pk], list(columns))
+        changed = ["enqueued", *SUMS, *HISTOGRAMS] if self._folded else list(columns)
+        self._rows.bulk_update([total for total in touched if total.pk], changed)
+        self._rows.filter(id__in=[total.pk for total in self._folded if total.pk]).delete()
         self._rows.bulk_create([total for total in touched if not total.pk])
 
     def _total(self, kind: str, label: str) -> Total:
-        key = kind, label_among(label, self._labels(kind))
-        total = self._known.get(key)
+        label = self._label(kind, label)
+        total = self._known.get((kind, label))
         if total is None:
-            total = self._known[key] = Total(kind=kind, label=key[1])
-        self._touched[key] = total
+            total = self._known[kind, label] = Total(kind=kind, label=label)
+        self._touched[kind, label] = total
         return total
 
-    def _labels(self, kind: str) -> Collection[str]:
-        return {label for known, label in self._known if known == kind}
+    def _label(self, kind: str, label: str) -> str:
+        known = {label for known, label in self._known if known == kind}
+        if kind != QUEUE or label_among(label, known) == label:
+            return label_among(label, known)
+        if self._meant is None:
+            self._meant = meant_queues(self._connection)
+        own = label_among(label, known, self._meant)
+        if own != REST:
+            self._make_room(known - self._meant - {REST})
+        return own
+
+    def _make_room(self, labels: Set[str]) -> None:
+        """Fold the least of these queues into the row of the rest."""
+        least = min((self._known[QUEUE, label] for label in labels), key=_size)
+        del self._known[QUEUE, least.label]
+        self._touched.pop((QUEUE, least.label), None)
+        self._folded.append(least)
+        rest = self._total(QUEUE, REST)
+        rest.enqueued += least.enqueued
+        add_figures(rest, least)
 
 
-def label_among(label: str, known: Collection[str]) -> str:
+def meant_queues(connection: BaseDatabaseWrapper) -> frozenset[str]:
+    """The queues that are not somebody's whim: the default one, and those that a worker names."""
+    there = Worker.objects.using(connection.alias).exclude(
+        status__in=[WorkerStatus.LOST.value, WorkerStatus.STOPPED.value]
+    )
+    return frozenset({DEFAULT}).union(*there.values_list("queues", flat=True))
+
+
+def label_among(label: str, known: Set[str], meant: Set[str] = frozenset()) -> str:
     """Under which label a queue or name is counted, where these have rows already.
 
-    One that has a row keeps it for good: what is counted under a label never falls.
+    One that has a row keeps it, but for a queue that is not meant, whose row one that is may take.
+    The row of the rest then takes over what was counted: the sum of all never falls.
     """
-    is_full = len(known) - (REST in known) >= MOST_LABELS
-    return REST if is_full and label not in known else label
+    has_room = len(known) - (REST in known) < MOST_LABELS
+    makes_room = label in meant and len(meant & known) < MOST_LABELS
+    return label if label in known or has_room or makes_room else REST
+
+
+def _size(total: Total) -> tuple[int, str]:
+    attempts = total.succeeded + total.failed + total.lost + total.stopped + total.returned
+    return max(total.enqueued, attempts), total.label
 
 
 def _summed(histograms: Iterable[Mapping[str, int]]) -> dict[str, int]:

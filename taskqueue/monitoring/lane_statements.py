@@ -1,6 +1,7 @@
 """The statements that tell what waits and runs in each queue, in the wording of each database.
 
-They give rows of a kind, a queue, how many, and for how many seconds the oldest waits:
+They give rows of a kind, a queue, how many, for how many seconds the oldest waits, and the names
+of the workers that alone may take them, as JSON text:
 
 - `ready`: a loose scan of the claim's index, one probe for each queue and priority. Within a
   priority the oldest stands first, so that its age costs no more. The count stops at a limit.
@@ -17,7 +18,7 @@ WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
     (
         SELECT queue_name, priority, run_after, 1, true
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart
+        WHERE status = 'ready' AND NOT claimed_apart AND queue_name >= %(first)s
         ORDER BY queue_name, priority DESC, run_after
         LIMIT 1
     )
@@ -46,7 +47,7 @@ WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
 ), oldest AS (
     SELECT queue_name, min(run_after) AS run_after FROM lane GROUP BY queue_name
 ), apart AS (
-    SELECT queue_name, run_after
+    SELECT queue_name, run_after, worker_names::text AS worker_names
     FROM taskqueue_task
     WHERE claimed_apart AND status = 'ready'
     ORDER BY pinned_to, queue_name
@@ -67,16 +68,16 @@ SELECT
             LIMIT %(cap)s
         ) AS counted
     ),
-    EXTRACT(epoch FROM clock_timestamp() - run_after)::float8
+    EXTRACT(epoch FROM clock_timestamp() - run_after)::float8, NULL
 FROM oldest
 UNION ALL
 SELECT
     'apart', queue_name, count(*),
-    EXTRACT(epoch FROM clock_timestamp() - min(run_after))::float8
+    EXTRACT(epoch FROM clock_timestamp() - min(run_after))::float8, worker_names
 FROM apart
-GROUP BY queue_name
+GROUP BY queue_name, worker_names
 UNION ALL
-SELECT 'running', task.queue_name, count(*), NULL
+SELECT 'running', task.queue_name, count(*), NULL, NULL
 FROM held
 JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
@@ -89,6 +90,7 @@ WITH RECURSIVE lane (queue_name, place) AS (
     SELECT min(queue_name), 1
     FROM taskqueue_task
     WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+        AND queue_name >= %(first)s
     UNION ALL
     SELECT (
         SELECT min(queue_name)
@@ -139,23 +141,23 @@ SELECT
             LIMIT %(cap)s
         )
     ),
-    (julianday(%(now)s) - julianday(run_after)) * 86400.0
+    (julianday(%(now)s) - julianday(run_after)) * 86400.0, NULL
 FROM oldest
 UNION ALL
 SELECT
     'apart', queue_name, count(*),
-    (julianday(%(now)s) - julianday(min(run_after))) * 86400.0
+    (julianday(%(now)s) - julianday(min(run_after))) * 86400.0, worker_names
 FROM (
-    SELECT queue_name, run_after
+    SELECT queue_name, run_after, worker_names
     FROM taskqueue_task
     WHERE claimed_apart AND claimed_apart = 1
         AND status IN ('ready', 'running') AND status = 'ready'
     ORDER BY pinned_to, queue_name
     LIMIT %(cap)s
 )
-GROUP BY queue_name
+GROUP BY queue_name, worker_names
 UNION ALL
-SELECT 'running', task.queue_name, count(*), NULL
+SELECT 'running', task.queue_name, count(*), NULL, NULL
 FROM (
     SELECT task_id FROM taskqueue_lease WHERE status = 'running' ORDER BY worker_id LIMIT %(cap)s
 ) AS held
@@ -187,5 +189,18 @@ WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%S', %(now)s, '-60 minutes')
 GROUP BY queue_name, ago
 """
 
+# As the database sorts them: the cursor of a page is compared there.
+_NEXT_POSTGRESQL = """
+SELECT name
+FROM json_array_elements_text(%(names)s::json) AS found (name)
+WHERE name > %(after)s
+ORDER BY name
+LIMIT %(limit)s
+"""
+_NEXT_SQLITE = """
+SELECT value FROM json_each(%(names)s) WHERE value > %(after)s ORDER BY value LIMIT %(limit)s
+"""
+
+NEXT = {"postgresql": _NEXT_POSTGRESQL, "sqlite": _NEXT_SQLITE}
 LANES = {"postgresql": _POSTGRESQL, "sqlite": _SQLITE}
 FINISHED = {"postgresql": _FINISHED_POSTGRESQL, "sqlite": _FINISHED_SQLITE}

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Queue
 from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.absence import Absence
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
-from taskqueue.monitoring.lane_statements import FINISHED, LANES
+from taskqueue.monitoring.lane_statements import FINISHED, LANES, NEXT
 from taskqueue.monitoring.reading import moment, read
 
 STEPS = 12
@@ -31,7 +36,10 @@ class QueueFigures:
     waiting: Count
     """Tasks that are ready. With many queues the count is capped sooner."""
     oldest_seconds: float | None
-    """Since the one of them could run that waits longest; None where nothing waits."""
+    """Since the one of them could run that waits longest; None where none does.
+
+    Those that name workers which are all away are left out: no other may take them.
+    """
     running: int
     """Tasks that workers hold, up to as many as they can run."""
     slots: int
@@ -57,8 +65,7 @@ class _Lane:
     held: int = 0
     finished: list[int] = field(default_factory=lambda: [0] * STEPS)
 
-    def add_waiting(self, number: int, seconds: float) -> None:
-        self.waiting += number
+    def note_age(self, seconds: float) -> None:
         self.oldest_seconds = max(self.oldest_seconds or 0.0, seconds)
 
 
@@ -68,25 +75,60 @@ def queue_figures(
     """The queues by name. `workers`, where they have been read already, spare a query."""
     if workers is None:
         workers = worker_figures(limit=1_000)
-    rows = _rows(limit)
-    lanes = _lanes(limit, cap=max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows)))))
+    rows = _by_name(_rows()[:limit])
+    cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
+    lanes = _lanes(limit, cap=cap, absence=Absence(workers))
     names = sorted({*rows, *lanes})[:limit]
     return [_figures(name, lanes[name], rows.get(name), workers) for name in names]
 
 
-def _rows(limit: int) -> dict[str, Any]:
-    rows = Queue.objects.using(database_alias()).annotate(now=DatabaseClock()).order_by("name")
-    return {row.name: row for row in rows[:limit]}
+def queues_after(name: str, *, limit: int) -> list[QueueFigures]:
+    """So many queues behind the one of that name, in the database's order."""
+    workers = worker_figures(limit=1_000)
+    rows = _by_name(_rows().filter(name__gt=name)[:limit])
+    cap = max(LEAST_CAP, min(CAP, COUNTED // limit))
+    # One more: that of the name itself may be the first.
+    lanes = _lanes(limit + 1, cap=cap, absence=Absence(workers), first=name)
+    names = json.dumps([*{*rows, *lanes}])
+    following = [each for (each,) in read(NEXT, names=names, after=name, limit=limit)]
+    return [_figures(each, lanes[each], rows.get(each), workers) for each in following]
 
 
-def _lanes(limit: int, *, cap: int) -> defaultdict[str, _Lane]:
-    """By queue; one that no worker has seen yet is among them while something waits there."""
+def queue_named(name: str) -> QueueFigures | None:
+    """That queue, however many others there are; None if no task or worker has or had it."""
+    if not is_storable(name):
+        return None
+    workers = worker_figures(limit=1_000)
+    row = _rows().filter(name=name).first()
+    lanes = _lanes(1, cap=CAP, absence=Absence(workers), first=name)
+    if row is None and name not in lanes:
+        return None
+    return _figures(name, lanes[name], row, workers)
+
+
+def _rows() -> QuerySet[Any]:
+    return Queue.objects.using(database_alias()).annotate(now=DatabaseClock()).order_by("name")
+
+
+def _by_name(rows: Iterable[Any]) -> dict[str, Any]:
+    return {row.name: row for row in rows}
+
+
+def _lanes(limit: int, *, cap: int, absence: Absence, first: str = "") -> defaultdict[str, _Lane]:
+    """By queue; one that no worker has seen yet is among them while something waits there.
+
+    What is ready is read from the first on.
+    """
     lanes: defaultdict[str, _Lane] = defaultdict(lambda: _Lane(cap=cap))
-    for kind, name, number, seconds in read(LANES, now=moment(), limit=limit, cap=cap + 1):
+    for kind, name, number, seconds, names in read(
+        LANES, now=moment(), first=first, limit=limit, cap=cap + 1
+    ):
         if kind == "running":
             lanes[name].held += number
-        else:
-            lanes[name].add_waiting(number, seconds)
+            continue
+        lanes[name].waiting += number
+        if not absence.keeps(name, names):
+            lanes[name].note_age(seconds)
     for name, ago, number in read(FINISHED, now=moment()):
         if 0 <= ago < STEPS:
             lanes[name].finished[STEPS - 1 - ago] += int(number)

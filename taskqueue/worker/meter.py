@@ -7,7 +7,7 @@ who reads between two of them sees what was true a moment ago.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from taskqueue.engine.tally import RAN, what_it_came_to
@@ -65,17 +65,27 @@ class Meter:
         self.vitals = vitals or Vitals()
         self.began_at = time.time()
         self.name = self.pool = ""
+        self.named: frozenset[str] = frozenset()
+        """The queues that the worker was told to take from; empty: all."""
         self.queues: dict[str, QueueMeter] = {}
         self.claims = self.claimed = 0
         self.children_started = self.children_crashed = 0
         self.standing: Callable[[], Standing] = Standing
 
-    def begin(self, name: str, pool: str, standing: Callable[[], Standing]) -> None:
-        """The worker is about to be registered under that name.
+    def begin(
+        self,
+        name: str,
+        pool: str,
+        standing: Callable[[], Standing],
+        *,
+        named: Iterable[str] = (),
+    ) -> None:
+        """The worker is about to be registered under that name, to take from the `named` queues.
 
         `standing` tells how it stands; any thread may ask.
         """
         self.name, self.pool, self.standing = name, pool, standing
+        self.named = frozenset(named)
 
     def claimed_batch(self, number: int) -> None:
         """A claim gave so many tasks."""
@@ -110,6 +120,6 @@ class Meter:
     def _queue(self, queue_name: str) -> QueueMeter:
         queue = self.queues.get(queue_name)
         if queue is None:
-            label = label_among(queue_name, self.queues)
+            label = label_among(queue_name, self.queues.keys(), self.named)
             queue = self.queues.setdefault(label, QueueMeter())
         return queue

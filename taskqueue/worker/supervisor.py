@@ -63,7 +63,7 @@ class Supervisor:
         self._vitals = meter.vitals
         self._watchdog = Watchdog()
         self._pool = Pool(options, settings, self._watchdog, meter)
-        meter.begin(options.name, options.pool, self._pool.standing)
+        meter.begin(options.name, options.pool, self._pool.standing, named=options.queues.weights)
         self._stopping = Stopping(self._pool, settings)
         self._alarm = Alarm()
         self._requests = Requests(self._alarm.ring)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -24,6 +25,7 @@ from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted, count
 from taskqueue.outcomes import Kind
 from tests.engine.steps import Undo, claim, claim_one, limits, outcome, past, prune
 from tests.engine.test_apart import take
+from tests.monitoring.rows import make_worker
 from tests.sample.tasks import add, fail
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,6 +38,10 @@ def counted(queue: str = "default") -> Counted:
 def figures() -> tuple[dict[str, Counted], dict[str, Counted]]:
     found = counters()
     return found.queues, found.names
+
+
+def enqueued(meant: Set[str] = frozenset()) -> dict[str, int]:
+    return {queue: each.enqueued for queue, each in counters(frozenset(meant)).queues.items()}
 
 
 def attempts(queue: str = "default") -> dict[str, int]:
@@ -206,6 +212,50 @@ def test_beyond_the_bound_what_is_new_shares_a_row(monkeypatch: pytest.MonkeyPat
     add.using(queue_name="q0").enqueue(1, 2)
     found = {queue: each.enqueued for queue, each in counters().queues.items()}
     assert found == {"q0": 2, "q1": 1, "…other": 3}
+
+
+def test_a_queue_that_a_worker_names_takes_the_row_of_the_least_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(totals, "MOST_LABELS", 2)
+    for name, number in (("junk", 1), ("busy", 3), ("other-junk", 2)):
+        add.using(queue_name=name).enqueue_many([((1, 2), {})] * number)
+        merge_rollups(connection)
+    assert enqueued() == {"junk": 1, "busy": 3, "…other": 2}
+    make_worker(queues={"mail": 1})
+    add.using(queue_name="mail").enqueue(1, 2)
+    before = {"junk": 1, "busy": 3, "…other": 2, "mail": 1}
+    assert enqueued(meant={"mail"}) == before, "nothing stands where it does not stay"
+    merge_rollups(connection)
+    after = {"busy": 3, "…other": 3, "mail": 1}
+    assert enqueued() == after
+    add.using(queue_name="junk").enqueue(1, 2)
+    merge_rollups(connection)
+    assert enqueued() == {**after, "…other": 4}
+    add.enqueue(1, 2)
+    merge_rollups(connection)
+    assert enqueued() == {"default": 1, "…other": 7, "mail": 1}, "so does the default one"
+
+
+def test_what_attempts_came_to_is_kept_when_a_row_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(totals, "MOST_LABELS", 1)
+    make_worker(queues={"mail": 1})
+    for name in ("junk", "mail"):
+        add.using(queue_name=name).enqueue(1, 2)
+        recorded(claim_one(queue=name), Kind.SUCCEEDED)
+        grow_older(timedelta(minutes=3))
+        merge_rollups(connection)
+    for name in ("…other", "mail"):
+        found = counted(name)
+        assert (found.enqueued, attempts(name), ends(name)) == (
+            1,
+            {"succeeded": 1},
+            {"succeeded": 1},
+        )
+        assert sum(found.run_times.values()) == 1
+    assert set(counters().queues) == {"…other", "mail"}
 
 
 def test_who_waited_for_a_lock_until_its_row_was_merged_counts_in_a_new_one(

@@ -68,11 +68,25 @@ def test_the_oldest_is_found_behind_tasks_of_any_priority() -> None:
 
 def test_tasks_that_few_workers_may_take_wait_too() -> None:
     make_task(run_after=ago(MINUTE))
-    make_task(claimed_apart=True, pinned_to="w1", run_after=ago(HOUR))
+    make_worker("w1")
+    make_task(claimed_apart=True, pinned_to="w1", worker_names=["w1"], run_after=ago(HOUR))
     make_task(claimed_apart=True, workers=2, queue_name="web", run_after=ago(MINUTE))
     make_task("running", claimed_apart=True, workers=2, queue_name="web")
     assert (lane().waiting.value, lane("web").waiting.value) == (2, 1)
     assert lane().oldest_seconds == pytest.approx(3600, abs=20)
+
+
+def test_what_waits_for_workers_that_are_away_is_counted_but_makes_the_queue_no_older() -> None:
+    make_worker("there", queues={"web": 1})
+    make_worker("quiet", status="quiet")
+    make_worker("gone", seen_at=ago(HOUR))
+    for names in (["gone"], ["quiet", "unheard of"], ["there"]):
+        make_task(claimed_apart=True, worker_names=names, run_after=ago(HOUR))
+    assert (lane().waiting.value, lane().oldest_seconds) == (3, None)
+    make_task(
+        claimed_apart=True, worker_names=["gone", "there"], queue_name="web", run_after=ago(MINUTE)
+    )
+    assert lane("web").oldest_seconds == pytest.approx(60, abs=20)
 
 
 def test_the_count_stops_sooner_where_there_are_many_queues(

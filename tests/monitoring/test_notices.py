@@ -67,6 +67,14 @@ def test_a_queue_stalls_where_a_task_waits_for_long_beside_a_free_slot() -> None
     assert codes() == []
 
 
+def test_a_task_that_names_an_absent_worker_stalls_no_queue() -> None:
+    make_worker()
+    make_task(claimed_apart=True, pinned_to="w9", worker_names=["w9"], run_after=ago(HOUR))
+    assert codes() == []
+    make_worker("w9")
+    assert codes() == [("stalled", "error", "default")]
+
+
 def test_a_worker_that_was_lost_lately() -> None:
     make_worker()
     make_worker("lately", seen_at=ago(2 * MINUTE))

@@ -92,6 +92,9 @@ def test_queues_are_told_in_a_bounded_number(monkeypatch: pytest.MonkeyPatch) ->
         meter.recorded(job(f"q{number}"), ended(Kind.SUCCEEDED), "succeeded", sent_at=106.0)
     found = {queue: each.outcomes["succeeded"] for queue, each in meter.queues.items()}
     assert found == {"q0": 2, "q1": 1, "…other": 3}
+    meter.begin("w1", "process", Standing, named=["mail"])
+    meter.recorded(job("mail"), ended(Kind.SUCCEEDED), "succeeded", sent_at=106.0)
+    assert meter.queues["mail"].outcomes["succeeded"] == 1, "whatever came before"
 
 
 def test_promtool_has_nothing_to_object_to() -> None:

@@ -14,10 +14,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.totals import DEFAULT
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.metrics import families
 from taskqueue.monitoring.metrics.counters import counters
-from taskqueue.monitoring.metrics.gauges import lanes, sizes, timetables
+from taskqueue.monitoring.metrics.gauges import sizes, timetables
+from taskqueue.monitoring.metrics.standing import lanes
 
 logger = logging.getLogger("taskqueue.metrics")
 
@@ -48,9 +50,11 @@ class DatabaseCollector(Collector):
 
 
 def _families() -> Iterator[Metric]:
-    counted = counters()
     workers = worker_figures(limit=MOST_WORKERS)
-    yield from families.of_lanes(lanes(counted.queue_labels, counted.queues, workers))
+    # Also of those that are gone: one label more does no harm, but to take back what stands there.
+    meant = frozenset({DEFAULT}).union(*(worker.queues for worker in workers))
+    counted = counters(meant)
+    yield from families.of_lanes(lanes(counted.queues.keys(), workers))
     yield from families.of_queues(counted.queues)
     yield from families.of_names(counted.names)
     yield from families.of_workers(workers)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskqueue.engine.totals import label_among
+from taskqueue.engine.totals import DEFAULT, label_among
 from taskqueue.histogram import Histogram
 from taskqueue.models.total import NAME, QUEUE
 from taskqueue.monitoring.histograms import summed
@@ -52,27 +52,30 @@ class Counted:
 class Labels:
     """Under which label each queue, or each name, stands: a bounded number of them."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        self._known = set(known)
+    def __init__(self, known: Iterable[str], meant: frozenset[str] = frozenset()) -> None:
+        self._known, self._meant = set(known), meant
 
     def of(self, name: str) -> str:
-        """Its own if it has one or there is room, else that of the rest."""
-        label = label_among(name, self._known)
+        """Its own if it has one or there is room, else that of the rest.
+
+        As the totals will count it: what stands under a label must not go to another later. One
+        that is to be made room for stands beside the others until then.
+        """
+        label = label_among(name, self._known, self._meant)
         self._known.add(label)
         return label
 
 
 @dataclass
 class Counters:
-    """By queue, and by name; and the labels that stand for more of them."""
+    """By the labels of queues, and of names."""
 
     queues: dict[str, Counted]
     names: dict[str, Counted]
-    queue_labels: Labels
 
 
-def counters() -> Counters:
-    """All that was counted, in one statement."""
+def counters(meant: frozenset[str] = frozenset({DEFAULT})) -> Counters:
+    """All that was counted, in one statement. `meant` are the queues that workers name."""
     rows = read(COUNTED)
     totals = [row for row in rows if row[0] == "total"]
     found: dict[str, defaultdict[str, Counted]] = {
@@ -80,9 +83,9 @@ def counters() -> Counters:
     }
     for _, kind, label, *figures in totals:
         found[kind][label].add(tuple(figures))
-    queues, names = Labels(found[QUEUE]), Labels(found[NAME])
+    queues, names = Labels(found[QUEUE], meant), Labels(found[NAME])
     for kind, queue_name, name, *figures in sorted(rows, key=lambda row: row[1:3]):
         if kind != "total":
             found[QUEUE][queues.of(queue_name)].add(tuple(figures))
             found[NAME][names.of(name)].add(tuple(figures))
-    return Counters(dict(found[QUEUE]), dict(found[NAME]), queues)
+    return Counters(dict(found[QUEUE]), dict(found[NAME]))

@@ -19,7 +19,8 @@ from prometheus_client.metrics_core import Metric
 from taskqueue.histogram import cumulative
 from taskqueue.monitoring.fleet import STATES, WorkerFigures, living
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted
-from taskqueue.monitoring.metrics.gauges import Lane, Timetable
+from taskqueue.monitoring.metrics.gauges import Timetable
+from taskqueue.monitoring.metrics.standing import Lane
 
 
 def of_lanes(lanes: Mapping[str, Lane]) -> Iterator[Metric]:
@@ -34,7 +35,11 @@ def of_lanes(lanes: Mapping[str, Lane]) -> Iterator[Metric]:
     )  # fmt: skip
     latency = _gauge(
         "queue_latency_seconds", "Since when the ready task that waits longest could run;"
-        " 0 where none waits.", "queue",
+        " 0 where none waits. Without those that absent workers alone may take.", "queue",
+    )  # fmt: skip
+    absent = _gauge(
+        "queue_absent_latency_seconds", "The same of ready tasks that name their workers, of which"
+        " none is there to take them.", "queue",
     )  # fmt: skip
     paused = _gauge("queue_paused", "Whether the queue is paused.", "queue")
     workers = _gauge("queue_workers", "Workers that take tasks from the queue.", "queue")
@@ -43,9 +48,10 @@ def of_lanes(lanes: Mapping[str, Lane]) -> Iterator[Metric]:
             tasks.add_metric(_safe(queue, status), number)
             capped.add_metric(_safe(queue, status), status in lane.capped)
         latency.add_metric(_safe(queue), max(0.0, lane.oldest_seconds))
+        absent.add_metric(_safe(queue), max(0.0, lane.absent_seconds))
         paused.add_metric(_safe(queue), lane.is_paused)
         workers.add_metric(_safe(queue), lane.workers)
-    yield from (tasks, capped, latency, paused, workers)
+    yield from (tasks, capped, latency, absent, paused, workers)
 
 
 def of_queues(queues: Mapping[str, Counted]) -> Iterator[Metric]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.urls import reverse
 
 from taskqueue.monitoring.metrics import exposition
@@ -18,6 +19,7 @@ from taskqueue.worker.metrics import route
 from tests.conftest import require_tool
 
 DOCUMENTS = Path(__file__).parents[3] / "docs" / "metrics"
+SCALING = DOCUMENTS.parent / "deployment" / "kubernetes" / "scaling.yaml"
 SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
 
 pytestmark = pytest.mark.django_db
@@ -98,7 +100,9 @@ def test_the_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     promtool = require_tool("promtool")
     events = (Path(__file__).parent / "alerts.test.yml").read_text()
     path = tmp_path / "events.yml"
-    path.write_text(events.replace("ALERTS]", f"{DOCUMENTS / 'alerts.yml'}]"))
+    [trigger] = yaml.safe_load(SCALING.read_text())["spec"]["triggers"]
+    events = events.replace("ALERTS]", f"{DOCUMENTS / 'alerts.yml'}]")
+    path.write_text(events.replace("SCALING", json.dumps(trigger["metadata"]["query"])))
     check = [promtool, "test", "rules", str(path)]
     found = subprocess.run(check, capture_output=True, text=True, timeout=30)
     assert found.returncode == 0, found.stdout + found.stderr

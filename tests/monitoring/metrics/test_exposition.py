@@ -121,8 +121,8 @@ def test_schedules_tell_when_they_ran_and_when_they_will() -> None:
 
 
 def test_more_than_is_counted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.metrics.gauges.LEAST_CAP", 2)
-    monkeypatch.setattr("taskqueue.monitoring.metrics.gauges.CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.metrics.standing.LEAST_CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.metrics.standing.CAP", 2)
     assert counts.CAP > 2
     for status in ("ready", "scheduled"):
         for _ in range(4):
@@ -155,6 +155,37 @@ def test_no_label_is_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "…other" in found[label]
     assert total(samples, "tasks", status="ready") == 8
     assert total(samples, "attempts_total") == 8
+
+
+def test_queues_that_anybody_may_choose_do_not_hide_those_that_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(totals, "MOST_LABELS", 4)
+    for number in range(8):
+        name = f"junk{number}"
+        Total.objects.create(kind="queue", label=name, enqueued=2 if number < 4 else 0)
+        make_task(queue_name=name)
+    make_worker(queues={"served": 1})
+    Queue.objects.create(name="paused", paused_at=timezone.now())
+    for _ in range(2):
+        make_task(queue_name="waiting")
+    samples = scrape()
+    found = {
+        dict(labels)["queue"]: number
+        for (name, labels), number in samples.items()
+        if name == "taskqueue_tasks" and dict(labels)["status"] == "ready"
+    }
+    assert found == {"served": 0, "paused": 0, "waiting": 2, "junk0": 1, "…other": 7}
+
+
+def test_a_task_whose_worker_is_away_has_an_age_of_its_own() -> None:
+    fill()
+    make_task(queue_name="web", claimed_apart=True, worker_names=["gone"], run_after=ago(HOUR))
+    samples = scrape()
+    assert value(samples, "queue_latency_seconds", queue="web") == 0
+    away = value(samples, "queue_absent_latency_seconds", queue="web")
+    assert away == pytest.approx(3600, abs=60)
+    assert value(samples, "tasks", queue="web", status="ready") == 1
 
 
 ODD = 'a"b\\c\nd\t{e}=ü…\u2028'
