@@ -20,7 +20,8 @@ from taskqueue.permissions import VIEW_SCHEDULES
 from taskqueue.rules import Rule
 from taskqueue.rules.values import DAYS
 
-MOST_TIMES = 100
+MOST_TIMES = 20
+"""A rule that is seldom due is looked for through many years, which takes a while for each time."""
 LIMIT = {"oneOf": [{"type": "string", "format": "date-time"}, {"enum": [None]}]}
 """In words that OpenAPI 3.0 has too: a project may document all its addresses by that."""
 LIMITS = {"start": LIMIT, "end": LIMIT}

@@ -20,53 +20,60 @@ from taskqueue.api import (
     task_types,
     workers,
 )
+from taskqueue.api.mounting import anywhere
 from taskqueue.api.tasks.urls import TASKS
 
 app_name = "taskqueue-api"
-urlpatterns = [
-    *TASKS,
-    path("queues/", queues.QueueList.as_view(), name="queues"),
-    path("queues/<path:name>/pause/", queues.QueuePause.as_view(), name="queue-pause"),
-    path("queues/<path:name>/resume/", queues.QueueResume.as_view(), name="queue-resume"),
-    path("queues/<path:name>/", queues.QueueDetail.as_view(), name="queue"),
-    path("workers/", workers.WorkerList.as_view(), name="workers"),
-    path("workers/<path:name>/quiet/", workers.WorkerQuiet.as_view(), name="worker-quiet"),
-    path("workers/<path:name>/stop/", workers.WorkerStop.as_view(), name="worker-stop"),
-    path("workers/<path:name>/kill/", workers.WorkerKill.as_view(), name="worker-kill"),
-    path("workers/<path:name>/", workers.WorkerDetail.as_view(), name="worker"),
-    path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
-    path("schedules/<str:name>/", schedules.ScheduleDetail.as_view(), name="schedule"),
-    path("schedules/<str:name>/run/", schedule_acts.ScheduleRun.as_view(), name="schedule-run"),
-    path(
-        "schedules/<str:name>/pause/", schedule_acts.SchedulePause.as_view(), name="schedule-pause"
-    ),
-    path(
-        "schedules/<str:name>/resume/",
-        schedule_acts.ScheduleResume.as_view(),
-        name="schedule-resume",
-    ),
-    path(
-        "schedules/<str:name>/preview/",
-        schedule_acts.SchedulePreview.as_view(),
-        name="schedule-preview",
-    ),
-    path("rules/preview/", rules.RulePreview.as_view(), name="rule-preview"),
-    path("operations/", operations.OperationList.as_view(), name="operations"),
-    path("operations/<str:operation_id>/", operations.OperationDetail.as_view(), name="operation"),
-    path(
-        "operations/<str:operation_id>/cancel/",
-        operations.OperationCancel.as_view(),
-        name="operation-cancel",
-    ),
-    path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
-    path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
-    path("stats/", stats.Stats.as_view(), name="stats"),
-    path("stats/series/", stats.StatsSeries.as_view(), name="series"),
-    path("healthz/live", probes.Live.as_view(), name="live"),
-    path("healthz/ready", probes.Ready.as_view(), name="ready"),
-    path("schema/", documents.SchemaDocument.as_view(), name="schema"),
-    path("docs/", documents.Docs.as_view(), name="docs"),
-    path("metrics", probes.Metrics.as_view(), name="metrics"),
-    # Last: what is none of these is told so in the way of this API.
-    re_path(r"^[\s\S]*/$", nothing.Nothing.as_view()),
-]
+urlpatterns = anywhere(
+    [
+        *TASKS,
+        path("queues/", queues.QueueList.as_view(), name="queues"),
+        path("queues/<path:name>/pause/", queues.QueuePause.as_view(), name="queue-pause"),
+        path("queues/<path:name>/resume/", queues.QueueResume.as_view(), name="queue-resume"),
+        path("queues/<path:name>/", queues.QueueDetail.as_view(), name="queue"),
+        path("workers/", workers.WorkerList.as_view(), name="workers"),
+        path("workers/<path:name>/quiet/", workers.WorkerQuiet.as_view(), name="worker-quiet"),
+        path("workers/<path:name>/stop/", workers.WorkerStop.as_view(), name="worker-stop"),
+        path("workers/<path:name>/kill/", workers.WorkerKill.as_view(), name="worker-kill"),
+        path("workers/<path:name>/", workers.WorkerDetail.as_view(), name="worker"),
+        path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
+        path("schedules/<str:name>/", schedules.ScheduleDetail.as_view(), name="schedule"),
+        path("schedules/<str:name>/run/", schedule_acts.ScheduleRun.as_view(), name="schedule-run"),
+        path(
+            "schedules/<str:name>/pause/",
+            schedule_acts.SchedulePause.as_view(),
+            name="schedule-pause",
+        ),
+        path(
+            "schedules/<str:name>/resume/",
+            schedule_acts.ScheduleResume.as_view(),
+            name="schedule-resume",
+        ),
+        path(
+            "schedules/<str:name>/preview/",
+            schedule_acts.SchedulePreview.as_view(),
+            name="schedule-preview",
+        ),
+        path("rules/preview/", rules.RulePreview.as_view(), name="rule-preview"),
+        path("operations/", operations.OperationList.as_view(), name="operations"),
+        path(
+            "operations/<str:operation_id>/", operations.OperationDetail.as_view(), name="operation"
+        ),
+        path(
+            "operations/<str:operation_id>/cancel/",
+            operations.OperationCancel.as_view(),
+            name="operation-cancel",
+        ),
+        path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
+        path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
+        path("stats/", stats.Stats.as_view(), name="stats"),
+        path("stats/series/", stats.StatsSeries.as_view(), name="series"),
+        path("healthz/live", probes.Live.as_view(), name="live"),
+        path("healthz/ready", probes.Ready.as_view(), name="ready"),
+        path("schema/", documents.SchemaDocument.as_view(), name="schema"),
+        path("docs/", documents.Docs.as_view(), name="docs"),
+        path("metrics", probes.Metrics.as_view(), name="metrics"),
+        # Last: what is none of these is told so in the way of this API.
+        re_path(r"^[\s\S]*/$", nothing.Nothing.as_view()),
+    ]
+)
