@@ -37,6 +37,14 @@ class Paged(Strict):
     )
 
 
+class LongPaged(Paged):
+    """The same of what there are few of."""
+
+    limit = Digits(
+        required=False, default=100, min_value=1, max_value=MOST, help_text="Rows of a page."
+    )
+
+
 class NextPage(serializers.Serializer[Any]):
     """What every page says besides its rows."""
 

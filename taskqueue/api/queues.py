@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import F
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,13 +12,16 @@ from rest_framework.response import Response
 from taskqueue import control
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
+from taskqueue.api.etags import check_part, has_condition, part_of
 from taskqueue.api.fields import Reasoned, When
+from taskqueue.api.paging import LongPaged, NextPage, page
 from taskqueue.api.problems import Problem
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.models import Queue
 from taskqueue.monitoring.counts import CAP
-from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.lanes import QueueFigures, queue_named, queues_after
 from taskqueue.permissions import CONTROL_QUEUES, VIEW_QUEUES
-
-MOST = 1000
 
 
 class QueueShown(serializers.Serializer[Any]):
@@ -39,8 +43,8 @@ class QueueShown(serializers.Serializer[Any]):
     pause_reason = serializers.CharField()
 
 
-class Queues(serializers.Serializer[Any]):
-    """All queues; there are few."""
+class Queues(NextPage):
+    """Queues by name."""
 
     results = QueueShown(many=True)
 
@@ -61,12 +65,14 @@ class QueueList(ApiView):
     tag = "queues"
     has_etag = True
 
-    @describe("listQueues", answers={200: Queues})
+    @describe("listQueues", answers={200: Queues}, query=LongPaged)
     def get(self, request: Request) -> Response:
-        """All queues by name, up to a thousand, with what waits and runs in each."""
-        self.asked(request)
-        figures = queue_figures(limit=MOST)
-        return self.shown(request, {"results": [_shown(each) for each in figures]})
+        """Queues by name, with what waits and runs in each."""
+        asked = self.asked(request, LongPaged)
+        found = queues_after(asked["cursor"], limit=asked["limit"] + 1)
+        kept = found[: asked["limit"]]
+        following = kept[-1].name if len(found) > len(kept) else None
+        return self.shown(request, page(request, [_shown(each) for each in kept], following))
 
 
 class QueueDetail(ApiView):
@@ -80,7 +86,7 @@ class QueueDetail(ApiView):
     def get(self, request: Request, name: str) -> Response:
         """A queue that some worker or task has, or has had."""
         self.asked(request)
-        return self.shown(request, _figures_of(name))
+        return _answer(self, request, name)
 
 
 class QueuePause(ApiView):
@@ -88,15 +94,17 @@ class QueuePause(ApiView):
 
     needs = {"POST": (VIEW_QUEUES, CONTROL_QUEUES)}
     tag = "queues"
+    is_conditional = True
 
-    @describe("pauseQueue", answers={200: QueueShown}, body=Pause, problems=(404,))
+    @describe("pauseQueue", answers={200: QueueShown}, body=Pause, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """Claim nothing more of it; what runs goes on. Again, it replaces time and reason."""
         given = self.told(request, Pause)
 
         def act() -> Response:
+            _check(request, name)
             control.pause(name, until=given["until"], by=request.user, reason=given["reason"])
-            return Response(_figures_of(name))
+            return _answer(self, request, name)
 
         return self.once(request, act)
 
@@ -106,24 +114,45 @@ class QueueResume(ApiView):
 
     needs = {"POST": (VIEW_QUEUES, CONTROL_QUEUES)}
     tag = "queues"
+    is_conditional = True
 
-    @describe("resumeQueue", answers={200: QueueShown}, body=Reasoned, problems=(404, 409))
+    @describe("resumeQueue", answers={200: QueueShown}, body=Reasoned, problems=(404, 409, 412))
     def post(self, request: Request, name: str) -> Response:
         """End its pause."""
         given = self.told(request, Reasoned)
 
         def act() -> Response:
+            _check(request, name)
             control.resume(name, by=request.user, reason=given["reason"])
-            return Response(_figures_of(name))
+            return _answer(self, request, name)
 
         return self.once(request, act)
 
 
-def _figures_of(name: str) -> dict[str, Any]:
-    for each in queue_figures(limit=MOST):
-        if each.name == name:
-            return _shown(each)
-    raise Problem(404, "queue_not_found", f"No queue is named {name!r} here.")
+def _answer(view: ApiView, request: Request, name: str) -> Response:
+    """The queue. For If-Match its pause counts, and not what waits in it."""
+    figures = _named(name)
+    return view.shown(request, _shown(figures), part=_part(figures))
+
+
+def _check(request: Request, name: str) -> None:
+    """Lock the queue where it is only meant as the client has seen it. Raises 412."""
+    if has_condition(request):
+        if is_storable(name):
+            Queue.objects.using(database_alias()).filter(name=name).update(name=F("name"))
+        check_part(request, _part(_named(name)))
+
+
+def _part(figures: QueueFigures) -> str:
+    pause = (figures.paused_at, figures.paused_until, figures.paused_by, figures.pause_reason)
+    return part_of([figures.name, *pause])
+
+
+def _named(name: str) -> QueueFigures:
+    found = queue_named(name)
+    if found is None:
+        raise Problem(404, "queue_not_found", f"No queue is named {name!r} here.")
+    return found
 
 
 def _shown(figures: QueueFigures) -> dict[str, Any]:

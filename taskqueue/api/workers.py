@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from django.db.models import F
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,13 +13,16 @@ from rest_framework.response import Response
 from taskqueue import control
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
+from taskqueue.api.etags import check_part, has_condition, part_of
 from taskqueue.api.fields import Reasoned
+from taskqueue.api.paging import LongPaged, NextPage, page
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import WorkerDoesNotExist
+from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
-from taskqueue.monitoring.fleet import STATES, WorkerFigures, figures_of, worker_figures
+from taskqueue.monitoring.fleet import STATES, WorkerFigures, figures_of, workers_after
 from taskqueue.permissions import STOP, VIEW_WORKERS
-
-MOST = 1000
 
 
 class WorkerShown(serializers.Serializer[Any]):
@@ -44,8 +48,8 @@ class WorkerShown(serializers.Serializer[Any]):
     )
 
 
-class Workers(serializers.Serializer[Any]):
-    """Workers; there are few."""
+class Workers(NextPage):
+    """Workers by name."""
 
     results = WorkerShown(many=True)
 
@@ -57,12 +61,14 @@ class WorkerList(ApiView):
     tag = "workers"
     has_etag = True
 
-    @describe("listWorkers", answers={200: Workers})
+    @describe("listWorkers", answers={200: Workers}, query=LongPaged)
     def get(self, request: Request) -> Response:
-        """The living by name, then those lost or ended, the newest first; up to a thousand."""
-        self.asked(request)
-        found = worker_figures(limit=MOST)
-        return self.shown(request, {"results": [_shown(each) for each in found]})
+        """Workers by name, those included that were lost or have ended lately."""
+        asked = self.asked(request, LongPaged)
+        found = workers_after(asked["cursor"], limit=asked["limit"] + 1)
+        kept = found[: asked["limit"]]
+        following = kept[-1].name if len(found) > len(kept) else None
+        return self.shown(request, page(request, [_shown(each) for each in kept], following))
 
 
 class WorkerDetail(ApiView):
@@ -76,7 +82,7 @@ class WorkerDetail(ApiView):
     def get(self, request: Request, name: str) -> Response:
         """A worker, also one that has ended."""
         self.asked(request)
-        return self.shown(request, _named(name))
+        return _answer(self, request, _named(name))
 
 
 class WorkerAct(ApiView):
@@ -84,6 +90,7 @@ class WorkerAct(ApiView):
 
     needs = {"POST": (VIEW_WORKERS, STOP)}
     tag = "workers"
+    is_conditional = True
     verb: ClassVar[Callable[..., None]]
 
     def act(self, request: Request, name: str) -> Response:
@@ -91,8 +98,9 @@ class WorkerAct(ApiView):
         given = self.told(request, Reasoned)
 
         def act() -> Response:
+            _check(request, name)
             type(self).verb(name, by=request.user, reason=given["reason"])
-            return Response(_named(name), status=202)
+            return _answer(self, request, _named(name), status=202)
 
         return self.once(request, act)
 
@@ -102,7 +110,7 @@ class WorkerQuiet(WorkerAct):
 
     verb = control.quiet_worker
 
-    @describe("quietWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404,))
+    @describe("quietWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """Claim nothing more, finish what runs, and stay."""
         return self.act(request, name)
@@ -113,7 +121,7 @@ class WorkerStop(WorkerAct):
 
     verb = control.stop_worker
 
-    @describe("stopWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404,))
+    @describe("stopWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """End as at SIGTERM: finish within the shutdown timeout, return the rest."""
         return self.act(request, name)
@@ -124,17 +132,36 @@ class WorkerKill(WorkerAct):
 
     verb = control.kill_worker
 
-    @describe("killWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404,))
+    @describe("killWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """End at once, and return what runs."""
         return self.act(request, name)
 
 
-def _named(name: str) -> dict[str, Any]:
+def _answer(
+    view: ApiView, request: Request, figures: WorkerFigures, *, status: int = 200
+) -> Response:
+    """The worker. For If-Match its state counts and what is asked of it, and not its pings."""
+    return view.shown(request, _shown(figures), status=status, part=_part(figures))
+
+
+def _check(request: Request, name: str) -> None:
+    """Lock the worker where it is only meant as the client has seen it. Raises 412."""
+    if has_condition(request):
+        if is_storable(name):
+            Worker.objects.using(database_alias()).filter(name=name).update(name=F("name"))
+        check_part(request, _part(_named(name)))
+
+
+def _part(figures: WorkerFigures) -> str:
+    return part_of([figures.id, figures.state, figures.request])
+
+
+def _named(name: str) -> WorkerFigures:
     found = figures_of(name)
     if found is None:
         raise WorkerDoesNotExist(f"No worker is named {name!r}.")
-    return _shown(found)
+    return found
 
 
 def _shown(figures: WorkerFigures) -> dict[str, Any]:

@@ -87,6 +87,11 @@ def worker_figures(*, limit: int = 100) -> list[WorkerFigures]:
     return sorted(map(_figures, _workers().order_by(order, "-seen_at")[:limit]), key=_rank)
 
 
+def workers_after(name: str, *, limit: int) -> list[WorkerFigures]:
+    """So many workers behind the one of that name, the living and the others by name."""
+    return [_figures(each) for each in _workers().filter(name__gt=name).order_by("name")[:limit]]
+
+
 def figures_of(name: str) -> WorkerFigures | None:
     """The worker of that name."""
     found = _workers().filter(name=name).first() if is_storable(name) else None

@@ -51,6 +51,29 @@ def test_who_may_not_stop_asks_nothing(member: Callable[..., ApiClient], worker:
     assert worker.request == ""
 
 
+def test_they_are_listed_by_pages(root: ApiClient, worker: Worker) -> None:
+    rows = [Worker(pk=None, name=f"w{number:03}", started_at=worker.started_at,
+                   seen_at=worker.seen_at, status="stopped", concurrency=1, host="h", pid=1)
+            for number in range(150)]  # fmt: skip
+    Worker.objects.bulk_create(rows)
+    first = root.look("workers/").json()
+    assert [each["name"] for each in first["results"]][:2] == ["host/1", "w000"]
+    second = root.look(first["next"].partition("/api/v1/")[2]).json()
+    assert ([len(each["results"]) for each in (first, second)], second["next"]) == ([100, 51], None)
+    assert root.look("workers/?limit=201").status_code == 400
+
+
+def test_who_has_seen_it_otherwise_asks_nothing(root: ApiClient, worker: Worker) -> None:
+    seen = root.look("workers/host/1/")["ETag"]
+    Worker.objects.update(memory_bytes=5)  # A ping does not count.
+    asked = root.act("workers/host/1/quiet/", if_match=seen)
+    assert (asked.status_code, asked.json()["request"]) == (202, "quiet")
+    for verb in ("quiet", "stop", "kill"):
+        answer = root.act(f"workers/host/1/{verb}/", if_match=seen)
+        assert (answer.status_code, answer.json()["code"]) == (412, "precondition_failed"), verb
+    assert root.act("workers/host/1/stop/", if_match=asked["ETag"]).status_code == 202
+
+
 @pytest.mark.parametrize("name", ["nobody", "nobody/quiet", "%00", "%ff"])
 def test_one_that_is_not_there_is_not_found(root: ApiClient, worker: Worker, name: str) -> None:
     for answer in (root.look(f"workers/{name}/"), root.act(f"workers/{name}/stop/")):
