@@ -21,7 +21,7 @@ MOST_WORKERS = 1000
 QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 Moment = datetime | Duration
 """A point in time, or the time from now until it."""
-_DURATIONS = frozenset(
+DURATIONS = frozenset(
     {
         "crash_delay",
         "timeout",
@@ -31,6 +31,7 @@ _DURATIONS = frozenset(
         "retention",
     }
 )
+MOMENTS = frozenset({"run_after", "deadline"})
 _FLAGS = frozenset({"takes_context", "api", "atomic", "broadcast"})
 _SMALLEST = {"timeout": 0.001, "lease_duration": 1.0, "ping_interval": 0.05}
 
@@ -41,7 +42,7 @@ def check_value(name: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise InvalidTask(f"{name} must be True or False, not {value!r}.")
         return value
-    if name in _DURATIONS:
+    if name in DURATIONS:
         smallest = _SMALLEST.get(name, 0.0)
         return None if value is None else check_duration(name, value, smallest=smallest)
     return _CHECKS[name](name, value)

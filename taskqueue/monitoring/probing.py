@@ -68,8 +68,11 @@ def _of_workers(
     who = f"worker named {wanted.worker!r}" if wanted.worker else "worker"
     where = f" on the host {wanted.host!r}" if wanted.host else ""
     if seen:
-        latest = min(seen, key=lambda worker: worker.seen_seconds)
-        detail = f"{latest.name} was seen {latest.seen_seconds:.1f} s ago."
+        # Whether it takes tasks is asked of a queue; a probe that only asks for life is told it.
+        latest = min(seen, key=lambda worker: (bool(_obstacle(worker)), worker.seen_seconds))
+        obstacle = _obstacle(latest)
+        state = f" It {obstacle}, and claims nothing." if obstacle else ""
+        detail = f"{latest.name} was seen {latest.seen_seconds:.1f} s ago.{state}"
         return Check(name="worker", is_ok=True, detail=detail)
     if not candidates:
         return Check(name="worker", is_ok=False, detail=f"There is no {who}{where}.")

@@ -63,6 +63,13 @@ def test_a_worker_that_was_seen_within_its_lease_is_enough() -> None:
     assert "paris ended 2" in refusal("--max-age", "1m")
 
 
+def test_a_worker_that_claims_nothing_lives_and_is_said_not_to_claim() -> None:
+    add_worker("w2", status="quiet")
+    assert health("--worker", "w2").endswith(" s ago. It is quiet, and claims nothing.")
+    add_worker("w1", seen_ago=5)
+    assert health().startswith("w1 was seen 5."), "one that works is told first"
+
+
 def test_each_queue_wants_a_worker_that_takes_tasks_from_it() -> None:
     add_worker("all", status="quiet")
     add_worker("mails", queues={"mail": 1})

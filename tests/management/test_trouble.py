@@ -47,6 +47,8 @@ ARGUMENTS = {
     "run-now": [ID],
     "reschedule": [ID, "--in", "10m"],
     "update": [ID, "--set", "priority=5"],
+    "duplicate": [ID],
+    "delete": [ID],
     "pause": ["mail"],
     "resume": ["mail"],
     "queues": [],

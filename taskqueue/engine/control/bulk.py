@@ -18,13 +18,14 @@ from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import person
-from taskqueue.engine.control.changes import reschedule_each, run_now_each, update_each
+from taskqueue.engine.control.changes import moment_of, reschedule_each, run_now_each, update_each
 from taskqueue.engine.control.deleting import delete_each
 from taskqueue.engine.control.duplicating import duplicate_each
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import ALLOWED, Statuses
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry_each
 from taskqueue.engine.control.terms import check_terms
+from taskqueue.engine.wording import wording_for
 from taskqueue.models import Task
 from taskqueue.option_values import Moment
 from taskqueue.states import TaskStatus
@@ -55,15 +56,27 @@ class BulkOutcome(NamedTuple):
         return self.matched - self.done
 
 
-def dry_run(which: TaskFilter, verb: str) -> BulkOutcome:
+def dry_run(
+    which: TaskFilter,
+    verb: str,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    run_after: Moment | None = None,
+) -> BulkOutcome:
     """What the bulk verb would come to at this moment; writes nothing.
 
     `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`, `delete`,
-    `duplicate`. Raises ValueError for another.
+    `duplicate`. Raises ValueError for another, and `InvalidTask` for `changes` or `run_after` that
+    the verb would refuse; whether they fit each task is not looked at.
     """
     if verb not in ALLOWED:
         raise ValueError(f"{verb!r} is no verb of many. Choose from {sorted(ALLOWED)}.")
-    tasks = which.tasks(project_connection())
+    connection = project_connection()
+    if changes is not None:
+        check_terms(changes)
+    if run_after is not None:
+        moment_of(run_after, wording_for(connection).now(connection))
+    tasks = which.tasks(connection)
     would = tasks.filter(status__in=sorted(_statuses(which, verb)))
     if verb == "retry":
         would = would.exclude(HAS_ALL_SUCCESSES)

@@ -2,7 +2,7 @@
 
 from taskqueue.management.cli.changing import RESCHEDULE, RUN_NOW, UPDATE
 from taskqueue.management.cli.doctor import DOCTOR
-from taskqueue.management.cli.ending import CANCEL, RETRY
+from taskqueue.management.cli.ending import CANCEL, DELETE, DUPLICATE, RETRY
 from taskqueue.management.cli.enqueueing import ENQUEUE
 from taskqueue.management.cli.health import HEALTH
 from taskqueue.management.cli.listing import LIST
@@ -19,8 +19,9 @@ from taskqueue.management.cli.why import WHY
 from taskqueue.management.cli.workers import WORKERS
 
 SUBCOMMANDS = (
-    LIST, SHOW, WHY, ENQUEUE, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, PAUSE,
-    RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, TOP, DOCTOR, HEALTH, PRUNE, ROLES,
+    LIST, SHOW, WHY, ENQUEUE, RETRY, CANCEL, STOP, RUN_NOW, RESCHEDULE, UPDATE, DUPLICATE,
+    DELETE, PAUSE, RESUME, QUEUES, WORKERS, SCHEDULES, OPERATIONS, STATS, TOP, DOCTOR, HEALTH,
+    PRUNE, ROLES,
 )  # fmt: skip
 
 __all__ = ["SUBCOMMANDS"]

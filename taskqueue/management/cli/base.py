@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +51,13 @@ def refusals_reported() -> Iterator[None]:
         raise CommandError(str(error)) from None
     except TROUBLE as error:
         raise CommandError(sentence_of(error)) from None
+
+
+def given(text: str) -> str:
+    """Of a flag that chooses: an empty one, as of a variable that is unset, would choose all."""
+    if not text:
+        raise ArgumentTypeError("is empty, and would choose everything; leave it out for that")
+    return text
 
 
 def add_person(parser: ArgumentParser) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from functools import partial
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from taskqueue.engine import control
-from taskqueue.management.cli.base import Subcommand, add_person
+from taskqueue.management.cli.base import Subcommand, add_person, usage_error
 from taskqueue.management.cli.json_values import json_value
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act, add_selection
 from taskqueue.management.cli.times import duration, moment
+from taskqueue.option_values import DURATIONS, MOMENTS
 
 
 def _add_run_now(parser: ArgumentParser) -> None:
@@ -36,8 +38,9 @@ def _reschedule(flags: Namespace, output: Output) -> None:
         flags,
         output,
         verb="reschedule",
-        one=partial(control.reschedule, run_after=flags.at),
-        many=partial(control.reschedule_many, run_after=flags.at),
+        one=control.reschedule,
+        many=control.reschedule_many,
+        terms={"run_after": flags.at},
     )
 
 
@@ -52,25 +55,43 @@ def _add_update(parser: ArgumentParser) -> None:
 
 
 def _update(flags: Namespace, output: Output) -> None:
-    changes = dict(flags.set)
     act(
         flags,
         output,
         verb="update",
-        one=partial(control.update, changes=changes),
-        many=partial(control.update_many, changes=changes),
+        one=control.update,
+        many=control.update_many,
+        terms={"changes": changes_of(flags)},
     )
 
 
+def changes_of(flags: Namespace) -> dict[str, Any]:
+    """What `--set` says. Raises CommandError where it says something twice."""
+    counted = Counter(name for name, _ in flags.set)
+    if twice := sorted(name for name, times in counted.items() if times > 1):
+        raise usage_error(f"--set says {', '.join(twice)} twice.")
+    return dict(flags.set)
+
+
 def change(text: str) -> tuple[str, Any]:
-    """A value is JSON, or text as it stands."""
+    """A value is JSON, a duration such as 5m for what takes one, or text as it stands."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise ArgumentTypeError(f"{text!r} must be OPTION=VALUE")
     try:
         return name, json_value(value)
     except ValueError:
-        return name, value
+        return name, _typed(name, value)
+
+
+def _typed(name: str, text: str) -> Any:
+    if name in DURATIONS or name in MOMENTS:
+        with suppress(ArgumentTypeError):
+            return duration(text)
+    if name in MOMENTS:
+        with suppress(ArgumentTypeError):
+            return moment(text)
+    return text
 
 
 RUN_NOW = Subcommand(

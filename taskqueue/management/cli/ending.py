@@ -1,4 +1,4 @@
-"""`cancel` and `retry`."""
+"""`cancel`, `retry`, `duplicate` and `delete`."""
 
 from __future__ import annotations
 
@@ -43,6 +43,24 @@ def _retry(flags: Namespace, output: Output) -> None:
     act(flags, output, verb="retry", one=one, many=control.retry_many)
 
 
+def _add_duplicate(parser: ArgumentParser) -> None:
+    add_selection(parser)
+    add_person(parser)
+
+
+def _duplicate(flags: Namespace, output: Output) -> None:
+    act(flags, output, verb="duplicate", one=control.duplicate, many=control.duplicate_many)
+
+
+def _add_delete(parser: ArgumentParser) -> None:
+    add_selection(parser)
+    add_person(parser)
+
+
+def _delete(flags: Namespace, output: Output) -> None:
+    act(flags, output, verb="delete", one=control.delete, many=control.delete_many)
+
+
 CANCEL = Subcommand(
     name="cancel",
     help="end what waits, ask what runs to stop",
@@ -55,4 +73,17 @@ RETRY = Subcommand(
     add_arguments=_add_retry,
     run=_retry,
     example="retry --query 'status:failed error:SMTPException' --dry-run",
+)
+DUPLICATE = Subcommand(
+    name="duplicate",
+    help="enqueue further tasks with the arguments and options of these",
+    add_arguments=_add_duplicate,
+    run=_duplicate,
+)
+DELETE = Subcommand(
+    name="delete",
+    help="delete finished tasks, with their attempts and log lines",
+    add_arguments=_add_delete,
+    run=_delete,
+    example="delete --query 'status:failed name:shop.*' --dry-run",
 )

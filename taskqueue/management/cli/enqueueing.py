@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from taskqueue.definitions import Definition, registry
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
-from taskqueue.management.cli.changing import change
+from taskqueue.management.cli.changing import change, changes_of
 from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.output import Output, without_controls
 from taskqueue.management.cli.times import duration, moment
@@ -38,7 +38,7 @@ def _add_enqueue(parser: ArgumentParser) -> None:
     parser.add_argument("--unique-key", help="one that another task holds makes no second")
     parser.add_argument(
         "--set", action="append", type=change, default=[], metavar="OPTION=VALUE",
-        help="any other option of `.using()`, such as max_attempts=5 or timeout=30",
+        help="any other option of `.using()`, such as max_attempts=5 or timeout=30s",
     )  # fmt: skip
     parser.add_argument(
         "--wait", type=duration, metavar="DURATION",
@@ -66,7 +66,7 @@ def _enqueue(flags: Namespace, output: Output) -> None:
 
 def _options(flags: Namespace) -> dict[str, Any]:
     """What is said by flags; what is not is the definition's."""
-    options = dict(flags.set)
+    options = changes_of(flags)
     own = {
         "queue_name": flags.queue,
         "priority": flags.priority,

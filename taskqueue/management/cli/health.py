@@ -8,7 +8,7 @@ from functools import partial
 
 from django.core.management.base import CommandError
 
-from taskqueue.management.cli.base import Subcommand
+from taskqueue.management.cli.base import Subcommand, given
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration
 from taskqueue.management.cli.trouble import TROUBLE, line_of, sentence_of
@@ -21,13 +21,13 @@ LONGEST = 5.0
 
 
 def _add_health(parser: ArgumentParser) -> None:
-    parser.add_argument("--worker", default="", metavar="NAME", help="this one; default: any")
+    parser.add_argument("--worker", type=given, metavar="NAME", help="this one; default: any")
     parser.add_argument(
-        "--host", nargs="?", default="", const=socket.gethostname()[:255],
+        "--host", nargs="?", type=given, const=socket.gethostname()[:255],
         help="one that runs on this host, or on HOST",
     )  # fmt: skip
     parser.add_argument(
-        "--queue", action="append", default=[], metavar="NAME",
+        "--queue", action="append", type=given, default=[], metavar="NAME",
         help="a live worker takes tasks from it; may be repeated",
     )  # fmt: skip
     parser.add_argument(
@@ -46,8 +46,8 @@ def _add_health(parser: ArgumentParser) -> None:
 
 def _health(flags: Namespace, output: Output) -> None:
     wanted = Wanted(
-        worker=flags.worker,
-        host=flags.host,
+        worker=flags.worker or "",
+        host=flags.host or "",
         queues=tuple(dict.fromkeys(flags.queue)),
         max_age=flags.max_age,
         max_latency=flags.max_latency,

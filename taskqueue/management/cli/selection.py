@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +14,7 @@ from django.utils import timezone
 
 from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.management.cli.base import person_of, usage_error
+from taskqueue.management.cli.base import given, person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
 from taskqueue.management.cli.trouble import TROUBLE, sentence_of
@@ -20,6 +22,9 @@ from taskqueue.monitoring.searching import parse
 from taskqueue.results import identifier_of
 from taskqueue.states import TaskStatus
 
+NO_TERMS: Mapping[str, Any] = MappingProxyType({})
+ALL_AND_SOME = "--all is for every task: leave it out, or what chooses among them."
+NOTHING_SAID = "The query says nothing to choose tasks by."
 FILTERS = ("query", "status", "name", "queue", "worker", "error", "after", "before")
 
 
@@ -28,14 +33,14 @@ def add_filters(parser: ArgumentParser) -> None:
     statuses = [status.value for status in TaskStatus]
     group = parser.add_argument_group("which tasks")
     group.add_argument(
-        "--query", metavar="QUERY",
+        "--query", type=given, metavar="QUERY",
         help="as in the admin's search, such as 'status:failed name:mail.*'; goes with the others",
     )  # fmt: skip
     group.add_argument("--status", action="append", choices=statuses, help="may be repeated")
-    group.add_argument("--name", help="of the definition, whole")
-    group.add_argument("--queue")
-    group.add_argument("--worker", help="which holds them, or has held them")
-    group.add_argument("--error", help="class that they ended with, such as KeyError")
+    group.add_argument("--name", type=given, help="of the definition, whole")
+    group.add_argument("--queue", type=given)
+    group.add_argument("--worker", type=given, help="which holds them, or has held them")
+    group.add_argument("--error", type=given, help="class that they ended with, such as KeyError")
     group.add_argument("--after", type=past, help="enqueued then: a time, or 2h for two hours ago")
     group.add_argument("--before", type=past, help="likewise")
 
@@ -61,11 +66,13 @@ def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
         "enqueued_after": flags.after,
         "enqueued_before": flags.before,
     }
-    given = {field: value for field, value in by_flags.items() if value}
+    chosen = {field: value for field, value in by_flags.items() if value}
     searched = parse(flags.query, now=timezone.now()).which.given if flags.query else {}
-    if twice := sorted(given.keys() & searched.keys()):
+    if twice := sorted(chosen.keys() & searched.keys()):
         raise usage_error(f"Both the query and a flag say {', '.join(twice)}.")
-    fields: dict[str, Any] = {**searched, **given, "everything": everything}
+    if everything == bool({**searched, **chosen}.keys() - {"everything"}):
+        raise usage_error(ALL_AND_SOME if everything else NOTHING_SAID)
+    fields: dict[str, Any] = {**searched, **chosen, "everything": everything}
     return TaskFilter(**fields)
 
 
@@ -81,20 +88,22 @@ def act(
     verb: str,
     one: Callable[..., Any],
     many: Callable[..., BulkOutcome],
+    terms: Mapping[str, Any] = NO_TERMS,
 ) -> None:
-    """Use a verb on the tasks with these ids, or on all that fit the flags.
+    """Use a verb, with what else it takes, on the tasks with these ids or on all that fit flags.
 
     Raises CommandError if one of the ids was refused; of many, the refused are counted.
     """
     by_filter = has_filters(flags) or flags.all
     if bool(flags.ids) == by_filter:
-        raise usage_error("Give ids, or flags that choose tasks, or --all.")
+        either = "not both" if by_filter else "or --all for every task"
+        raise usage_error(f"Give either ids, or flags that choose tasks, {either}.")
     if by_filter:
-        _act_on_many(flags, output, verb=verb, many=many)
+        _act_on_many(flags, output, verb=verb, many=many, terms=terms)
     elif flags.dry_run:
         raise usage_error("--dry-run counts what fits flags; ids are given already.")
     else:
-        act_on_ids(flags, output, verb=verb, one=one)
+        act_on_ids(flags, output, verb=verb, one=partial(one, **terms))
 
 
 def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[..., Any]) -> None:
@@ -139,16 +148,23 @@ def _word(line: dict[str, Any]) -> str:
 
 
 def _act_on_many(
-    flags: Namespace, output: Output, *, verb: str, many: Callable[..., BulkOutcome]
+    flags: Namespace,
+    output: Output,
+    *,
+    verb: str,
+    many: Callable[..., BulkOutcome],
+    terms: Mapping[str, Any],
 ) -> None:
     which = filter_of(flags, everything=flags.all)
     if not (flags.yes or flags.dry_run):
-        matched, would = dry_run(which, verb)
+        matched, would = dry_run(which, verb, **terms)
         raise usage_error(
             f"{matched} fit, of which {would} allow for it. Nothing was done: say --yes to do it, "
             "or --dry-run to count only."
         )
-    outcome = dry_run(which, verb) if flags.dry_run else many(which, **person_of(flags))
+    outcome = (
+        dry_run(which, verb, **terms) if flags.dry_run else many(which, **terms, **person_of(flags))
+    )
     tense = "would be done" if flags.dry_run else "done"
     output.say(
         f"{verb}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused",
