@@ -53,7 +53,10 @@ def test_a_time_that_has_come_makes_a_ready_task(moment: Any) -> None:
 def test_the_first_and_the_last_moment_can_be_stored(moment: datetime) -> None:
     definition = noop.using(run_after=moment, deadline=moment)
     for result in (definition.enqueue(), *definition.enqueue_many([((), {})])):
-        assert task_of(result).run_after == task_of(result).deadline_at == moment
+        task = task_of(result)
+        assert task.deadline_at == moment
+        # What is over means now.
+        assert task.run_after == max(moment, task.enqueued_at)
 
 
 def test_limits_in_time_count_from_the_enqueue() -> None:
