@@ -9,22 +9,28 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 import yaml
+from django.conf import settings
 from django.core.management import load_command_class
+from django.test import Client, override_settings
 from django.urls import resolve
 
 from taskqueue.conf import Settings
 from tests.conftest import require_tool
 from tests.worker_process import ROOT
 
+PAGE = ROOT / "docs" / "deployment.md"
 EXAMPLES = ROOT / "docs" / "deployment"
 UNITS = sorted((EXAMPLES / "systemd").glob("*.service"))
 MANIFESTS = sorted((EXAMPLES / "kubernetes").glob("*.yaml"))
 SHUTDOWN_SECONDS = Settings.SHUTDOWN_TIMEOUT.total_seconds()
+TOKEN = "t" * 32
 RESERVE = 10
 """Seconds, at least, that a worker has left to sign off in."""
 
@@ -163,6 +169,70 @@ def test_probes_ask_what_is_answered() -> None:
     [health] = [each for each in container["args"] if each.startswith("--health-port=")]
     [port] = container["ports"]
     assert (health, port["name"]) == (f"--health-port=0.0.0.0:{port['containerPort']}", "health")
+
+
+def settings_of_the_examples(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What docs/deployment.md wants in shop/settings.py, in a pod."""
+    [container] = containers_of(deployment("shop-web"))
+    given = {"POD_IP": "10.1.2.3", "METRICS_TOKEN": TOKEN}
+    assert given.keys() == {each["name"] for each in container["env"]}
+    for name, text in {**given, "SECRET_KEY": "k" * 50}.items():
+        monkeypatch.setenv(name, text)
+    [lines] = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    values: dict[str, Any] = {"BASE_DIR": Path("/srv/shop")}
+    exec(lines, values)
+    return {name: value for name, value in values.items() if name.isupper()}
+
+
+@pytest.mark.django_db
+def test_with_the_settings_of_the_examples_probes_and_prometheus_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    endpoints = manifests("ServiceMonitor")[0]["spec"]["endpoints"]
+    [probe] = [
+        each["httpGet"]
+        for each in containers_of(deployment("shop-web"))[0].values()
+        if isinstance(each, dict) and "ready" in each.get("httpGet", {}).get("path", "")
+    ]
+    sent = {each["name"]: each["value"] for each in probe["httpHeaders"]}
+    bearer = f"{endpoints[0]['authorization']['type']} {TOKEN}"
+    security = "django.middleware.security.SecurityMiddleware"
+    values = settings_of_the_examples(monkeypatch)
+    with override_settings(**{**values, "MIDDLEWARE": [security, *settings.MIDDLEWARE]}):
+        asked = [
+            Client().get(probe["path"], headers=sent),
+            Client().get(
+                endpoints[0]["path"], headers={"Host": "10.1.2.3:8000", "Authorization": bearer}
+            ),
+            Client().get(probe["path"], headers={"Host": "10.1.2.3:8000"}),
+        ]
+    assert [each.status_code for each in asked] == [200, 200, 301]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (301, 1), (400, 1), (503, 1)])
+def test_the_check_of_compose_takes_nothing_but_200_for_healthy(status: int, code: int) -> None:
+    heard: list[Any] = []
+
+    class Web(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append((self.path, self.headers["Host"], self.headers["X-Forwarded-Proto"]))
+            self.send_response(status)
+            self.send_header("Location", "/api/v1/healthz/live")
+            self.end_headers()
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    _, _, flag, script = compose()["services"]["web"]["healthcheck"]["test"]
+    with HTTPServer(("127.0.0.1", 0), Web) as server:
+        answering = Thread(target=server.handle_request)
+        answering.start()
+        script = script.replace("8000", str(server.server_port)).replace("localhost", "127.0.0.1")
+        ended = subprocess.run([sys.executable, flag, script], timeout=30)
+        answering.join()
+    assert ended.returncode == code
+    assert heard == [("/api/v1/healthz/ready", "shop.example.com", "https")]
 
 
 def probes_of(name: str) -> Iterator[tuple[str, str]]:
