@@ -125,6 +125,7 @@ class Described(AutoSchema):
         """Who may ask; for metrics a token will do."""
         found = super().get_auth()
         if NeedsOrToken in self.view.permission_classes:
+            self.registry.register_on_missing(_token_scheme())
             found = [*found, {TOKEN: []}]
         return found
 
@@ -161,6 +162,16 @@ class Described(AutoSchema):
         schema: Any = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         is_strict = isinstance(serializer, Strict)
         return {**schema, "additionalProperties": False} if is_strict else schema
+
+
+def _token_scheme() -> Any:
+    """In whichever document the address stands, also one of the project's."""
+    return ResolvedComponent(  # type: ignore[no-untyped-call]
+        name=TOKEN,
+        type=ResolvedComponent.SECURITY_SCHEMA,
+        schema={"type": "http", "scheme": "bearer"},
+        object=TOKEN,
+    )
 
 
 def _header(name: str, meaning: str, *, on: Sequence[int] = ()) -> Any:

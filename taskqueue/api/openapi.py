@@ -15,7 +15,7 @@ from django.urls import include, path
 from rest_framework.settings import api_settings
 
 from taskqueue import __version__
-from taskqueue.api.describing import HAS_SCHEMA, TOKEN
+from taskqueue.api.describing import HAS_SCHEMA
 from taskqueue.api.problems import Problem
 from taskqueue.conf import get_settings
 
@@ -109,7 +109,6 @@ def _our_settings(are_warnings_told: bool) -> AbstractContextManager[None]:
         "COMPONENT_SPLIT_REQUEST": True,
         "SCHEMA_PATH_PREFIX": "",
         "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enum_id_removal"],
-        "APPEND_COMPONENTS": {"securitySchemes": {TOKEN: {"type": "http", "scheme": "bearer"}}},
         "DISABLE_ERRORS_AND_WARNINGS": not are_warnings_told,
     }
     kept = ("SERVE_", "SWAGGER_", "REDOC_")

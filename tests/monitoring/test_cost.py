@@ -14,8 +14,8 @@ from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.failures import failures
-from taskqueue.monitoring.fleet import worker_figures
-from taskqueue.monitoring.lanes import queue_figures
+from taskqueue.monitoring.fleet import worker_figures, workers_after
+from taskqueue.monitoring.lanes import queue_figures, queue_named, queues_after
 from taskqueue.monitoring.metrics.collector import DatabaseCollector
 from taskqueue.monitoring.metrics.statements import WAITING
 from taskqueue.monitoring.notices import notices
@@ -35,7 +35,10 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "status counts": (status_counts, 1),
     "queue figures": (queue_figures, 4),
     "queue figures where the workers are known": (lambda: queue_figures(workers=[]), 3),
+    "a page of queues": (lambda: queues_after("", limit=10), 5),
+    "one queue": (lambda: queue_named("mail"), 4),
     "worker figures": (worker_figures, 1),
+    "a page of workers": (lambda: workers_after("", limit=10), 1),
     "running now": (running_now, 1),
     "failures": (failures, 1),
     "retrying": (retrying, 1),
