@@ -114,12 +114,17 @@ def test_prune_deletes_what_is_past_its_time_and_says_so() -> None:
     make_task("succeeded", prune_after=timezone.now() + HOUR)
     make_worker("gone", status="stopped", seen_at=past(timedelta(days=2)))
     Audit.objects.create(verb="old", subject="x", at=past(timedelta(days=400)))
+    dry = run("prune", "--dry-run")
+    assert dry == "prune: 1 tasks, 1 audit, 1 workers would be deleted\n"
+    counted = run_json("prune", "--dry-run")
+    assert (counted["dry_run"], counted["tasks"], counted["operations"]) == (True, 1, 0)
     assert run("prune", "--by", "anna") == "prune: 1 tasks, 1 audit, 1 workers\n"
     assert (Task.objects.count(), TaskLog.objects.count()) == (1, 0)
     line = Audit.objects.get()
     assert (line.verb, line.actor, line.detail) == (
         "prune", "anna", "1 tasks, 1 audit, 1 workers",
     )  # fmt: skip
+    assert run("prune", "--dry-run") == "prune: nothing is past its time\n"
     assert run("prune") == "prune: nothing was past its time\n"
     assert Audit.objects.count() == 1
     assert run_json("prune") == {

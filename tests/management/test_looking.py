@@ -139,6 +139,9 @@ def test_stats_are_told_of_one_queue_and_by_steps() -> None:
     assert (told["attempts"]["succeeded"], told["names"], told["span"]) == (5, [], "day")
     assert (len(told["steps"]), sum(step["succeeded"] for step in told["steps"])) == (96, 5)
     assert len(run("stats", "--steps").splitlines()) > 60
+    text = run("stats", "--queue", "mail", "--name", "shop.tasks.send")
+    assert text.startswith("All tasks, of whatever queue and name:\n")
+    assert "\nAttempts of the last hour on the queue mail of shop.tasks.send: 5 succeeded" in text
 
 
 def test_queues_tell_what_waits_and_who_serves() -> None:

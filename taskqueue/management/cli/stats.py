@@ -7,7 +7,7 @@ from typing import Any
 
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.durations import short
-from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.output import Output, without_controls
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.series import Series, series
@@ -48,7 +48,7 @@ def _stats(flags: Namespace, output: Output) -> None:
     if output.is_json:
         output.sheet(_document(counts, found, names, with_steps=flags.steps))
         return
-    _tell(output, counts, found)
+    _tell(output, flags, counts, found)
     if flags.steps:
         output.say("", {})
         output.table(_steps(found), ("start", "succeeded", "failed", "lost", "stopped"))
@@ -86,12 +86,15 @@ def _attempts(found: Series) -> dict[str, Any]:
     }
 
 
-def _tell(output: Output, counts: dict[str, Count], found: Series) -> None:
+def _tell(output: Output, flags: Namespace, counts: dict[str, Count], found: Series) -> None:
+    if flags.queue or flags.name:
+        # A queue's own would read all of its tasks.
+        output.say("All tasks, of whatever queue and name:", {})
     output.table([{status: str(count) for status, count in counts.items()}], list(counts))
     figures = _attempts(found)
     output.say("", {})
     output.say(
-        f"Attempts of the last {found.span}: {found.total_succeeded} succeeded,"
+        f"Attempts of the last {found.span}{_whose(flags)}: {found.total_succeeded} succeeded,"
         f" {found.total_failed} failed, {found.total_lost} lost, {found.total_stopped} stopped;"
         f" {figures['per_minute']:.3g} a minute",
         {},
@@ -101,6 +104,11 @@ def _tell(output: Output, counts: dict[str, Count], found: Series) -> None:
         output.say(
             f"{waits}; run p50 {short(figures['run_p50'])}, p95 {short(figures['run_p95'])}", {}
         )
+
+
+def _whose(flags: Namespace) -> str:
+    queue = f" on the queue {without_controls(flags.queue)}" if flags.queue else ""
+    return queue + (f" of {without_controls(flags.name)}" if flags.name else "")
 
 
 def _steps(found: Series) -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     IN_LINE: (_("It is next when a worker of its queue has a free slot."),),
     UNSEATED: (_("It is to run on each worker of the queue {subject}, and none has seen it yet."),),
     MORE_WORKERS: (
-        _("It is to run on {wanted} workers: {done} are done, {running} run it, {open} are open."),
+        _("It is to run on {wanted} workers. Done: {done}, running: {running}, open: {open}."),
     ),
     TOO_FEW_WORKERS: (
         _(
