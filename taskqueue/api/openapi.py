@@ -40,6 +40,7 @@ TAGS = {
     "workers": "The processes that run tasks.",
     "schedules": "Rules in time that enqueue tasks.",
     "task types": "What may be enqueued, and with which arguments.",
+    "audit": "Who did what by hand.",
     "stats": "Figures of the whole.",
     "health": "For machines that watch over machines.",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -12,10 +13,18 @@ from taskqueue import schedules
 from taskqueue.api.base import ApiView
 from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
-from taskqueue.api.fields import Reasoned, Strict
-from taskqueue.api.paging import Digits
+from taskqueue.api.fields import Moment, Reasoned, Strict
+from taskqueue.api.paging import Digits, NextPage, Paged, page
+from taskqueue.api.problems import InvalidQuery
 from taskqueue.api.rules import MOST_TIMES
-from taskqueue.api.schedule_shown import RunShown, ScheduleWhole, shown_run, times_to_come
+from taskqueue.api.schedule_shown import (
+    VIEW_OCCURRENCES,
+    RunShown,
+    ScheduleWhole,
+    runs_of,
+    shown_run,
+    times_to_come,
+)
 from taskqueue.api.schedules import EDITING, answer, locked
 from taskqueue.api.tasks.bodies import exposed
 from taskqueue.engine.schedules.reading import rule_text
@@ -51,6 +60,39 @@ class SchedulePreview(ApiView):
         row = schedules.get(name)
         times = times_to_come(row, now(), count=count)
         return Response({"rule_text": rule_text(row), "times": times})
+
+
+class Runs(NextPage):
+    """Runs, the newest first."""
+
+    results = RunShown(many=True)
+
+
+class ScheduleRuns(ApiView):
+    """What became of its times."""
+
+    needs = {"GET": (VIEW_SCHEDULES, VIEW_OCCURRENCES)}
+    tag = "schedules"
+    has_etag = True
+
+    @describe("listRuns", answers={200: Runs}, query=Paged, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """What became of its nominal times, the newest first."""
+        asked = self.asked(request, Paged)
+        rows = runs_of(schedules.get(name))
+        if asked["cursor"]:
+            rows = rows.filter(nominal_at__lt=_cursor(asked["cursor"]))
+        found = list(rows[: asked["limit"] + 1])
+        kept = found[: asked["limit"]]
+        following = kept[-1].nominal_at.isoformat() if len(found) > len(kept) else None
+        return self.shown(request, page(request, [shown_run(each) for each in kept], following))
+
+
+def _cursor(text: str) -> datetime:
+    try:
+        return Moment().to_internal_value(text)  # type: ignore[no-any-return]
+    except serializers.ValidationError:
+        raise InvalidQuery({"cursor": ["is none that this list has given."]}) from None
 
 
 class ScheduleRun(ApiView):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
 from rest_framework import serializers
 
 from taskqueue import schedules
@@ -166,7 +167,11 @@ def times_to_come(schedule: Schedule, now: datetime, *, count: int) -> list[date
     return schedules.preview_rule(rule, count=count, after=now)
 
 
-def _last_runs(schedule: Schedule) -> list[dict[str, Any]]:
+def runs_of(schedule: Schedule) -> QuerySet[Occurrence]:
+    """What became of its nominal times, the newest first."""
     rows = Occurrence.objects.using(database_alias()).filter(schedule_id=schedule.pk)
-    newest = rows.defer("created_at").order_by("-nominal_at")[:MOST_RUNS]
-    return [shown_run(each) for each in newest]
+    return rows.defer("created_at").order_by("-nominal_at")
+
+
+def _last_runs(schedule: Schedule) -> list[dict[str, Any]]:
+    return [shown_run(each) for each in runs_of(schedule)[:MOST_RUNS]]

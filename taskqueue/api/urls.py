@@ -8,6 +8,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 from taskqueue.api import (
+    audit,
     documents,
     nothing,
     operations,
@@ -54,6 +55,9 @@ urlpatterns = anywhere(
             schedule_acts.SchedulePreview.as_view(),
             name="schedule-preview",
         ),
+        path(
+            "schedules/<str:name>/runs/", schedule_acts.ScheduleRuns.as_view(), name="schedule-runs"
+        ),
         path("rules/preview/", rules.RulePreview.as_view(), name="rule-preview"),
         path("operations/", operations.OperationList.as_view(), name="operations"),
         path(
@@ -66,6 +70,7 @@ urlpatterns = anywhere(
         ),
         path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
         path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
+        path("audit/", audit.AuditList.as_view(), name="audit"),
         path("stats/", stats.Stats.as_view(), name="stats"),
         path("stats/series/", stats.StatsSeries.as_view(), name="series"),
         path("healthz/live", probes.Live.as_view(), name="live"),

@@ -113,6 +113,8 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "schedules/<str:name>/pause/": (act(*SCHEDULE, on="schedule"),),
     "schedules/<str:name>/resume/": (act(*SCHEDULE, on="paused schedule"),),
     "schedules/<str:name>/preview/": (look("view_schedule", on="schedule"),),
+    "schedules/<str:name>/runs/": (look("view_schedule", "view_occurrence", on="schedule"),),
+    "audit/": (look("view_audit"), look("view_audit", query="?subject=plain")),
     "rules/preview/": (act("view_schedule", body={"rule": RULE}, changes=False),),
     "operations/": (
         look("view_operation"),
