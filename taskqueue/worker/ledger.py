@@ -84,8 +84,13 @@ class Ledger:
     @property
     def is_settled(self) -> bool:
         """Whether nothing runs, and nothing is left to write."""
+        return not (self.has_work or self.is_away)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something runs, or is left to write."""
         findings = self._findings
-        return not (self._pool.held or findings.outcomes or findings.unsure or self.is_away)
+        return bool(self._pool.held or findings.outcomes or findings.unsure)
 
     @property
     def is_drained(self) -> bool:

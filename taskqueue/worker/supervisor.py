@@ -39,6 +39,8 @@ from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
 
+FAREWELL = 3.0
+"""Seconds to wait for a database that is away, only to say that the worker has ended."""
 REBALANCE_INTERVAL = 0.02
 """Seconds between two looks at orders that wait behind a body."""
 
@@ -278,9 +280,17 @@ class Supervisor:
 
     def _is_done(self) -> bool:
         if self._pool.is_closing:
-            # Waiting for a database that is away ends with the time to shut down in.
-            return self._ledger.is_settled or (self._ledger.is_away and self._stop_at is None)
+            # Waiting for a database that is away ends with the time to shut down in, and sooner
+            # where it is only to be told that the worker ends.
+            return self._ledger.is_settled or (self._ledger.is_away and self._has_waited)
         return self._options.drain and (self._ledger.is_drained or self._is_hopeless)
+
+    @property
+    def _has_waited(self) -> bool:
+        if self._stop_at is None:
+            return True
+        began_at = self._stop_at - self._options.shutdown_timeout
+        return not self._ledger.has_work and time.monotonic() - began_at >= FAREWELL
 
     @property
     def _is_hopeless(self) -> bool:

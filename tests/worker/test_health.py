@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,3 +103,11 @@ def test_a_database_that_falls_silent_leaves_the_worker_live_and_not_ready(
         wait_for_health(worker, BUSY_OTHERWISE)
         proxy.tell("cut")
         wait_for_health(worker, WELL)
+    # It holds nothing: to wait for the database would only be to say goodbye.
+    proxy.tell("refuse")
+    wait_for_health(worker, BUSY_OTHERWISE)
+    began_at = time.monotonic()
+    worker.terminate()
+    assert worker.wait() == 0
+    assert "could not sign off" in worker.log()
+    assert time.monotonic() - began_at < 20, "well before SHUTDOWN_TIMEOUT"
