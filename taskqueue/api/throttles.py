@@ -37,5 +37,7 @@ class Rates(SimpleRateThrottle):
 
     def get_cache_key(self, request: Request, view: Any) -> str:
         # Hashed: caches have keys without spaces, and not any length.
-        who = hashlib.sha256((self._who or self.get_ident(request)).encode()).hexdigest()[:32]
+        # Behind a socket of Unix nobody has an address, and all share one count.
+        address = self._who or self.get_ident(request) or ""
+        who = hashlib.sha256(address.encode()).hexdigest()[:32]
         return f"taskqueue_throttle_{self.scope}_{who}"

@@ -205,6 +205,13 @@ def test_passwords_and_tokens_are_not_guessed_all_day(anonymous: ApiClient) -> N
     assert answers == [401, 401, 401, 429]
 
 
+def test_behind_a_socket_without_addresses_nobody_breaks(anonymous: ApiClient) -> None:
+    answer = anonymous.get("/api/v1/queues/", REMOTE_ADDR="")
+    problem(answer, 401, "not_authenticated")
+    answer = anonymous.get("/api/v1/queues/", REMOTE_ADDR=None)
+    problem(answer, 401, "not_authenticated")
+
+
 def test_many_keys_cost_no_more_than_reading_them(root: ApiClient) -> None:
     names = [f'"name{number}": 1' for number in range(40_000)]
     began = time.process_time()
