@@ -37,6 +37,7 @@ NO_DATABASE = [
     "worker/test_watchdog.py",
     "admin/test_absence.py",
     "admin/test_themes.py",
+    "api/test_schema.py",
     "browser/test_every_page.py",
     "management/test_trouble.py",
     "testing/test_importing.py",
@@ -76,7 +77,7 @@ FACES = [
 with TASKQUEUE_FULL=1."""
 POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
 """Where the name of a test tells the pool."""
-SHARED_OUT = ("admin", "api", "browser", "management", "worker")
+SHARED_OUT = ("admin", "api", "browser", "management", "test_demo.py", "testing", "worker")
 NOT_SHARED_OUT = ["api/test_schemathesis.py"]
 """Folders of tests that start processes or render pages, of which each is run on one database,
 whichever: what differs between these is tested on both by what stands below. So is how a pool

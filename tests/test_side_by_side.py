@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.side_by_side import FACES, NOTHING_COLLECTED, PATIENT, WORKER_AND_API, Part, parts
+from tests.side_by_side import FACES, NOTHING_COLLECTED, PATIENT, Part, parts
 from tests.worker_process import ROOT
 
 
@@ -16,17 +16,19 @@ def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
     return {part.title: list(part.arguments) for part in parts(arguments, environment)}
 
 
-def test_the_whole_suite_is_run_in_four_parts_on_each_database() -> None:
-    worker, patient = [*WORKER_AND_API, "-x"], [*PATIENT, "-x"]
+def test_the_whole_suite_is_run_in_five_parts_on_each_database() -> None:
+    worker, api, patient = ["tests/worker", "-x"], ["tests/api", "-x"], [*PATIENT, "-x"]
     faces = [*FACES, "-x"]
-    others = [*WORKER_AND_API, *PATIENT, *FACES]
+    others = ["tests/worker", "tests/api", *PATIENT, *FACES]
     rest = ["tests", *(f"--ignore={each}" for each in others), "-x"]
     assert described("-x") == {
-        "sqlite: worker, api": worker,
+        "sqlite: tests/worker": worker,
+        "sqlite: tests/api": api,
         "sqlite: the patient": patient,
         "sqlite: faces": faces,
         "sqlite: the rest": rest,
-        "postgresql: worker, api": worker,
+        "postgresql: tests/worker": worker,
+        "postgresql: tests/api": api,
         "postgresql: the patient": patient,
         "postgresql: faces": faces,
         "postgresql: the rest": rest,
@@ -59,13 +61,14 @@ def test_chosen_tests_are_run_by_one_pytest_a_database(arguments: list[str]) -> 
 
 @pytest.mark.parametrize("arguments", [["--maxfail", "2"], ["-W", "tests"], ["--lf"]])
 def test_options_and_their_values_choose_no_tests(arguments: list[str]) -> None:
-    assert len(described(*arguments)) == 8
+    assert len(described(*arguments)) == 10
 
 
 def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest() -> None:
     titles = list(described(TASKQUEUE_TEST_DATABASE_URL="postgresql://localhost/shop"))
     assert titles == [
-        "sqlite: worker, api",
+        "sqlite: tests/worker",
+        "sqlite: tests/api",
         "sqlite: the patient",
         "sqlite: faces",
         "sqlite: the rest",
@@ -75,7 +78,7 @@ def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest()
 
 def test_no_two_parts_share_a_cache() -> None:
     caches = [argument for part in parts([], {}) for argument in part.command() if "=." in argument]
-    assert len(set(caches)) == 8
+    assert len(set(caches)) == 10
 
 
 @pytest.mark.parametrize(

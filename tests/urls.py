@@ -1,13 +1,16 @@
-"""The URLs of the tests: the API, and the admin where it is installed."""
+"""The URLs of the tests: the admin and the API, where pages are shown at all."""
 
 from __future__ import annotations
 
 from django.apps import apps
 from django.urls import URLPattern, URLResolver, include, path
 
-urlpatterns: list[URLPattern | URLResolver] = [path("api/v1/", include("taskqueue.api.urls"))]
+urlpatterns: list[URLPattern | URLResolver] = []
 if apps.is_installed("django.contrib.admin"):
-    # Workers do without, and need not load it.
+    # Workers do without, and need not load what stands behind: hundreds are started.
     from django.contrib import admin
 
-    urlpatterns.append(path("admin/", admin.site.urls))
+    urlpatterns += [
+        path("admin/", admin.site.urls),
+        path("api/v1/", include("taskqueue.api.urls")),
+    ]

@@ -31,10 +31,10 @@ from tests.sample.tasks import greet
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
-CASES = int(os.environ.get("TASKQUEUE_CASES", "1000" if IS_FULL else "10"))
+CASES = int(os.environ.get("TASKQUEUE_CASES", "1000" if IS_FULL else "5"))
 ONLY = os.environ.get("TASKQUEUE_OPERATION", "")
 """Operations whose method and path hold this."""
-FEW_CASES = max(4, CASES // 10)
+FEW_CASES = max(2, CASES // 10)
 """Where most requests are refused."""
 PASSWORD = "open sesame"
 CHECKS = [
