@@ -139,7 +139,8 @@ def run_out(claimed: Claimed) -> None:
 @contextmanager
 def another_connection() -> Iterator[BaseDatabaseWrapper]:
     """A worker's own connection, beside the test's."""
-    connection = open_worker_connection(silence=30)
+    # A worker tries again where others keep the write lock of SQLite for long; a test does not.
+    connection = open_worker_connection(silence=30, busy_timeout=15)
     if connection.vendor == "postgresql":
         # A statement that waits for the test's own locks is to fail, not to wait for ever.
         change(connection, "SET lock_timeout = '10s'")
