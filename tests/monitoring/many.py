@@ -25,7 +25,7 @@ EARLIER = {
 
 
 def fill(size: int) -> None:
-    """So many tasks, most of them over, with their leases; a little of all else."""
+    """So many tasks, most of them over, each with its lease; a little of all else."""
     make_worker()
     for name in ("default", "web"):
         Queue.objects.create(name=name)
@@ -55,11 +55,12 @@ def copy(row: Model, times: int, *, earlier: tuple[str, ...] = ()) -> None:
     parameters: list[Any] = []
     if isinstance(row, Task):
         shown['"id"'] = KEY[connection.vendor]
-        parameters = [row.pk.hex[:12] + row.pk.hex[16:28]]
+        parameters = [_prefix(row)]
     else:
         del shown['"id"']
-    if isinstance(row, Lease):
-        shown['"attempt"'] = "number.n + 1"
+    if isinstance(row, Lease):  # The copy of a task has the copy of its lease.
+        shown['"task_id"'] = KEY[connection.vendor]
+        parameters = [_prefix(row.task)]
     key = row.pk if connection.vendor == "postgresql" or not isinstance(row, Task) else row.pk.hex
     with connection.cursor() as cursor:
         cursor.execute(
@@ -74,3 +75,7 @@ def copy(row: Model, times: int, *, earlier: tuple[str, ...] = ()) -> None:
             """,
             [times, *parameters, key],
         )
+
+
+def _prefix(task: Task) -> str:
+    return task.pk.hex[:12] + task.pk.hex[16:28]
