@@ -17,7 +17,8 @@ from django.conf import settings as django_settings
 from django.db import connection
 
 from project.postgres import Server
-from tests.worker_process import ROOT, WorkerProcess, end_other_sessions
+from tests.warm_start import WarmStart
+from tests.worker_process import ROOT, WorkerProcess, end_other_sessions, worker_environment
 
 StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]
@@ -207,9 +208,20 @@ def django_db_modify_db_settings(
         database["TEST"] = {**database.get("TEST", {}), "NAME": str(path)}
 
 
+@pytest.fixture(scope="session")
+def _warm_start(django_db_setup: None) -> Iterator[WarmStart]:
+    """Where workers are forked from that have the environment of this session."""
+    warm_start = WarmStart(worker_environment({}))
+    yield warm_start
+    warm_start.end()
+
+
 @pytest.fixture
 def start_worker(
-    _embedded_postgresql: Server | None, transactional_db: None, tmp_path: Path
+    _embedded_postgresql: Server | None,
+    _warm_start: WarmStart,
+    transactional_db: None,
+    tmp_path: Path,
 ) -> Iterator[StartWorker]:
     """Start real worker processes: `start_worker("--queues", "mail", settings={...})`.
 
@@ -225,7 +237,9 @@ def start_worker(
         wait_ready: bool = True,
     ) -> WorkerProcess:
         log_path = tmp_path / f"worker-{len(workers) + 1}.log"
-        worker = WorkerProcess(*arguments, log_path=log_path, env=env, settings=settings)
+        worker = WorkerProcess(
+            *arguments, log_path=log_path, env=env, settings=settings, warm_start=_warm_start
+        )
         workers.append(worker)
         if wait_ready:
             worker.wait_until_ready()

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import psutil
 from django.db import connection
 
+from tests.warm_start import WarmProcess, WarmStart
+
 ROOT = Path(__file__).resolve().parent.parent
 
 T = TypeVar("T")
@@ -54,15 +56,21 @@ class WorkerProcess:
         env: Mapping[str, str] | None = None,
         settings: Mapping[str, Any] | None = None,
         prefix: Sequence[str] = (),
+        warm_start: WarmStart | None = None,
     ) -> None:
         self.log_path = log_path
-        run = [sys.executable, "-m", "django", "runworker", "--noreload"]
-        self.command = [*prefix, *run, *arguments]
+        run = ["runworker", "--noreload", *_slots(arguments, settings or {}), *arguments]
+        self.command = [*prefix, sys.executable, "-m", "django", *run]
+        environment = {**worker_environment(settings or {}), **(env or {})}
+        self._process: WarmProcess | subprocess.Popen[bytes]
+        if warm_start is not None and warm_start.fits(environment):
+            self._process = warm_start.start(run, environment=environment, log_path=log_path)
+            return
         with log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command,
                 cwd=ROOT,
-                env={**worker_environment(settings or {}), **(env or {})},
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -144,6 +152,12 @@ class WorkerProcess:
 
     def __str__(self) -> str:
         return f"$ {' '.join(self.command)} -> {self.returncode}\n{self.log()}"
+
+
+def _slots(arguments: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+    """As few as can be where a test names none: on any machine the same, and soon started."""
+    is_named = any(each.startswith("--concurrency") for each in arguments)
+    return [] if is_named or "CONCURRENCY" in settings else ["--concurrency", "1"]
 
 
 def worker_environment(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -1,0 +1,167 @@
+"""Worker processes without the wait for imports: forked from a process that has them all.
+
+The tests start hundreds of workers, and each would spend half a second of the processor on loading
+Django. A process that has done so, and nothing else (no thread, no connection), is asked to fork
+a copy, which becomes the leader of a session of its own and goes on as `django runworker` from
+there. What that worker starts in its turn, it starts as ever.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+LARGEST_MESSAGE = 1 << 17
+OWN = ("TASKQUEUE_TEST_SETTINGS", "PYTEST_CURRENT_TEST")
+"""What may differ between the environments of workers that are forked from one process."""
+
+
+class WarmStart:
+    """A process to fork workers from, for one environment; it starts with the first of them."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = _shared(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+
+    def fits(self, environment: Mapping[str, str]) -> bool:
+        """Whether a worker with this environment can be one of them."""
+        return _shared(environment) == self._environment
+
+    def start(
+        self, arguments: Sequence[str], *, environment: Mapping[str, str], log_path: Path
+    ) -> WarmProcess:
+        """Start `django` with these arguments; what it writes is added to the file."""
+        if self._socket is None:
+            self._socket = self._begin()
+        own = {name: environment[name] for name in OWN if name in environment}
+        return WarmProcess(
+            self._socket, _ask(self._socket, "start", list(arguments), own, str(log_path))
+        )
+
+    def end(self) -> None:
+        """End the process; the workers are ended by whoever has started them."""
+        if self._process is not None and self._socket is not None:
+            self._socket.close()
+            self._process.wait(timeout=30)
+
+    def _begin(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.warm_start", str(theirs.fileno())],
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        return ours
+
+
+class WarmProcess:
+    """One that was forked; like `subprocess.Popen`, as far as tests need it."""
+
+    def __init__(self, sock: socket.socket, pid: int) -> None:
+        self._socket = sock
+        self._code: int | None = None
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal, or None while it runs."""
+        if self._code is None:
+            self._code = _ask(self._socket, "poll", self.pid)
+        return self._code
+
+    def wait(self, timeout: float) -> int:
+        """Return the exit code once it has ended, or raise `TimeoutExpired`."""
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(["runworker"], timeout)
+            time.sleep(0.01)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Its number is nobody else's until its end has been polled."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def _shared(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in OWN}
+
+
+def _ask(sock: socket.socket, *question: Any) -> Any:
+    sock.sendall(json.dumps(question).encode())
+    if not (answer := sock.recv(LARGEST_MESSAGE)):
+        raise AssertionError("The process that workers are forked from has ended.")
+    return json.loads(answer)
+
+
+def _serve(sock: socket.socket) -> list[str] | None:
+    """Answer until nobody asks any more. Return in the copies, with their arguments."""
+    while question := sock.recv(LARGEST_MESSAGE):
+        verb, *parameters = json.loads(question)
+        if verb == "poll":
+            ended, status = os.waitpid(parameters[0], os.WNOHANG)
+            sock.sendall(json.dumps(os.waitstatus_to_exitcode(status) if ended else None).encode())
+        elif not os.fork():
+            os.setsid()  # Before anybody knows of it, who might end it with its whole group.
+            sock.sendall(json.dumps(os.getpid()).encode())
+            sock.close()
+            return _become(*parameters)
+    return None
+
+
+def _become(arguments: list[str], own: dict[str, str], log_path: str) -> list[str]:
+    """Be to this process what the start of a program would be."""
+    from django.conf import settings
+
+    log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.environ.update(own)
+    random.seed()
+    settings.TASKQUEUE = json.loads(os.environ["TASKQUEUE_TEST_SETTINGS"])
+    return arguments
+
+
+def _load() -> None:
+    """All that a worker imports before it looks at its settings."""
+    import django
+    from django.core.management import load_command_class
+
+    os.environ["TASKQUEUE_TEST_SETTINGS"] = "{}"
+    django.setup()
+    load_command_class("taskqueue", "runworker")
+    importlib.import_module("taskqueue.worker.supervisor")
+    gc.collect()
+    gc.freeze()
+
+
+def main() -> None:
+    """Serve whoever holds the other end of the socket; in a copy, be a worker."""
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    _load()
+    arguments = _serve(sock)
+    if arguments is not None:
+        from django.core.management import execute_from_command_line
+
+        execute_from_command_line(["django", *arguments])
+
+
+if __name__ == "__main__":
+    main()
