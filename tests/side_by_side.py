@@ -2,6 +2,8 @@
 
 With `--quick` only what is not marked as slow, on SQLite.
 
+What waits most of its time is begun at once. What computes all of its time comes after it, no more
+of it at once than there are processors, and yields to the others: what they wait for would be late.
 The first one's output is shown as it comes, each other's whole and after it. The exit code is 0
 when all have passed, 128 and the signal's number after SIGINT or SIGTERM, else 1.
 """
@@ -22,7 +24,7 @@ from types import FrameType
 from typing import IO
 
 DATABASES = ("sqlite", "postgresql")
-# What waits most of its time for leases to run out, and what real browsers show.
+# What waits for leases to run out, and what real browsers show.
 PATIENT = ["tests/browser", "tests/chaos", "tests/guarantees", "tests/schedules/year"]
 FACES = ["tests/admin", "tests/management", "tests/monitoring"]
 
@@ -32,12 +34,16 @@ def _all_but(folders: Sequence[str]) -> list[str]:
 
 
 SHARES = {
-    "tests/worker": ["tests/worker"],
-    "tests/api": ["tests/api"],
     "the patient": PATIENT,
+    "tests/worker": ["tests/worker"],
     "faces": FACES,
+    "tests/api": ["tests/api"],
     "the rest": _all_but(["tests/worker", "tests/api", *PATIENT, *FACES]),
 }
+WAITING = ("the patient", "tests/worker")
+"""The shares that wait most of their time; each other computes."""
+NICENESS = 5
+"""Of the parts that compute."""
 QUICK = {"quick, faces": FACES, "quick, the rest": _all_but(FACES)}
 """On SQLite alone: what is quick says the same on PostgreSQL, in twice the time."""
 OPTIONS = ("-W", "error", "--durations=15")
@@ -58,6 +64,8 @@ class Part:
     may_be_empty: bool = False
     is_shared_out: bool = False
     """Whether some tests are run on one of the two databases alone, see `tests/conftest.py`."""
+    computes: bool = False
+    """Whether it waits for its turn and yields to others."""
 
     @property
     def title(self) -> str:
@@ -81,7 +89,8 @@ def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part
             Part("sqlite", name, ("-m", "not slow", *chosen, *rest))
             for name, chosen in QUICK.items()
         ]
-    return [part for database in DATABASES for part in _of(database, tuple(arguments), environment)]
+    found = [part for name in DATABASES for part in _of(name, tuple(arguments), environment)]
+    return sorted(found, key=lambda part: part.computes)
 
 
 def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -> list[Part]:
@@ -94,7 +103,13 @@ def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -
         return [Part(database=database, arguments=given)]
     shared_out = environment.get("TASKQUEUE_FULL") != "1"
     return [
-        Part(database, name, (*chosen, *given), is_shared_out=shared_out)
+        Part(
+            database,
+            name,
+            (*chosen, *given),
+            is_shared_out=shared_out,
+            computes=name not in WAITING,
+        )
         for name, chosen in SHARES.items()
     ]
 
@@ -123,56 +138,74 @@ class Runs:
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
         self._kill_at = 0.0
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[tuple[Part, subprocess.Popen[bytes]]] = []
         for number in GRACE:
             signal.signal(number, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signal = self.signal or signal.Signals(number)
 
-    def start(self, part: Part, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+    def may_start(self, part: Part) -> bool:
+        """Whether it is its turn. After a signal nothing more is begun."""
+        if self.signal:
+            return False
+        computing = sum(
+            process.poll() is None for other, process in self._processes if other.computes
+        )
+        return not part.computes or computing < (os.cpu_count() or 1)
+
+    def start(self, part: Part, output: IO[bytes] | None) -> None:
         """Start it in a group of its own: Ctrl-C at a terminal must not reach it twice."""
+        command = part.command()
         process = subprocess.Popen(
-            part.command(),
+            ["nice", "-n", str(NICENESS), *command] if part.computes else command,
             env=_environment(part),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT if output else None,
             process_group=0,
         )
-        self._processes.append(process)
-        return process
+        self._processes.append((part, process))
 
-    def wait(self, process: subprocess.Popen[bytes]) -> int:
-        """Return its exit code; after a signal at most its GRACE later."""
-        while (code := process.poll()) is None:
-            if self.signal and not self._kill_at:
-                self._kill_at = time.monotonic() + GRACE[self.signal]
-                self.send(self.signal)
-            elif self._kill_at and time.monotonic() > self._kill_at:
-                self.send(signal.SIGKILL)
-            time.sleep(0.1)
-        return code
+    def code_of(self, number: int) -> int | None:
+        """The exit code of the part that was started as this one; None while it runs."""
+        return self._processes[number][1].poll() if number < len(self._processes) else None
+
+    def pass_on(self) -> None:
+        """Tell all of a signal that has come; kill them when their time is over."""
+        if self.signal and not self._kill_at:
+            self._kill_at = time.monotonic() + GRACE[self.signal]
+            self.send(self.signal)
+        elif self._kill_at and time.monotonic() > self._kill_at:
+            self.send(signal.SIGKILL)
 
     def send(self, number: int) -> None:
-        for process in self._processes:
+        for _, process in self._processes:
             process.send_signal(number)
 
 
 def run(todo: Sequence[Part], runs: Runs, folder: Path) -> bool:
-    """Show what each prints; return whether all have passed."""
-    print(f"===== {todo[0].title} (the others run beside it) =====", flush=True)
-    started = [runs.start(todo[0], None)]
-    for number, part in enumerate(todo[1:], start=1):
-        with (folder / str(number)).open("wb") as output:
-            started.append(runs.start(part, output))
-    codes = [runs.wait(started[0])]
-    for number, part in enumerate(todo[1:], start=1):
-        codes.append(runs.wait(started[number]))
-        print(f"===== {part.title} =====", flush=True)
-        sys.stdout.buffer.write((folder / str(number)).read_bytes())
-        sys.stdout.flush()
-    return all(part.is_passed(code) for part, code in zip(todo, codes, strict=True))
+    """Show what each prints, in their order; return whether all have passed."""
+    print(f"===== {todo[0].title} (others run beside it) =====", flush=True)
+    runs.start(todo[0], None)
+    started, shown = 1, 0
+    codes: list[int] = []
+    while shown < started:
+        while started < len(todo) and runs.may_start(todo[started]):
+            with (folder / str(started)).open("wb") as output:
+                runs.start(todo[started], output)
+            started += 1
+        runs.pass_on()
+        while (code := runs.code_of(shown)) is not None:
+            codes.append(code)
+            if shown:
+                print(f"===== {todo[shown].title} =====", flush=True)
+                sys.stdout.buffer.write((folder / str(shown)).read_bytes())
+                sys.stdout.flush()
+            shown += 1
+        time.sleep(0.1)
+    passed = [part.is_passed(code) for part, code in zip(todo, codes, strict=False)]
+    return len(passed) == len(todo) and all(passed)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -22,15 +22,15 @@ def test_the_whole_suite_is_run_in_five_parts_on_each_database() -> None:
     others = ["tests/worker", "tests/api", *PATIENT, *FACES]
     rest = ["tests", *(f"--ignore={each}" for each in others), "-x"]
     assert described("-x") == {
-        "sqlite: tests/worker": worker,
-        "sqlite: tests/api": api,
         "sqlite: the patient": patient,
-        "sqlite: faces": faces,
-        "sqlite: the rest": rest,
-        "postgresql: tests/worker": worker,
-        "postgresql: tests/api": api,
+        "sqlite: tests/worker": worker,
         "postgresql: the patient": patient,
+        "postgresql: tests/worker": worker,
+        "sqlite: faces": faces,
+        "sqlite: tests/api": api,
+        "sqlite: the rest": rest,
         "postgresql: faces": faces,
+        "postgresql: tests/api": api,
         "postgresql: the rest": rest,
     }
 
@@ -67,18 +67,25 @@ def test_options_and_their_values_choose_no_tests(arguments: list[str]) -> None:
 def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest() -> None:
     titles = list(described(TASKQUEUE_TEST_DATABASE_URL="postgresql://localhost/shop"))
     assert titles == [
-        "sqlite: tests/worker",
-        "sqlite: tests/api",
         "sqlite: the patient",
-        "sqlite: faces",
-        "sqlite: the rest",
+        "sqlite: tests/worker",
         "postgresql",
+        "sqlite: faces",
+        "sqlite: tests/api",
+        "sqlite: the rest",
     ]
 
 
 def test_no_two_parts_share_a_cache() -> None:
     caches = [argument for part in parts([], {}) for argument in part.command() if "=." in argument]
     assert len(set(caches)) == 10
+
+
+def test_what_waits_is_begun_first_and_what_computes_waits_for_a_processor() -> None:
+    computes = [part.computes for part in parts([], {})]
+    assert computes == sorted(computes)
+    assert sum(computes) == 6
+    assert {part.computes for part in parts(["--quick"], {})} == {False}
 
 
 @pytest.mark.parametrize(
