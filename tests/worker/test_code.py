@@ -54,7 +54,9 @@ def test_children_that_cannot_start_spend_no_attempt_and_say_why(
     start_worker: StartWorker, shop: Shop, pool: str
 ) -> None:
     shop.break_it()
-    worker = start_worker("--pool", pool, env=shop.environment, settings={"PING_INTERVAL": 0.2})
+    worker = start_worker(
+        "--concurrency", "2", "--pool", pool, env=shop.environment, settings={"PING_INTERVAL": 0.2}
+    )
     task = enqueue_price()
 
     row = wait_until(lambda: Worker.objects.exclude(trouble="").first(), 30, what="trouble")

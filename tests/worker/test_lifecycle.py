@@ -75,7 +75,7 @@ def test_a_second_signal_returns_the_rest_uncounted(
 def test_the_shutdown_timeout_returns_the_rest_uncounted(
     start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    worker = start_worker("--shutdown-timeout", "0.5")
+    worker = start_worker("--concurrency", "2", "--shutdown-timeout", "0.5")
     path = tmp_path / "effects"
     result = tasks.append_and_wait.enqueue(str(path), str(tmp_path / "never"))
     wait_for_line(path)
@@ -122,7 +122,7 @@ def test_drain_does_what_is_there_and_leaves_the_future(drain: Drain, pool: str)
     results = tasks.add.enqueue_many([((number,), {}) for number in range(300)])
     later = tasks.noop.using(run_after=3600).enqueue()
 
-    log = drain("--pool", pool)
+    log = drain("--concurrency", "2", "--pool", pool)
 
     assert "300 recorded" in log
     for number, result in enumerate(results):

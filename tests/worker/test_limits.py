@@ -86,7 +86,7 @@ def test_what_waits_ends_at_its_deadline_or_expiry(start_worker: StartWorker) ->
 
 
 def test_expires_after_does_not_end_what_has_started(start_worker: StartWorker) -> None:
-    start_worker()
+    start_worker("--concurrency", "2")
     tasks.noop.enqueue().wait(30)
     slow = tasks.sleep.using(expires_after=3).enqueue(5)
     retried = tasks.fail_until.using(expires_after=3, backoff=Fixed(4)).enqueue(2)

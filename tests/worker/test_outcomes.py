@@ -143,7 +143,7 @@ def test_a_body_decides_to_give_up_or_to_cancel(drain: Drain, pool: str) -> None
 
 def test_a_segfault_is_a_crash_and_the_third_fails_the_task(start_worker: StartWorker) -> None:
     result = tasks.segfault.using(crash_delay=0, max_attempts=10).enqueue()
-    start_worker()
+    start_worker("--concurrency", "2")
 
     result.wait(60)
 

@@ -178,7 +178,7 @@ def test_an_interval_after_the_end_counts_from_the_end_of_the_last_run(
     start_worker: StartWorker,
 ) -> None:
     schedules.create("rest", tasks.sleep, AfterEnd(seconds=1), args=[0.5])
-    start_worker(settings=QUICK)
+    start_worker("--concurrency", "2", settings=QUICK)
 
     runs = succeeded(3)
 
@@ -242,7 +242,7 @@ def test_a_drain_ends_though_a_schedule_goes_on(drain: Drain) -> None:
     earlier = F("served_until") - timedelta(seconds=3)
     Schedule.objects.update(served_until=earlier, next_at=earlier + timedelta(seconds=1))
 
-    drain(timeout=60)
+    drain("--concurrency", "2", timeout=60)
 
     assert Task.objects.filter(status="succeeded").count() >= 3
     assert not Task.objects.exclude(status="succeeded").exists()

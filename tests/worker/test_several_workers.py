@@ -110,11 +110,11 @@ def test_a_restart_under_the_same_name_is_not_a_second_worker(
     start_worker: StartWorker, drain: Drain
 ) -> None:
     result = shared_tasks.name_worker.using(workers=2).enqueue()
-    drain("--name", "a")
-    drain("--name", "a")
+    drain("--concurrency", "2", "--name", "a")
+    drain("--concurrency", "2", "--name", "a")
     result.refresh()
     assert (result.status, ended(result)) == ("running", [("a", "succeeded")])
-    drain("--name", "b")
+    drain("--concurrency", "2", "--name", "b")
     result.refresh()
     assert (result.status, result.return_value) == ("succeeded", ["a", "b"])
 
@@ -143,7 +143,7 @@ def test_a_failure_leaves_its_place_to_another_worker(start_worker: StartWorker)
 
 def test_a_named_task_of_one_worker_returns_a_plain_value(drain: Drain) -> None:
     result = shared_tasks.fail_on.using(worker_names=["a"], max_attempts=1).enqueue("b")
-    drain("--name", "a")
+    drain("--concurrency", "2", "--name", "a")
     result.refresh()
     assert result.return_value == "a"
 
@@ -151,11 +151,11 @@ def test_a_named_task_of_one_worker_returns_a_plain_value(drain: Drain) -> None:
 def test_pinned_tasks_stay_when_another_worker_drains(drain: Drain) -> None:
     pinned = shared_tasks.name_worker.using(worker_names=["b"]).enqueue()
     anyone = shared_tasks.name_worker.enqueue()
-    drain("--name", "a")
+    drain("--concurrency", "2", "--name", "a")
     pinned.refresh()
     anyone.refresh()
     assert (pinned.status, anyone.return_value) == ("ready", "a")
-    drain("--name", "b")
+    drain("--concurrency", "2", "--name", "b")
     pinned.refresh()
     assert pinned.return_value == "b"
 
@@ -186,6 +186,6 @@ def test_a_broadcast_waits_for_a_first_worker(drain: Drain) -> None:
     result = shared_tasks.name_worker.using(broadcast=True, run_after=timedelta(0)).enqueue()
     assert result.status == "ready"
     assert not Worker.objects.exists()
-    drain("--name", "late")
+    drain("--concurrency", "2", "--name", "late")
     result.refresh()
     assert (result.status, result.return_value) == ("succeeded", ["late"])
