@@ -2,8 +2,8 @@
 
 With `--quick` only what is not marked as slow, on SQLite.
 
-What waits most of its time is begun at once. What computes all of its time comes after it, no more
-of it at once than there are processors, and yields to the others: what they wait for would be late.
+What waits most of its time is begun at once. What computes comes after it, no more of
+it at once than keeps the processors at work, and yields to the others: what they wait for would be late.
 The first one's output is shown as it comes, each other's whole and after it. The exit code is 0
 when all have passed, 128 and the signal's number after SIGINT or SIGTERM, else 1.
 """
@@ -146,13 +146,16 @@ class Runs:
         self.signal = self.signal or signal.Signals(number)
 
     def may_start(self, part: Part) -> bool:
-        """Whether it is its turn. After a signal nothing more is begun."""
+        """Whether it is its turn. After a signal nothing more is begun.
+
+        There is one more that computes than processors: it too waits at times, for a database.
+        """
         if self.signal:
             return False
         computing = sum(
             process.poll() is None for other, process in self._processes if other.computes
         )
-        return not part.computes or computing < (os.cpu_count() or 1)
+        return not part.computes or computing <= (os.cpu_count() or 1)
 
     def start(self, part: Part, output: IO[bytes] | None) -> None:
         """Start it in a group of its own: Ctrl-C at a terminal must not reach it twice."""
