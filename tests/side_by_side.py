@@ -2,8 +2,8 @@
 
 With `--quick` only what is not marked as slow, on SQLite.
 
-What waits most of its time is begun at once. What computes comes after it, no more of
-it at once than keeps the processors at work, and yields to the others: what they wait for would be late.
+What waits most of its time is begun at once. What computes comes after it, no more of it at once
+than keeps the processors at work, and yields to the others: what they wait for would be late.
 The first one's output is shown as it comes, each other's whole and after it. The exit code is 0
 when all have passed, 128 and the signal's number after SIGINT or SIGTERM, else 1.
 """
