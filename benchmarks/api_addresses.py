@@ -24,6 +24,8 @@ PLAIN = (
     "stats/series/?span=hour",
     "stats/series/?span=day",
     "stats/series/?span=week",
+    "stats/failures/",
+    "stats/performance/?span=week",
     "healthz/ready",
     "metrics",
 )

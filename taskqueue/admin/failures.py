@@ -19,7 +19,7 @@ from taskqueue.authority import may
 from taskqueue.models import Task
 from taskqueue.monitoring.failures import FailureGroup, failures
 from taskqueue.monitoring.retrying import RetryingGroup, retrying
-from taskqueue.monitoring.searching.terms import quoted
+from taskqueue.monitoring.searching import search_text
 from taskqueue.states import TaskStatus
 
 MOST_GROUPS = 100
@@ -112,13 +112,3 @@ def _acts(request: HttpRequest, text: str, *verbs: str) -> list[Act]:
         for verb in verbs
         if may(request.user, verb)
     ]
-
-
-def search_text(**words: str) -> str:
-    """What the search box of the tasks takes, such as `status:failed name:"shop.tasks.send"`.
-
-    Each word means just itself, whatever characters it holds.
-    """
-    return " ".join(
-        f"{name}:{word if word.isalpha() else quoted(word)}" for name, word in words.items()
-    )

@@ -15,13 +15,13 @@ from django.utils.translation import gettext_lazy
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.display import EMPTY, list_url, row_url
 from taskqueue.admin.durations import short_duration
-from taskqueue.admin.failures import search_text
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.admin.schedules.page import kept_tasks
 from taskqueue.admin.spans import span_of, span_tabs
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Task
 from taskqueue.monitoring.performance import NamePerformance, performance
+from taskqueue.monitoring.searching import search_text
 from taskqueue.monitoring.series import series
 
 COLUMNS: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import override_settings
@@ -59,6 +60,41 @@ def test_a_series_has_a_value_for_each_step(span: str, steps: int, root: ApiClie
 @pytest.mark.parametrize("query", ["span=year", "span=", "queue_name=%00", "name=a&name=b", "x=1"])
 def test_a_series_that_there_is_not_is_refused(query: str, root: ApiClient) -> None:
     assert root.look(f"stats/series/?{query}").status_code == 400
+
+
+def test_failures_are_grouped_and_a_group_is_what_its_search_finds(root: ApiClient) -> None:
+    everything("plain")
+    told = root.look("stats/failures/").json()
+    assert (told["looked_at"], told["is_capped"], told["retrying_looked_at"]) == (1, False, 1)
+    for status, kind in (("failed", "groups"), ("retrying", "retrying")):
+        [group] = told[kind]
+        found = root.look("tasks/?" + urlencode({"q": group["q"]})).json()["results"]
+        assert [each["id"] for each in found] == [group["example_id"]]
+        assert (found[0]["status"], found[0]["name"]) == (status, group["name"])
+    assert told["groups"][0]["example_message"]
+
+
+def test_a_group_of_failures_is_retried_by_an_operation(root: ApiClient) -> None:
+    everything("plain")
+    [group] = root.look("stats/failures/?limit=1").json()["groups"]
+    body = {"verb": "retry", "q": group["q"], "dry_run": True}
+    assert root.act("operations/", body).json()["doable"] == 1
+
+
+def test_each_name_has_its_figures(root: ApiClient) -> None:
+    everything("plain")
+    told = root.look("stats/performance/?span=hour").json()
+    assert told["names"][0]["name"] == "plain"
+    assert sum(each["count"] for each in told["names"]) == 6
+    assert told["names"][0]["run_p95"] >= told["names"][0]["run_p50"] > 0
+    one = root.look("stats/performance/?span=hour&limit=1").json()
+    assert (len(one["names"]), one["is_capped"]) == (1, True)
+
+
+@pytest.mark.parametrize("query", ["span=year", "limit=0", "limit=1001", "name=x"])
+def test_figures_of_names_that_there_are_not_are_refused(query: str, root: ApiClient) -> None:
+    assert root.look(f"stats/performance/?{query}").status_code == 400
+    assert root.look(f"stats/failures/?{query}").status_code == 400
 
 
 # Health

@@ -14,7 +14,6 @@ from taskqueue.admin.badges import badge
 from taskqueue.admin.charts import outcomes_chart, sparkline, times_chart
 from taskqueue.admin.display import EMPTY, list_url, moment, row_url
 from taskqueue.admin.durations import short_duration
-from taskqueue.admin.failures import search_text
 from taskqueue.admin.queues.acts import LONGEST_PAUSE, QueueActs
 from taskqueue.admin.queues.addresses import act_url, queue_url
 from taskqueue.admin.reports import RowReportAdmin, report
@@ -24,6 +23,7 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Audit, Queue, Task, Worker
 from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
 from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.searching import search_text
 from taskqueue.monitoring.series import series
 
 MOST_QUEUES, MOST_WORKERS = 500, 1000

@@ -59,6 +59,16 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def search_text(**words: str) -> str:
+    """What the search takes that finds this, such as `status:failed name:"shop.tasks.send"`.
+
+    Each word means just itself, whatever characters it holds.
+    """
+    return " ".join(
+        f"{name}:{word if word.isalpha() else quoted(word)}" for name, word in words.items()
+    )
+
+
 def split(text: str) -> list[Term]:
     """The terms, in their order. Raises SearchError."""
     if len(text) > LONGEST:

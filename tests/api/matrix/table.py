@@ -133,6 +133,8 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "task-types/<path:name>/": (look("enqueue", on="exposed type"),),
     "stats/": (look("view_task", "view_rollup"),),
     "stats/series/": (look("view_rollup", query="?span=day"),),
+    "stats/failures/": (look("view_task"),),
+    "stats/performance/": (look("view_rollup", query="?span=day"),),
     "healthz/live": (look(for_anybody=True),),
     "healthz/ready": (look(for_anybody=True),),
     "schema/": (look(), look(query="?format=yaml")),

@@ -1,0 +1,105 @@
+"""What failed lately, and what is tried again, in groups that an operation can act on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from taskqueue.api.base import ApiView
+from taskqueue.api.describing import describe
+from taskqueue.api.fields import Strict
+from taskqueue.api.paging import Digits
+from taskqueue.monitoring.failures import LONGEST_MESSAGE, NEWEST, failures
+from taskqueue.monitoring.retrying import retrying
+from taskqueue.monitoring.searching import search_text
+from taskqueue.permissions import VIEW_TASKS
+from taskqueue.states import TaskStatus
+
+MOST_GROUPS = 100
+SEARCH = "Finds them: the `q` of `tasks/`, and of an operation."
+
+
+class FailuresQuery(Strict):
+    """How much of it."""
+
+    limit = Digits(
+        required=False, default=MOST_GROUPS, min_value=1, max_value=MOST_GROUPS,
+        help_text="Groups of each kind.",
+    )  # fmt: skip
+
+
+class FailureGroupShown(serializers.Serializer[Any]):
+    """Tasks of one name that ended with one kind of error."""
+
+    error_class = serializers.CharField(help_text="Empty: they failed without one.")
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    first_seen = serializers.DateTimeField()
+    last_seen = serializers.DateTimeField()
+    example_id = serializers.UUIDField(help_text="The newest of them.")
+    example_message = serializers.CharField(
+        help_text=f"Its error's message, up to {LONGEST_MESSAGE:,} characters."
+    )
+    q = serializers.CharField(help_text=SEARCH)
+
+
+class RetryingGroupShown(serializers.Serializer[Any]):
+    """Tasks of one name that wait for their next attempt."""
+
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    next_at = serializers.DateTimeField(help_text="When the first of them is tried again.")
+    example_id = serializers.UUIDField(help_text="The newest of them.")
+    example_error = serializers.CharField(help_text="The error class of its last attempt.")
+    example_message = serializers.CharField()
+    q = serializers.CharField(help_text=SEARCH)
+
+
+class FailuresShown(serializers.Serializer[Any]):
+    """Groups of the newest tasks, the largest first."""
+
+    groups = FailureGroupShown(many=True)
+    looked_at = serializers.IntegerField(help_text=f"Failed tasks: up to {NEWEST:,}.")
+    is_capped = serializers.BooleanField(help_text="Whether there may be older ones.")
+    retrying = RetryingGroupShown(many=True)
+    retrying_looked_at = serializers.IntegerField()
+    retrying_is_capped = serializers.BooleanField()
+
+
+class Failures(ApiView):
+    """What went wrong."""
+
+    needs = {"GET": (VIEW_TASKS,)}
+    tag = "stats"
+
+    @describe("getFailures", answers={200: FailuresShown}, query=FailuresQuery)
+    def get(self, request: Request) -> Response:
+        """The newest failed tasks by error and task, and by task those that are tried again."""
+        limit = self.asked(request, FailuresQuery)["limit"]
+        ended, coming = failures(limit=limit), retrying(limit=limit)
+        failed, retried = TaskStatus.FAILED.value, TaskStatus.RETRYING.value
+        return Response(
+            {
+                "groups": [
+                    asdict(group)
+                    | {
+                        "q": search_text(
+                            **{"status": failed, "class": group.error_class, "name": group.name}
+                        )
+                    }
+                    for group in ended.groups
+                ],
+                "looked_at": ended.looked_at,
+                "is_capped": ended.is_capped,
+                "retrying": [
+                    asdict(group) | {"q": search_text(status=retried, name=group.name)}
+                    for group in coming.groups
+                ],
+                "retrying_looked_at": coming.looked_at,
+                "retrying_is_capped": coming.is_capped,
+            }
+        )
