@@ -14,12 +14,14 @@ from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import installed
+from taskqueue.engine.passing import OutOfSight
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import IdempotencyKeyReused
 from taskqueue.models import IdempotencyKey
 
 KEPT = timedelta(days=1)
 BATCH = 500
+TRIES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +60,8 @@ def first_answer(
 def _taken(
     keys: QuerySet[IdempotencyKey], *, actor: str, key: str, fingerprint: str
 ) -> IdempotencyKey | None:
-    """Take the key; who had it, if somebody had."""
-    while True:
+    """Take the key; who had it, if somebody had. Raises `OutOfSight`."""
+    for _ in range(TRIES):
         try:
             with atomic(using=keys.db):
                 keys.create(actor=actor, key=key, fingerprint=fingerprint)
@@ -69,6 +71,8 @@ def _taken(
                 return found
         else:
             return None
+    # Above READ COMMITTED, one that came after the transaction's snapshot is never found.
+    raise OutOfSight("Another request has the same Idempotency-Key.")
 
 
 def keep_answer(connection: BaseDatabaseWrapper, answer: Answer, *, actor: str, key: str) -> None:

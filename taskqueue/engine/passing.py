@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import OperationalError
+
 from taskqueue.engine.connections import SQLITE_BUSY, SQLITE_LOCKED
 
 CONNECTION, RESOURCES, INTERVENTION, ROLLBACK = "08", "53", "57P", "40"
@@ -11,8 +13,14 @@ LOCK_NOT_AVAILABLE = "55P03"
 """Of PostgreSQL: classes of its error codes, appendix A of its manual."""
 
 
+class OutOfSight(OperationalError):
+    """A row is there that the transaction's snapshot does not show; a new transaction's does."""
+
+
 def is_passing(error: Exception) -> bool:
     """Whether it was a deadlock, a serialization failure, a lock, or a connection that was lost."""
+    if isinstance(error, OutOfSight):
+        return True
     cause: Any = error.__cause__
     if hasattr(cause, "sqlite_errorcode"):
         return bool(cause.sqlite_errorcode & 0xFF in (SQLITE_BUSY, SQLITE_LOCKED))

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.transaction import atomic
 
+from taskqueue.engine.idempotency import Answer, first_answer
+from taskqueue.engine.passing import OutOfSight, is_passing
 from taskqueue.models import Audit, IdempotencyKey, Task
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
-from tests.engine.steps import run_at_once
+from tests.engine.steps import change, run_at_once
 from tests.sample.rest_tasks import tell
 from tests.sample.tasks import echo
 
@@ -99,3 +102,22 @@ def test_within_a_projects_transactions_everything_is_as_without(
     assert root.act(f"{below}cancel/").json()["status"] == "cancelled"
     assert root.ask("DELETE", below).status_code == 204
     assert (Task.objects.count(), IdempotencyKey.objects.count()) == (0, 1)
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_a_snapshot_does_not_show_ends_the_transaction(root: ApiClient) -> None:
+    root.act("tasks/", BODY, Idempotency_Key="before")
+    actor = IdempotencyKey.objects.get().actor
+    with atomic():
+        change(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        assert IdempotencyKey.objects.count() == 1
+        run_at_once([lambda: take("k", actor)])
+        with pytest.raises(OutOfSight) as caught:
+            first_answer(connection, actor=actor, key="k", fingerprint="f")
+    assert is_passing(caught.value)
+    assert first_answer(connection, actor=actor, key="k", fingerprint="f") == Answer(status=0)
+
+
+def take(key: str, actor: str) -> None:
+    assert first_answer(connection, actor=actor, key=key, fingerprint="f") is None
