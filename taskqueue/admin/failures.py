@@ -20,6 +20,7 @@ from taskqueue.models import Task
 from taskqueue.monitoring.failures import FailureGroup, failures
 from taskqueue.monitoring.retrying import RetryingGroup, retrying
 from taskqueue.monitoring.searching import search_text
+from taskqueue.permissions import VIEW_LEASES
 from taskqueue.states import TaskStatus
 
 MOST_GROUPS = 100
@@ -74,13 +75,16 @@ def _failed(request: HttpRequest, group: FailureGroup) -> dict[str, Any]:
 
 def _retried(request: HttpRequest, group: RetryingGroup) -> dict[str, Any]:
     text = search_text(status=TaskStatus.RETRYING.value, name=group.name)
+    sees_attempts = request.user.has_perm(VIEW_LEASES)
     return {
         "name": group.name,
         "count": group.count,
         "url": list_url(Task, q=text),
         "next_at": moment(group.next_at),
-        "error": group.example_error,
-        "example": _example(group.example_id, group.example_message),
+        "error": group.example_error if sees_attempts else "",
+        "example": _example(group.example_id, group.example_message)
+        if sees_attempts
+        else link_to_row(Task, group.example_id, str(group.example_id)),
         "acts": _acts(request, text, "run_now", "cancel"),
     }
 

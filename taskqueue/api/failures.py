@@ -9,17 +9,20 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.api.access import has_all
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
-from taskqueue.monitoring.failures import LONGEST_MESSAGE, NEWEST, failures
-from taskqueue.monitoring.retrying import retrying
+from taskqueue.monitoring.failures import LONGEST_MESSAGE, NEWEST, FailureGroup, failures
+from taskqueue.monitoring.retrying import RetryingGroup, retrying
 from taskqueue.monitoring.searching import search_text
-from taskqueue.permissions import VIEW_TASKS
+from taskqueue.permissions import VIEW_LEASES, VIEW_TASKS
 from taskqueue.states import TaskStatus
 
 MOST_GROUPS = 100
+HIDDEN = {"example_error": None, "example_message": None}
+"""What an attempt came to, for those who may not view attempts."""
 SEARCH = "Finds them: the `q` of `tasks/`, and of an operation."
 
 
@@ -54,8 +57,10 @@ class RetryingGroupShown(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     next_at = serializers.DateTimeField(help_text="When the first of them is tried again.")
     example_id = serializers.UUIDField(help_text="The newest of them.")
-    example_error = serializers.CharField(help_text="The error class of its last attempt.")
-    example_message = serializers.CharField()
+    example_error = serializers.CharField(
+        allow_null=True, help_text="The error class of its last attempt; null: not for you to see."
+    )
+    example_message = serializers.CharField(allow_null=True)
     q = serializers.CharField(help_text=SEARCH)
 
 
@@ -64,7 +69,9 @@ class FailuresShown(serializers.Serializer[Any]):
 
     groups = FailureGroupShown(many=True)
     looked_at = serializers.IntegerField(help_text=f"Failed tasks: up to {NEWEST:,}.")
-    is_capped = serializers.BooleanField(help_text="Whether there may be older ones.")
+    is_capped = serializers.BooleanField(
+        help_text="Whether there may be older ones, or more groups."
+    )
     retrying = RetryingGroupShown(many=True)
     retrying_looked_at = serializers.IntegerField()
     retrying_is_capped = serializers.BooleanField()
@@ -80,26 +87,27 @@ class Failures(ApiView):
     def get(self, request: Request) -> Response:
         """The newest failed tasks by error and task, and by task those that are tried again."""
         limit = self.asked(request, FailuresQuery)["limit"]
-        ended, coming = failures(limit=limit), retrying(limit=limit)
-        failed, retried = TaskStatus.FAILED.value, TaskStatus.RETRYING.value
+        ended, coming = failures(limit=limit + 1), retrying(limit=limit + 1)
+        retried = [_retried(group) for group in coming.groups[:limit]]
+        if not has_all(request.user, (VIEW_LEASES,)):
+            retried = [{**each, **HIDDEN} for each in retried]
         return Response(
             {
-                "groups": [
-                    asdict(group)
-                    | {
-                        "q": search_text(
-                            **{"status": failed, "class": group.error_class, "name": group.name}
-                        )
-                    }
-                    for group in ended.groups
-                ],
+                "groups": [_failed(group) for group in ended.groups[:limit]],
                 "looked_at": ended.looked_at,
-                "is_capped": ended.is_capped,
-                "retrying": [
-                    asdict(group) | {"q": search_text(status=retried, name=group.name)}
-                    for group in coming.groups
-                ],
+                "is_capped": ended.is_capped or len(ended.groups) > limit,
+                "retrying": retried,
                 "retrying_looked_at": coming.looked_at,
-                "retrying_is_capped": coming.is_capped,
+                "retrying_is_capped": coming.is_capped or len(coming.groups) > limit,
             }
         )
+
+
+def _failed(group: FailureGroup) -> dict[str, Any]:
+    words = {"status": TaskStatus.FAILED.value, "class": group.error_class, "name": group.name}
+    return {**asdict(group), "q": search_text(**words)}
+
+
+def _retried(group: RetryingGroup) -> dict[str, Any]:
+    text = search_text(status=TaskStatus.RETRYING.value, name=group.name)
+    return {**asdict(group), "q": text}

@@ -85,7 +85,10 @@ class Retrying:
 
 
 def retrying(*, limit: int = 100) -> Retrying:
-    """The newest tasks that are retried, grouped; up to `limit` groups, in one statement."""
+    """The newest tasks that are retried, grouped; up to `limit` groups, in one statement.
+
+    The example's error is that of an attempt: for those who may view attempts.
+    """
     connection = project_connection()
     rows = fetch(connection, RETRYING[connection.vendor], (NEWEST + 1, limit, LONGEST_MESSAGE))
     looked_at = int(rows[0][-1]) if rows else 0

@@ -124,7 +124,7 @@ def test_what_is_retried_stands_by_name_with_its_last_error(log_in_as: LogIn) ->
     retry_later("shop.tasks.send")
     newest = retry_later("shop.tasks.send", message="later still")
     retry_later("shop.tasks.bill")
-    client = log_in_as("viewer", "view_task")
+    client = log_in_as("viewer", "view_task", "view_lease")
     found = groups(client, "retried_groups")
     assert [(group["name"], group["count"]) for group in found] == [
         ("shop.tasks.send", 2),
@@ -133,6 +133,16 @@ def test_what_is_retried_stands_by_name_with_its_last_error(log_in_as: LogIn) ->
     assert found[0]["error"] == "shop.errors.Slow"
     assert "later still" in found[0]["example"]
     assert str(newest.id) in found[0]["example"]
+
+
+def test_the_error_of_an_attempt_is_for_those_who_may_view_attempts(log_in_as: LogIn) -> None:
+    task = retry_later("shop.tasks.send", message="the lease's own")
+    client = log_in_as("viewer", "view_task")
+    [group] = groups(client, "retried_groups")
+    assert str(task.id) in group["example"]
+    page = client.get(PAGE).content.decode()
+    assert "the lease's own" not in page
+    assert "shop.errors.Slow" not in page
 
 
 def test_acts_on_a_group_are_for_those_who_may(log_in_as: LogIn) -> None:

@@ -13,6 +13,7 @@ from taskqueue.api import probes
 from taskqueue.monitoring import health
 from tests.admin.everything import everything
 from tests.api.conftest import ApiClient
+from tests.api.test_operations import make_task
 
 pytestmark = pytest.mark.django_db
 TOKEN = "a token for Prometheus"
@@ -72,6 +73,26 @@ def test_failures_are_grouped_and_a_group_is_what_its_search_finds(root: ApiClie
         assert [each["id"] for each in found] == [group["example_id"]]
         assert (found[0]["status"], found[0]["name"]) == (status, group["name"])
     assert told["groups"][0]["example_message"]
+
+
+def test_errors_of_attempts_are_for_those_who_may_view_attempts(
+    member: Callable[..., ApiClient],
+) -> None:
+    everything("plain")
+    for permissions, is_told in ((["view_task"], False), (["view_task", "view_lease"], True)):
+        [group] = member(*permissions).look("stats/failures/").json()["retrying"]
+        assert (group["example_error"] is not None) == is_told
+        assert (group["example_message"] is not None) == is_told
+
+
+def test_groups_that_are_left_out_are_told(root: ApiClient) -> None:
+    for name in ("a", "b"):
+        make_task(name, status="failed", error_class="builtins.ValueError")
+        make_task(name, status="retrying", attempt=1)
+    for limit, is_capped in ((1, True), (2, False)):
+        told = root.look(f"stats/failures/?limit={limit}").json()
+        assert (len(told["groups"]), len(told["retrying"])) == (limit, limit)
+        assert (told["is_capped"], told["retrying_is_capped"]) == (is_capped, is_capped)
 
 
 def test_a_group_of_failures_is_retried_by_an_operation(root: ApiClient) -> None:
