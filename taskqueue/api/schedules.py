@@ -122,9 +122,9 @@ class ScheduleList(ApiView):
         """Create a schedule that counts from now on."""
         given = self.told(request, ScheduleCreated)
         _check_call(given["task"], given)
+        name = given.pop("name")
 
         def act() -> Response:
-            name = given.pop("name")
             try:
                 made = schedules.create(name, by=request.user, **given)
             except ScheduleExists as error:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db.transaction import atomic, set_rollback
 
+from taskqueue.api.base import ApiView
 from tests.admin.everything import Everything
 from tests.admin.matrix.roles import EVERY_PERMISSION, NONE, Clients, telling_sets
 from tests.admin.matrix.stored import no_writes, stored
@@ -79,6 +80,22 @@ def test_who_has_the_permissions_is_answered_as_the_row_says(
             assert answer.status_code == ask.answers, (name, answer.content)
             if ask.method == "GET":
                 assert knock(client, "HEAD", url).status_code == ask.answers, name
+
+
+@pytest.mark.parametrize(("route", "ask"), [each for each in ASKS if each[1].writes], ids=_names)
+def test_an_act_that_is_begun_anew_is_done_as_the_first_time(
+    route: str, ask: Ask, made: Everything, clients: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def after_a_deadlock(self: ApiView, request: Any, act: Any) -> Any:
+        with atomic():
+            act()
+            set_rollback(True)
+        return once(self, request, act)
+
+    once = ApiView.once
+    monkeypatch.setattr(ApiView, "once", after_a_deadlock)
+    answer = knock(clients.superuser, ask.method, address(route, ask, made), body_of(ask, made))
+    assert answer.status_code == ask.answers, answer.content
 
 
 @pytest.mark.parametrize("route", ROUTES)
