@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from taskqueue.exceptions import Duration
 from taskqueue.results import TaskResult
+from taskqueue.testing import immediacy, journeys
 from taskqueue.testing.asserting import assert_enqueued, assert_enqueues, assert_not_enqueued
 from taskqueue.testing.choices import Options, Which
-from taskqueue.testing.immediacy import begun, eager, end_all_but
+from taskqueue.testing.immediacy import eager
 from taskqueue.testing.journeys import travelling
 from taskqueue.testing.looking import Expected
 from taskqueue.testing.running import Run, run_due
@@ -33,7 +34,8 @@ class TaskQueueTestMixin(Base):
         """Begin eager mode, if the class is for that."""
         super().setUp()
         # Whatever the test begins itself, and leaves.
-        self.addCleanup(end_all_but, begun())
+        for lasting in (immediacy, journeys):
+            self.addCleanup(lasting.end_all_but, lasting.begun())
         if self.eager_tasks:
             mode = eager()
             mode.start()

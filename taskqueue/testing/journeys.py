@@ -30,28 +30,38 @@ FURTHEST = timedelta(days=365_000)
 
 
 class Clock:
-    """How far the test's connection is ahead of its database."""
+    """How far the tests' connections are ahead of their database: by all journeys together."""
 
     def __init__(self) -> None:
         self.ahead = timedelta(0)
-        self._journeys = 0
+        self.begun: list[tuple[travelling, timedelta, BaseDatabaseWrapper]] = []
 
-    def depart(self, connection: BaseDatabaseWrapper, ahead: timedelta) -> None:
-        """Let the clock be that far ahead from here on."""
-        self._journeys += 1
-        if self._journeys == 1:
-            connection.execute_wrappers.append(self._execute)
-        self._set(ahead)
+    def depart(
+        self, journey: travelling, further: timedelta, connection: BaseDatabaseWrapper
+    ) -> None:
+        """Let the clock be that much further ahead from here on."""
+        if not self._is_away(connection):
+            # The end of a block of `execute_wrapper` takes away the last, whosever that is.
+            connection.execute_wrappers.insert(0, self._execute)
+        self.begun.append((journey, further, connection))
+        self._add_up()
 
-    def arrive(self, connection: BaseDatabaseWrapper, ahead: timedelta) -> None:
-        """A journey is over: let the clock be as far ahead as it was before."""
-        self._journeys -= 1
-        if self._journeys == 0:
-            connection.execute_wrappers.remove(self._execute)
-        self._set(ahead)
+    def arrive(self, journey: travelling) -> None:
+        """The latest departure of a journey is over; where there is none, nothing is."""
+        for place in reversed(range(len(self.begun))):
+            if self.begun[place][0] is journey:
+                # The connection it left from: another thread that ends it has one of its own.
+                connection = self.begun.pop(place)[2]
+                if not self._is_away(connection):
+                    connection.execute_wrappers.remove(self._execute)
+                self._add_up()
+                return
 
-    def _set(self, ahead: timedelta) -> None:
-        self.ahead = values.ahead = ahead
+    def _is_away(self, connection: BaseDatabaseWrapper) -> bool:
+        return any(each is connection for _, _, each in self.begun)
+
+    def _add_up(self) -> None:
+        self.ahead = values.ahead = sum((each for _, each, _ in self.begun), timedelta(0))
 
     def _execute(
         self, execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]
@@ -77,6 +87,17 @@ def seconds_ahead() -> float:
     return _clock.ahead.total_seconds()
 
 
+def begun() -> int:
+    """How many journeys have begun and not ended."""
+    return len(_clock.begun)
+
+
+def end_all_but(number: int) -> None:
+    """End what a test has begun and left, beyond those that there were before it."""
+    while begun() > number:
+        _clock.begun[-1][0].stop()
+
+
 class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
     """Let the database's clock, as this test's connection reads it, be that much later.
 
@@ -92,23 +113,21 @@ class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
         if not isinstance(to, datetime) and abs(_length_of(to)) > FURTHEST:
             raise _too_far(to)
         self._to = to
-        self._before = timedelta(0)
 
     def start(self) -> None:
         """Depart, where `with` does not fit; `stop` goes back."""
         connection = project_connection()
-        self._before = _clock.ahead
         if isinstance(self._to, datetime):
             further = self._to - wording_for(connection).now(connection)
         else:
             further = _length_of(self._to)
-        if abs(self._before + further) > FURTHEST:
+        if abs(_clock.ahead + further) > FURTHEST:
             raise _too_far(self._to)
-        _clock.depart(connection, self._before + further)
+        _clock.depart(self, further, connection)
 
     def stop(self) -> None:
-        """Go back to where `start` found the clock."""
-        _clock.arrive(project_connection(), self._before)
+        """Go back as far as `start` went."""
+        _clock.arrive(self)
 
     def __enter__(self) -> travelling:
         self.start()
@@ -149,15 +168,8 @@ def _too_far(to: Duration | datetime) -> ValueError:
 @contextmanager
 def journeys() -> Iterator[Callable[[Duration | datetime], None]]:
     """Gives `travel(to)`, which departs for good: the way back is the end of this block."""
-    begun: list[travelling] = []
-
-    def travel(to: Duration | datetime) -> None:
-        journey = travelling(to)
-        journey.start()
-        begun.append(journey)
-
+    before = begun()
     try:
-        yield travel
+        yield lambda to: travelling(to).start()
     finally:
-        for journey in reversed(begun):
-            journey.stop()
+        end_all_but(before)

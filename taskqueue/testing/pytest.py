@@ -10,11 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from taskqueue.exceptions import Duration
 
+LASTING = ("taskqueue.testing.immediacy", "taskqueue.testing.journeys")
+"""The modules of what may be begun by `start`, and left."""
 MARKER = "taskqueue_eager(errors=…, when=…): tasks run as they are enqueued"
 
 
@@ -32,14 +35,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _taskqueue_eager_ends() -> Iterator[None]:
-    """An eager mode that a test has begun and left ends with it; one of its class goes on."""
-    # Not imported here: tests that have nothing to do with Django run by this plugin too.
-    before = sys.modules.get("taskqueue.testing.immediacy")
-    number = before.begun() if before else 0
+def _taskqueue_ends_what_is_left() -> Iterator[None]:
+    """Eager modes and journeys that a test has begun and left end with it; its class's go on."""
+    before = {name: module.begun() for name, module in _lasting()}
     yield
-    if after := sys.modules.get("taskqueue.testing.immediacy"):
-        after.end_all_but(number)
+    for name, module in _lasting():
+        module.end_all_but(before.get(name, 0))
+
+
+def _lasting() -> list[tuple[str, Any]]:
+    # Not imported here: tests that have nothing to do with Django run by this plugin too.
+    return [(name, sys.modules[name]) for name in LASTING if name in sys.modules]
 
 
 @pytest.fixture

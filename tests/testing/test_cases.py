@@ -13,7 +13,15 @@ from django.urls import path
 
 from taskqueue.engine.sqlite import values
 from taskqueue.models import Task
-from taskqueue.testing import TaskQueueTestMixin, arun_due, assert_enqueued, eager, run_due
+from taskqueue.testing import (
+    TaskQueueTestMixin,
+    arun_due,
+    assert_enqueued,
+    eager,
+    run_due,
+    travelling,
+)
+from taskqueue.testing.journeys import seconds_ahead
 from tests.sample.models import Effect
 from tests.sample.tasks import add, fail, mark, mark_atomically, noop
 from tests.testing.bodies import taken_back
@@ -88,6 +96,15 @@ class CaseTests(TaskQueueTestMixin, TestCase):
     def _look_whether_it_ended(self) -> None:
         """Cleanups run in the opposite order: this one goes before the journey's end."""
         assert values.ahead in (timedelta(0), timedelta(hours=2))
+
+    def test_what_it_begins_and_leaves_ends_with_it(self) -> None:
+        case = CaseTests("test_methods_assert")
+        case.setUp()
+        travelling(3600).start()
+        eager().start()
+        case.doCleanups()
+        assert seconds_ahead() == 0
+        assert noop.enqueue().status == "ready"
 
     def test_a_view_in_a_transaction_that_is_rolled_back(self) -> None:
         with taken_back():

@@ -16,6 +16,7 @@ from taskqueue import AfterEnd, Cron, TaskDoesNotExist, control, schedules
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Occurrence, Schedule, Task
 from taskqueue.testing import arun_due, run_due, travelling
+from taskqueue.testing.journeys import seconds_ahead
 from tests.engine.steps import claim
 from tests.sample.tasks import add, fail, noop, unique
 from tests.testing.bodies import perform, play
@@ -165,6 +166,30 @@ def test_a_journey_without_a_block(taskqueue_travel: Travel) -> None:
 
 def test_journeys_end_with_their_test() -> None:
     assert moved() == 0
+
+
+def test_journeys_that_are_left_without_an_end(taskqueue_travel: Travel) -> None:
+    travelling(HOUR).start()
+    taskqueue_travel(HOUR)
+    with connection.execute_wrapper(lambda execute, *statement: execute(*statement)):
+        travelling(HOUR).__enter__()
+    assert moved() == 3 * HOUR.total_seconds()
+
+
+def test_they_end_with_their_test_too() -> None:
+    assert moved() == seconds_ahead() == 0
+    assert connection.execute_wrappers == []
+
+
+def test_journeys_that_end_in_another_order_than_they_began() -> None:
+    first, second = travelling(HOUR), travelling(DAY)
+    first.start()
+    second.start()
+    first.stop()
+    first.stop()
+    assert moved() == DAY.total_seconds()
+    second.stop()
+    assert moved() == seconds_ahead() == 0
 
 
 def test_a_body_that_travels_within_its_journey() -> None:
