@@ -11,6 +11,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.worker import frames
 from taskqueue.worker.forks import unforked
+from taskqueue.worker.logs import one_line
 from taskqueue.worker.reporting import Channel
 
 logger = logging.getLogger("taskqueue.worker")
@@ -27,7 +28,7 @@ def declare_schedules(channel: Channel, *, worker_name: str) -> None:
             with unforked():
                 synced = sync_schedules(worker=worker_name)
         except (OperationalError, InterfaceError) as error:
-            logger.warning("Schedules not synchronised yet error=%s", str(error).strip())
+            logger.warning("Schedules not synchronised yet error=%s", one_line(error))
             _close()
             time.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
@@ -36,9 +37,9 @@ def declare_schedules(channel: Channel, *, worker_name: str) -> None:
             logger.exception("Schedules not synchronised")
         else:
             for message in synced.refused:
-                logger.error("Schedule refused reason=%s", message)
+                logger.error("Schedule refused reason=%s", one_line(message))
             for name in synced.removed:
-                logger.warning("No code declares the schedule any more schedule=%s", name)
+                logger.warning("No code declares the schedule any more schedule=%s", one_line(name))
         _close()
         channel.send((frames.SYNCED,))
         return

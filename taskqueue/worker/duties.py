@@ -25,6 +25,7 @@ from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
+from taskqueue.worker.logs import one_line
 from taskqueue.worker.suspicion import LOOK_INTERVAL, Suspicion
 
 logger = logging.getLogger("taskqueue.worker")
@@ -207,7 +208,7 @@ def _serve_operations(
 def rest_schedules(connection: BaseDatabaseWrapper) -> None:
     """Let those rest that no code declares any more, now that a worker may have gone."""
     for name in rest_undeclared(connection):
-        logger.warning("No code declares the schedule any more schedule=%s", name)
+        logger.warning("No code declares the schedule any more schedule=%s", one_line(name))
 
 
 def _transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:

@@ -25,6 +25,7 @@ from taskqueue.engine.workers import Asked
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import FENCE, Job
+from taskqueue.worker.logs import one_line
 from taskqueue.worker.memory import memory_of
 from taskqueue.worker.vitals import Vitals
 
@@ -223,7 +224,7 @@ class Heartbeat:
         self._vitals.failed()
         if not self._is_lost:
             self._is_lost = True
-            logger.error("Pings fail, bodies end when leases run out error=%s", error)
+            logger.error("Pings fail, bodies end when leases run out error=%s", one_line(error))
         self._close()
         # A child that holds nothing loses nothing when the database is away.
         for child in self._worker.children():

@@ -26,6 +26,7 @@ from taskqueue.engine.workers import Registered
 from taskqueue.outcomes import Outcome
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.lanes import Lanes
+from taskqueue.worker.logs import one_line
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -117,7 +118,7 @@ class Intake:
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
-            logger.warning("Batch refused, looking for the reason error=%s", str(error).strip())
+            logger.warning("Batch refused, looking for the reason error=%s", one_line(error))
         self._write_reports(lines, notes)
         recorded = record_each(connection, outcomes, limits=self._limits, tally=self._tally)
         with transaction(connection):
@@ -135,7 +136,7 @@ class Intake:
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
-            logger.error("Log lines refused, and dropped error=%s", str(error).strip())
+            logger.error("Log lines refused, and dropped error=%s", one_line(error))
 
     # After trouble
 

@@ -15,6 +15,7 @@ from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.errands import Errand, Errands, Report
 from taskqueue.worker.intake import Intake
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.logs import one_line
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.progress import ProgressLine
@@ -291,9 +292,11 @@ class Ledger:
         if not self.is_away:
             self.is_away = True
             if is_busy(error):
-                logger.warning("Database busy, somebody writes, outcomes are kept error=%s", error)
+                logger.warning(
+                    "Database busy, somebody writes, outcomes are kept error=%s", one_line(error)
+                )
             else:
-                logger.error("Database away, outcomes are kept error=%s", str(error).strip())
+                logger.error("Database away, outcomes are kept error=%s", one_line(error))
         self._retry_at = now + self._retry_pause * (0.5 + random.random())  # noqa: S311
         self._retry_pause = min(LONGEST_RETRY, self._retry_pause * 2)
 
@@ -306,15 +309,17 @@ class Ledger:
 
 
 def _log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
-    fields: tuple[Any, ...] = (job.name, job.task_id, outcome.kind, status or "ended before")
+    fields: tuple[Any, ...] = (
+        one_line(job.name), job.task_id, outcome.kind, status or "ended before",
+    )  # fmt: skip
     if outcome.kind == Kind.SUCCEEDED:
         logger.debug("Attempt ended task=%s id=%s outcome=%s now=%s", *fields)
     elif outcome.kind in (Kind.FAILED, Kind.RETRY_LATER, Kind.LOST, Kind.FENCED):
         logger.warning(
             "Attempt ended task=%s id=%s outcome=%s now=%s error=%s: %s",
             *fields,
-            outcome.error_class,
-            outcome.error_message[:500],
+            one_line(outcome.error_class),
+            one_line(outcome.error_message[:500]),
         )
     elif outcome.kind != Kind.UNSTARTED:
         logger.info("Attempt ended task=%s id=%s outcome=%s now=%s", *fields)

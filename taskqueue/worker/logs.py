@@ -1,4 +1,4 @@
-"""Where the worker's log goes in a project whose LOGGING says nothing about it."""
+"""The worker's log: where it goes where LOGGING says nothing about it, and text from elsewhere."""
 
 from __future__ import annotations
 
@@ -14,3 +14,16 @@ def show_logs(level: int) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(level)
+
+
+def one_line(text: object) -> str:
+    """Text that tasks, users or the database chose, as part of a line of ours.
+
+    It can neither begin a line of its own nor steer a terminal: what is not printable is escaped.
+    """
+    shown = str(text).strip()
+    if shown.isprintable():
+        return shown
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown
+    )

@@ -13,6 +13,8 @@ from typing import NoReturn, TypeVar
 
 from django.db import InterfaceError, OperationalError
 
+from taskqueue.worker.logs import one_line
+
 logger = logging.getLogger("taskqueue.worker")
 
 STOPPING_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -35,7 +37,7 @@ def until_reached(step: Callable[[], T], *, is_stopping: Callable[[], bool]) -> 
         try:
             found = step()
         except (OperationalError, InterfaceError) as error:
-            met = " ".join(str(error).split())
+            met = one_line(" ".join(str(error).split()))
             if met != reason:
                 logger.error("Database away, waiting for it error=%s", met)
             reason = met

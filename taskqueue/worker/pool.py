@@ -15,6 +15,7 @@ from taskqueue.worker.ahead import ClaimAhead
 from taskqueue.worker.children import ChildProcess, describe_exit
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.logs import one_line
 from taskqueue.worker.meter import Meter, Standing
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.watchdog import Watchdog
@@ -319,7 +320,7 @@ class Pool:
             if self.findings.learn_unknown(job.name, now):
                 logger.warning(
                     "Task parked for a worker that knows it task=%s id=%s reason=%s",
-                    job.name, job.task_id, outcome.error_message,
+                    one_line(job.name), job.task_id, one_line(outcome.error_message),
                 )  # fmt: skip
         elif job.stop_reason and outcome.kind in (Kind.SUCCEEDED, Kind.RETURNED):
             # The stop was seen: the success no longer counts, and an atomic body was undone.

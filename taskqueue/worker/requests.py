@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from taskqueue.engine.workers import Asked
 from taskqueue.models.worker import WorkerRequest
+from taskqueue.worker.logs import one_line
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -25,7 +26,8 @@ class Requests:
         """Take in what a ping brought; the database keeps a weaker one from replacing it."""
         if asked.request in ("", self._request):
             return
-        logger.info("Asked request=%s by=%s reason=%s", asked.request, asked.by, asked.reason)
+        by, reason = one_line(asked.by), one_line(asked.reason)
+        logger.info("Asked request=%s by=%s reason=%s", asked.request, by, reason)
         self._request = asked.request
         self._ring()
 

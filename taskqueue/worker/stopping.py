@@ -9,6 +9,7 @@ from taskqueue.outcomes import Outcome
 from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.logs import one_line
 from taskqueue.worker.pool import Pool
 
 logger = logging.getLogger("taskqueue.worker")
@@ -81,8 +82,9 @@ class Stopping:
     def _end(self, child: ChildProcess, job: Job, outcome: Outcome) -> None:
         """End a body that did not end when it was interrupted."""
         logger.warning(
-            "Body did not stop task=%s id=%s outcome=%s", job.name, job.task_id, outcome.kind
-        )
+            "Body did not stop task=%s id=%s outcome=%s",
+            one_line(job.name), job.task_id, outcome.kind,
+        )  # fmt: skip
         self._pool.findings.outcomes.append(outcome)
         job.is_over = True
         if self._pool.can_kill:

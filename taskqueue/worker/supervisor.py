@@ -27,6 +27,7 @@ from taskqueue.worker.intake import Intake
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.lanes import Lanes
 from taskqueue.worker.ledger import LONGEST_SLEEP, Ledger
+from taskqueue.worker.logs import one_line
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.patience import STOPPING_SIGNALS
@@ -212,7 +213,7 @@ class Supervisor:
                 workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)
                 rest_schedules(project_connection())
             except (DatabaseError, InterfaceError) as error:
-                logger.error("Worker could not sign off error=%s", str(error).strip())
+                logger.error("Worker could not sign off error=%s", one_line(error))
         project_connection().close()
 
     # The loop
