@@ -51,11 +51,24 @@ class ArgumentsDoNotBind(TaskQueueError, TypeError):
 
 
 class DuplicateTask(TaskQueueError):
-    """Another task holds the unique key; `result` is that task's."""
+    """Another task holds the unique key; `result` is that task's.
 
-    def __init__(self, message: str, result: object = None) -> None:
+    Of many that are enqueued at once, `place` tells which it was, from 0; `result` is None where
+    another of them has the key.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        result: object = None,
+        *,
+        unique_key: str | None = None,
+        place: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.result = result
+        self.unique_key = unique_key
+        self.place = place
 
 
 class EnqueuedBefore(TaskQueueError):

@@ -52,6 +52,13 @@ def test_a_duplicate_that_raises_among_many_writes_nothing() -> None:
 replacing = only.using(on_duplicate="replace")
 
 
+def test_of_many_with_one_key_the_second_raises_though_nobody_had_it() -> None:
+    with pytest.raises(DuplicateTask, match="same unique key") as error:
+        only.using(on_duplicate="raise").enqueue_many([(("first",), {}), (("second",), {})])
+    assert (error.value.result, error.value.place) == (None, 1)
+    assert not Task.objects.exists()
+
+
 def test_a_duplicate_may_replace_arguments_and_time_of_a_waiting_holder() -> None:
     first = only.using(run_after=60).enqueue(1)
     second = replacing.enqueue(2, key=1e16)

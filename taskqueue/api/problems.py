@@ -13,6 +13,7 @@ from django.http import Http404
 from django.utils.encoding import escape_uri_path
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 
 from taskqueue import exceptions as own
 from taskqueue.engine.passing import is_passing
@@ -116,9 +117,16 @@ def _code_of(error: drf.APIException) -> str:
 
 
 def _about(error: Exception) -> dict[str, Any]:
-    """What a program needs besides: who holds the unique key."""
+    """What a program needs besides: who holds the unique key, and which of many wanted it."""
     if isinstance(error, own.DuplicateTask):
-        return {"task_id": str(getattr(error.result, "id", error.result))}
+        holder = getattr(error.result, "id", error.result)
+        about: dict[str, Any] = {} if holder is None else {"task_id": str(holder)}
+        if error.place is not None:
+            pointer = f"/tasks/{error.place}/unique_key"
+            about |= _with_errors(
+                [{"pointer": pointer, "code": "duplicate_task", "detail": str(error)}]
+            )
+        return about
     if isinstance(error, own.EnqueuedBefore):
         return {"task_id": str(error.task_id)}
     return {}
@@ -139,7 +147,8 @@ def _listed(detail: Any, pointer: str) -> Iterator[dict[str, str]]:
     """Each mistake with a JSON pointer (RFC 6901) to its place."""
     if isinstance(detail, Mapping):
         for name, each in detail.items():
-            place = "" if name == "non_field_errors" else f"/{_escaped(str(name))}"
+            is_whole = name == api_settings.NON_FIELD_ERRORS_KEY
+            place = "" if is_whole else f"/{_escaped(str(name))}"
             yield from _listed(each, pointer + place)
     elif isinstance(detail, list):
         for number, each in enumerate(detail):

@@ -51,6 +51,7 @@ def meet_holder(
         raise DuplicateTask(
             f"Task {holder.id} ({holder.status}) holds the unique key {payload.unique_key!r}.",
             holder.id,
+            unique_key=payload.unique_key,
         )
     if updated:
         holder = _holder(connection, payload)

@@ -15,7 +15,7 @@ from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.once import once
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
-from taskqueue.results.enqueueing import enqueue, enqueue_many
+from taskqueue.results.enqueueing import SAME_KEY, enqueue, enqueue_many
 from taskqueue.uuid7 import uuid7_hexes
 
 
@@ -65,15 +65,26 @@ def enqueue_batches_by_hand(
         at, ids = wording_for(connection).now(connection), uuid7_hexes(len(wishes))
         for places in batches:
             definition = wishes[places[0]][0]
-            results = enqueue_many(
-                definition,
-                [wishes[place][1:] for place in places],
-                task_ids=[ids[place] for place in places],
-                at=at,
-            )
+            try:
+                results = enqueue_many(
+                    definition,
+                    [wishes[place][1:] for place in places],
+                    task_ids=[ids[place] for place in places],
+                    at=at,
+                )
+            except DuplicateTask as error:
+                raise _placed(error, places, ids) from None
             _tell(connection, definition, results, person(by, reason))
             found |= zip(places, results, strict=True)
     return [found[place] for place in range(len(wishes))]
+
+
+def _placed(error: DuplicateTask, places: Sequence[int], ids: Sequence[str]) -> DuplicateTask:
+    """The same, with its place among all. Nobody could find a holder that is undone with it."""
+    place = None if error.place is None else places[error.place]
+    if getattr(error.result, "id", None) not in {UUID(each) for each in ids}:
+        return DuplicateTask(str(error), error.result, place=place)
+    return DuplicateTask(SAME_KEY, place=place)
 
 
 def _tell(

@@ -48,7 +48,7 @@ def enqueue_many(
     """
     payloads = _payloads(definition, calls, task_ids)
     request = request_of(definition)
-    with _telling_of_holder():
+    with _telling_of_holder(payloads):
         enqueued = engine.enqueue_many(
             request if at is None else request._replace(at=at),
             payloads,
@@ -61,12 +61,24 @@ def enqueue_many(
     return results
 
 
+SAME_KEY = "Another of these tasks has the same unique key."
+
+
 @contextmanager
-def _telling_of_holder() -> Iterator[None]:
-    """Let a `DuplicateTask` carry the holder's result in place of its id."""
+def _telling_of_holder(many: Sequence[Payload] = ()) -> Iterator[None]:
+    """Let a `DuplicateTask` carry the holder's result in place of its id, and its place."""
     try:
         yield
     except DuplicateTask as duplicate:
+        ids = [UUID(each.id) for each in many]
+        wanting = (
+            place
+            for place, each in enumerate(many)
+            if each.unique_key == duplicate.unique_key and ids[place] != duplicate.result
+        )
+        duplicate.place = next(wanting, None)
+        if duplicate.result in ids:  # Undone with all others: nobody could find it.
+            raise DuplicateTask(SAME_KEY, place=duplicate.place) from None
         duplicate.result = get_result(cast(UUID, duplicate.result))
         raise
 

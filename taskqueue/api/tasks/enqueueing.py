@@ -45,8 +45,11 @@ def telling_no_status() -> Iterator[None]:
     try:
         yield
     except DuplicateTask as error:
+        if error.result is None:
+            raise
         holder = getattr(error.result, "id", error.result)
-        raise DuplicateTask(f"Task {holder} holds the unique key.", error.result) from None
+        text = f"Task {holder} holds the unique key."
+        raise DuplicateTask(text, error.result, place=error.place) from None
 
 
 def receipts(results: Sequence[Any], user: Any) -> list[dict[str, Any]]:

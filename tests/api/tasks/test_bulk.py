@@ -90,7 +90,21 @@ def test_who_holds_a_key_is_told_and_one_that_raises_undoes_all(root: ApiClient)
     raising = [{"name": order.name, "args": [1]}, {**keyed, "on_duplicate": "raise"}]
     told = problem(root.act("tasks/bulk/", {"tasks": raising}), 409, "duplicate_task")
     assert told["task_id"] == str(held.id)
+    assert [each["pointer"] for each in told["errors"]] == ["/tasks/1/unique_key"]
     assert Task.objects.count() == 2
+
+
+def test_one_of_the_same_request_that_has_the_key_is_told_by_its_place(root: ApiClient) -> None:
+    keyed = {"name": tell.name, "unique_key": "new"}
+    other = {**keyed, "unique_key": "other"}
+    body = {"tasks": [other, keyed, {"name": tell.name}, {**keyed, "on_duplicate": "raise"}]}
+    told = problem(root.act("tasks/bulk/", body), 409, "duplicate_task")
+    assert "task_id" not in told
+    assert [each["pointer"] for each in told["errors"]] == ["/tasks/3/unique_key"]
+    twice = {"tasks": [{**keyed, "on_duplicate": "raise"}] * 2}
+    told = problem(root.act("tasks/bulk/", twice), 409, "duplicate_task")
+    assert [each["pointer"] for each in told["errors"]] == ["/tasks/1/unique_key"]
+    assert not Task.objects.exists()
 
 
 def test_the_same_key_twice_in_one_request_makes_one_task(root: ApiClient) -> None:
