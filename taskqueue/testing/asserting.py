@@ -20,8 +20,10 @@ def assert_enqueued(
 
     It counts what stands in the test's database, whatever became of it since. Arguments are
     compared as the body gets them; `unittest.mock.ANY` fits any. `run_after` is a datetime, or a
-    delay from the enqueue. Raises `ArgumentsDoNotBind` and `UnknownTask` for what never can be.
+    delay from the enqueue. For what never can be, and so is a mistake of the test, it raises
+    `UnknownTask`, `ArgumentsDoNotBind`, ValueError or TypeError.
     """
+    _check_times(times)
     return _check(Pattern.of(which, expected), rows(), times)
 
 
@@ -79,12 +81,19 @@ class assert_enqueues(captured):  # noqa: N801
         self, which: Which | None = None, *, times: int = 1, **expected: Unpack[Expected]
     ) -> None:
         super().__init__()
+        _check_times(times)
         self._pattern = Pattern.of(which, expected)
         self._times = times
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is None:
             self._results += _check(self._pattern, self._rows(), self._times)
+
+
+def _check_times(times: int) -> None:
+    """Raise ValueError for a number of tasks that there can never be."""
+    if type(times) is not int or times < 0:
+        raise ValueError(f"times must be a whole number from 0 on, not {times!r}.")
 
 
 def _check(pattern: Pattern, seen: list[Task], times: int) -> list[TaskResult[Any]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, TypedDict, get_args
+from difflib import get_close_matches
+from typing import Any, Literal, Self, TypedDict, get_args
 
 from taskqueue.definitions import Definition, registry
-from taskqueue.option_values import QUEUE_NAME
+from taskqueue.option_values import check_value
 
 Errors = Literal["record", "raise"]
 Backoff = Literal["keep", "skip"]
@@ -42,22 +43,41 @@ class Choice:
     backoff: Backoff = "keep"
     limit: int = 1000
 
+    @classmethod
+    def of(cls, tasks: Sequence[Which], options: Options) -> Self:
+        """What a caller asks for. Raises `UnknownTask`, TypeError and ValueError for mistakes."""
+        check_names(options, Options.__annotations__)
+        return cls(tuple(map(name_of, tasks)), **options)
+
     def __post_init__(self) -> None:
         check_in("errors", self.errors, Errors)
         check_in("backoff", self.backoff, Backoff)
         if type(self.limit) is not int or self.limit < 1:
             raise ValueError(f"limit must be a whole number from 1 on, not {self.limit!r}.")
-        if self.queue_name is not None and not QUEUE_NAME.fullmatch(self.queue_name):
-            raise ValueError(f"{self.queue_name!r} is not the name of a queue.")
+        if self.queue_name is not None:
+            check_value("queue_name", self.queue_name)
         if isinstance(self.workers, str) or (self.workers is not None and not self.workers):
             raise ValueError(f"workers must be a list of names, not {self.workers!r}.")
 
 
+def check_names(given: Collection[str], known: Collection[str]) -> None:
+    """Raise TypeError for a keyword that the caller's function does not have."""
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            rest = f". Did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}."
+            raise TypeError(f"There is no option {name!r}{rest}")
+
+
 def check_in(what: str, value: object, choices: Any) -> None:
     """Raise ValueError unless the value is one of the literals."""
-    if value not in get_args(choices):
-        known = " or ".join(map(repr, get_args(choices)))
-        raise ValueError(f"{what} must be {known}, not {value!r}.")
+    check_among(what, value, get_args(choices))
+
+
+def check_among(what: str, value: object, choices: Sequence[str]) -> None:
+    """Raise ValueError unless the value is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{what} must be {' or '.join(map(repr, choices))}, not {value!r}.")
 
 
 def name_of(which: Which) -> str:
@@ -66,7 +86,10 @@ def name_of(which: Which) -> str:
 
 
 def definition_of(which: Which) -> Definition[Any, Any]:
-    """The definition that is meant. Raises `UnknownTask`, which suggests the nearest."""
+    """The definition that is meant. Raises `UnknownTask`, which suggests the nearest; TypeError."""
     if isinstance(which, Definition):
         return which
-    return registry.get(which if isinstance(which, str) else getattr(which, "module_path", ""))
+    name = which if isinstance(which, str) else getattr(which, "module_path", None)
+    if not isinstance(name, str):
+        raise TypeError(f"A task, or the name of one, is wanted here, not {which!r}.")
+    return registry.get(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
+from unittest.mock import ANY
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -15,16 +16,18 @@ from taskqueue.definitions import Definition, registry
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Duration
 from taskqueue.models import Task
+from taskqueue.option_values import check_unique_key, check_value
 from taskqueue.results import TaskResult
 from taskqueue.retries import seconds_of
-from taskqueue.testing.choices import Which, definition_of
+from taskqueue.states import TaskStatus
+from taskqueue.testing.choices import Which, check_among, check_names, definition_of
 
 ROUNDING = timedelta(milliseconds=1)
 """How far a stored delay may be from the one that was asked for."""
 
 
 class Expected(TypedDict, total=False):
-    """What a task may be expected to have; what is left out may be anything."""
+    """What a task may be expected to have; what is left out, or `mock.ANY`, may be anything."""
 
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
@@ -53,8 +56,10 @@ class Pattern:
 
     @classmethod
     def of(cls, which: Which | None, expected: Expected) -> Pattern:
-        """Raises `UnknownTask` and `ArgumentsDoNotBind`: such tasks there can never be."""
-        pattern = cls(None if which is None else definition_of(which), **expected)
+        """Raises for what no task can ever be: it would be a mistake of the test."""
+        check_names(expected, Expected.__annotations__)
+        definition = None if which is None else definition_of(which)
+        pattern = cls(definition, **_checked(expected))
         if pattern.definition is not None and pattern.has_arguments:
             args, kwargs = pattern.call
             pattern.definition.signature.check(pattern.definition.name, args, kwargs)
@@ -102,8 +107,44 @@ class Pattern:
             return True
         if isinstance(wanted, datetime):
             return task.run_after == max(wanted, task.enqueued_at)
-        delay = timedelta(seconds=seconds_of(wanted))
+        # In its normal form: one that is over means now.
+        delay = timedelta(seconds=seconds_of(check_value("run_after", wanted)))
         return abs(task.run_after - task.enqueued_at - delay) < ROUNDING
+
+
+def _checked(expected: Expected) -> dict[str, Any]:
+    """What is expected, but for what may be anything. Raises for what can never be."""
+    given = {name: value for name, value in expected.items() if value is not ANY}
+    for name, value in given.items():
+        if value is None:
+            raise ValueError(f"{name} must not be None: leave it out where any will do.")
+        _CHECKS.get(name, check_value)(name, value)
+    return given
+
+
+def _check_sequence(name: str, value: Any) -> None:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise TypeError(f"{name} must be a list or a tuple, not {value!r}.")
+
+
+def _check_mapping(name: str, value: Any) -> None:
+    # What it holds may be compared by more than JSON has, such as `mock.ANY`.
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a dict, not {value!r}.")
+
+
+def _check_status(name: str, value: Any) -> None:
+    check_among(name, value, tuple(map(str, TaskStatus)))
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "args": _check_sequence,
+    "kwargs": _check_mapping,
+    "metadata": _check_mapping,
+    "status": _check_status,
+    "unique_key": lambda _, value: check_unique_key(value),
+}
+"""Those that are not checked as the option of that name is."""
 
 
 def plain(value: Any) -> Any:
@@ -131,8 +172,8 @@ def results_of(tasks: Sequence[Task]) -> list[TaskResult[Any]]:
 def enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> list[TaskResult[Any]]:
     """The tasks of a definition that were enqueued, whatever became of them since; oldest first.
 
-    `which` is a definition or its name; without it, tasks of all. Raises `ArgumentsDoNotBind`
-    for expected arguments with which it could not have been enqueued.
+    `which` is a definition or its name; without it, tasks of all. Raises as `assert_enqueued` does
+    for what never can be.
     """
     pattern = Pattern.of(which, expected)
     return results_of([task for task in rows() if pattern.fits(task)])

@@ -28,7 +28,7 @@ from taskqueue.outcomes import Kind, Outcome
 from taskqueue.results import TaskResult, get_result
 from taskqueue.states import TaskStatus
 from taskqueue.testing.attempts import Crash, PlayedAttempt
-from taskqueue.testing.choices import Choice, Options, Which, name_of
+from taskqueue.testing.choices import Choice, Options, Which
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.workers import Workers
 from taskqueue.worker import frames
@@ -74,12 +74,12 @@ def run_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
     be run, by definition or name; for `options` see `Options`. Raises `StillDue` where there is
     no end to it.
     """
-    return run_all(_choice(tasks, options))
+    return run_all(Choice.of(tasks, options))
 
 
 def run_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
     """As `run_due`, for one attempt of the task that is next; None where none is due."""
-    with _runner(_choice(tasks, options)) as runner:
+    with _runner(Choice.of(tasks, options)) as runner:
         return runner.next()
 
 
@@ -102,10 +102,6 @@ async def arun_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
 async def arun_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
     """As `run_next`, from async code."""
     return await sync_to_async(run_next, thread_sensitive=True)(*tasks, **options)
-
-
-def _choice(tasks: tuple[Which, ...], options: Any) -> Choice:
-    return Choice(tuple(map(name_of, tasks)), **options)
 
 
 def _endless(runs: list[Run], limit: int) -> str:

@@ -69,8 +69,53 @@ def test_what_never_can_be_is_a_mistake_of_the_test() -> None:
         assert_not_enqueued(add, kwargs={"c": 1})
     with pytest.raises(UnknownTask, match="Did you mean"):
         assert_not_enqueued("tests.sample.tasks.ad")
-    with pytest.raises(TypeError, match="queue"):
+    with pytest.raises(TypeError, match=r"no option 'queue'\. Did you mean 'queue_name'\?"):
         assert_not_enqueued(add, queue="mail")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"no option 'bogus'; there are args, kwargs, queue_name"):
+        assert_enqueued(bogus=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="A task, or the name of one, is wanted"):
+        assert_not_enqueued([add])
+
+
+@pytest.mark.parametrize(
+    ("expected", "reason"),
+    [
+        ({"status": "failure"}, "status must be 'blocked' or .* or 'failed'"),
+        ({"status": "SUCCEEDED"}, "not 'SUCCEEDED'"),
+        ({"queue_name": "not a queue!"}, "queue_name must be 1 to 100"),
+        ({"priority": 10**6}, "between -100 and 100"),
+        ({"priority": True}, "priority"),
+        ({"run_after": datetime(2040, 1, 1)}, "aware datetime"),
+        ({"run_after": "tomorrow"}, "run_after"),
+        ({"run_after": float("nan")}, "run_after"),
+        ({"unique_key": ""}, "unique_key must not be empty"),
+        ({"unique_key": str.upper}, "unique_key"),
+        ({"unique_key": None}, "leave it out where any will do"),
+        ({"args": None}, "leave it out where any will do"),
+        ({"args": "one"}, "args must be a list"),
+        ({"kwargs": ["a"]}, "kwargs must be a dict"),
+        ({"metadata": "a"}, "metadata must be a dict"),
+    ],
+)
+def test_a_value_that_no_task_ever_has_is_one_too(expected: dict[str, Any], reason: str) -> None:
+    add.enqueue(1)
+    for ask in (assert_enqueued, assert_not_enqueued, enqueued, assert_enqueues):
+        with pytest.raises((TypeError, ValueError), match=reason):
+            ask(add, **expected)
+
+
+@pytest.mark.parametrize("times", [-1, True, 1.0, None])
+def test_so_is_a_number_of_tasks_that_there_never_is(times: Any) -> None:
+    for ask in (assert_enqueued, assert_enqueues):
+        with pytest.raises(ValueError, match="times must be a whole number from 0 on"):
+            ask(times=times)
+
+
+def test_what_may_be_anything() -> None:
+    result = add.enqueue(1)
+    names = ("queue_name", "priority", "run_after", "unique_key", "metadata", "status", "args")
+    anything: dict[str, Any] = dict.fromkeys(names, mock.ANY)
+    assert assert_enqueued(add, **anything) == [result]
 
 
 def test_every_other_expectation() -> None:
@@ -105,6 +150,8 @@ def test_a_delay_counts_from_the_enqueue() -> None:
         assert_enqueued(add, run_after=300)
         assert_enqueued(echo, run_after=timedelta(minutes=5))
         assert_not_enqueued(add, run_after=0)
+    noop.using(run_after=-5).enqueue()
+    assert_enqueued(noop, run_after=-5)
 
 
 def test_tasks_of_the_framework_of_django() -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.test import override_settings
 
-from taskqueue import Cancel, GiveUp, RetryLater, Snooze, UnknownTask, control, current
+from taskqueue import Cancel, Fixed, GiveUp, RetryLater, Snooze, UnknownTask, control, current
 from taskqueue.models import Lease, Task, TaskLog, Worker
 from taskqueue.testing import Crash, StillDue, arun_due, run_due, run_next, travelling
 from tests.sample.models import Effect
@@ -95,12 +95,21 @@ def test_only_some_tasks_and_one_queue() -> None:
         ({"backoff": False}, "backoff must be 'keep' or 'skip'"),
         ({"limit": 0}, "limit must be a whole number"),
         ({"workers": "w1"}, "workers must be a list"),
-        ({"queue_name": "no queue!"}, "is not the name of a queue"),
+        ({"queue_name": "no queue!"}, "queue_name must be 1 to 100"),
     ],
 )
 def test_mistakes_in_its_options_are_told(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         run_due(**options)
+
+
+def test_mistakes_in_its_arguments_are_told() -> None:
+    with pytest.raises(TypeError, match="There is no option 'bogus'; there are queue_name, worker"):
+        run_due(bogus=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="There is no option 'names'"):
+        run_next(names=())  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"A task, or the name of one, is wanted here, not \[<"):
+        run_due([echo])
 
 
 def test_an_error_ends_in_the_result_and_a_retry_waits_for_its_time() -> None:
@@ -396,7 +405,7 @@ def test_operations_are_done() -> None:
 @override_settings(TASKQUEUE={"MAX_ATTEMPTS": 2, "RETENTION": {"succeeded": 0}})
 def test_the_settings_hold() -> None:
     noop.enqueue()
-    fail.enqueue()
+    fail.using(backoff=Fixed(60)).enqueue()
     run_due()
     assert run_due() == []
     assert Task.objects.get().status == "retrying"
