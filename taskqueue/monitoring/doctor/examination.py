@@ -11,6 +11,7 @@ from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.bounded import NoAnswer, Question
 from taskqueue.monitoring.doctor.bloat import look_at_indexes
 from taskqueue.monitoring.doctor.clocks import look_at_clocks
 from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Finding
@@ -27,6 +28,8 @@ Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
 TROUBLE = (DatabaseError, InterfaceError)
 PATIENCE = "10s"
 """For each statement: the doctor must not become the disease."""
+LONGEST_SILENCE = 5.0
+"""Seconds that the server may take for a connection and its first answer."""
 
 BY_VENDOR: dict[str, dict[str, Look]] = {
     "postgresql": {
@@ -49,8 +52,9 @@ def examine() -> list[Finding]:
     connection = project_connection()
     found = list(look_at_settings(connection))
     try:
+        _ask_once(connection)
         connection.ensure_connection()
-    except TROUBLE as error:
+    except (*TROUBLE, OSError, NoAnswer) as error:
         return [*found, _unreachable(error)]
     looks = {"migrations": look_at_migrations, **BY_VENDOR.get(connection.vendor, {})}
     for name, look in looks.items():
@@ -59,6 +63,15 @@ def examine() -> list[Finding]:
         for name, look in OF_TABLES.get(connection.vendor, {}).items():
             found += _asked(connection, name, look)
     return found
+
+
+def _ask_once(connection: BaseDatabaseWrapper) -> None:
+    """Nothing bounds a connect to a server that is silent: see first that another one succeeds.
+
+    SQLite's file is never silent; whoever is in a transaction has met the server already.
+    """
+    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+        Question(lambda: fetch(project_connection(), "SELECT 1"), seconds=LONGEST_SILENCE).answer()
 
 
 def _asked(connection: BaseDatabaseWrapper, name: str, look: Look) -> list[Finding]:

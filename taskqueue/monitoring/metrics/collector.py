@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 from django.db import DatabaseError, InterfaceError
 from django.db.transaction import atomic
@@ -15,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.totals import DEFAULT
+from taskqueue.monitoring.bounded import NoAnswer, Question
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.metrics import families
 from taskqueue.monitoring.metrics.counters import counters
@@ -25,7 +25,9 @@ logger = logging.getLogger("taskqueue.metrics")
 
 MOST_WORKERS = 1_000
 LONGEST_STATEMENT = "5s"
-"""Nobody waits for an answer for longer than that, and the next scrape asks again."""
+"""Of a statement; the next scrape asks again."""
+LONGEST = 8.0
+"""Seconds for all of it, with the connect: Prometheus gives up after ten."""
 
 
 class DatabaseCollector(Collector):
@@ -35,9 +37,8 @@ class DatabaseCollector(Collector):
         """All families, or that the database does not answer."""
         began = time.perf_counter()
         try:
-            with _bounded():
-                found = list(_families())
-        except (DatabaseError, InterfaceError) as error:
+            found = _found()
+        except (DatabaseError, InterfaceError, OSError, NoAnswer) as error:
             logger.warning("Metrics could not be read error=%s", error)
             found = []
         up = GaugeMetricFamily("taskqueue_up", "Whether the queue's database could be read.")
@@ -47,6 +48,34 @@ class DatabaseCollector(Collector):
         )
         took.add_metric([], time.perf_counter() - began)
         return [up, took, *found]
+
+
+def _found() -> list[Metric]:
+    """All families. Raises `NoAnswer` where the database stays silent.
+
+    SQLite's file never does; and what a caller's transaction has written only that one sees.
+    """
+    global _question
+    connection = project_connection()
+    if connection.vendor != "postgresql" or connection.in_atomic_block:
+        return list(_families())
+    # Scrapes that meet while one is being answered share its answer: however many come, they
+    # keep one connection waiting.
+    question = _question
+    if question is None or not question.is_open:
+        question = _question = Question(_bounded_families, seconds=LONGEST)
+    return question.answer()
+
+
+_question: Question[list[Metric]] | None = None
+
+
+def _bounded_families() -> list[Metric]:
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [LONGEST_STATEMENT])
+        return list(_families())
 
 
 def _families() -> Iterator[Metric]:
@@ -60,16 +89,3 @@ def _families() -> Iterator[Metric]:
     yield from families.of_workers(workers)
     yield from families.of_schedules(timetables())
     yield from families.of_tables(sizes())
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """A limit to each statement, but within a caller's transaction, which would keep it."""
-    connection = project_connection()
-    if connection.vendor != "postgresql" or connection.in_atomic_block:
-        yield
-        return
-    with atomic(using=connection.alias):
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [LONGEST_STATEMENT])
-        yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,13 +13,21 @@ from taskqueue.engine.notify import Listener
 from taskqueue.engine.statement import change, fetch
 from taskqueue.models import Task
 from taskqueue.monitoring import doctor
-from taskqueue.monitoring.doctor import Finding, Severity, bloat, snapshots, vacuuming
+from taskqueue.monitoring.doctor import (
+    Finding,
+    Severity,
+    bloat,
+    examination,
+    snapshots,
+    vacuuming,
+)
 from taskqueue.monitoring.doctor.pooling import look_at_pooling
 from taskqueue.monitoring.doctor.server import look_at_server, of_settings
 from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
 from tests.engine.steps import another_connection
 from tests.monitoring.many import fill
 from tests.monitoring.rows import MINUTE, ago
+from tests.monitoring.test_health import elsewhere
 
 pytestmark = [pytest.mark.postgresql_only, pytest.mark.django_db(transaction=True)]
 
@@ -185,3 +194,14 @@ class _Deaf:
 
         cursor.execute = execute_deaf
         return cursor
+
+
+def test_a_server_that_stays_silent_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection.close()
+    monkeypatch.setattr(examination, "LONGEST_SILENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent, elsewhere(silent.getsockname()[1]):
+        found = [each for each in doctor.examine() if each.check != "settings"]
+    [told] = found
+    assert (told.check, told.severity) == ("database", Severity.PROBLEM)
+    assert told.seen.endswith("The database has not answered within 0.2 s.")
+    assert connection.connection is None

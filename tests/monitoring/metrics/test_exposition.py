@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from datetime import timedelta
@@ -17,10 +18,11 @@ from taskqueue.engine import totals
 from taskqueue.histogram import upper_bound
 from taskqueue.models import Queue, Rollup, Schedule, Task, Total
 from taskqueue.monitoring import counts
-from taskqueue.monitoring.metrics import exposition
+from taskqueue.monitoring.metrics import collector, exposition
 from tests.conftest import require_tool
 from tests.monitoring.metrics.scraping import scrape, total, value
 from tests.monitoring.rows import HOUR, ago, make_rollup, make_running, make_task, make_worker
+from tests.monitoring.test_health import elsewhere
 
 pytestmark = pytest.mark.django_db
 
@@ -235,6 +237,25 @@ def test_a_database_that_does_not_answer_is_told() -> None:
     samples = scrape()
     assert {name for name, _ in samples} == {"taskqueue_up", "taskqueue_scrape_duration_seconds"}
     assert value(samples, "up") == 0
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_stays_silent_is_told_in_time_and_kept_one_connection_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection.close()
+    monkeypatch.setattr(collector, "LONGEST", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent, elsewhere(silent.getsockname()[1]):
+        assert value(scrape(), "up") == 0
+        asked = collector._question
+        assert value(scrape(), "up") == 0
+        assert collector._question is asked
+    assert asked is not None
+    asked._thread.join(30)
+    monkeypatch.undo()
+    assert value(scrape(), "up") == 1
+    assert connection.connection is None, "It has a connection of its own."
 
 
 def test_without_prometheus_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
