@@ -11,6 +11,7 @@ from taskqueue.api.fields import Anything
 from taskqueue.engine.operations import Estimate, held_count, which_of
 from taskqueue.models import Operation
 from taskqueue.models.operation import OperationStatus
+from taskqueue.monitoring.searching import shown_to
 from taskqueue.permissions import VIEW_ARGUMENTS
 from taskqueue.redaction import REDACTED
 from taskqueue.states import TaskStatus
@@ -24,16 +25,24 @@ class OperationShown(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     verb = serializers.CharField()
-    query = serializers.CharField(help_text="The search as it was typed, if it was one.")
+    query = serializers.CharField(
+        help_text="The search as it was typed, if it was one; values of arguments are redacted "
+        "for who lacks view_arguments."
+    )
     arguments = serializers.DictField()
     status = serializers.ChoiceField(choices=[each.value for each in OperationStatus])
     is_finished = serializers.BooleanField()
     expected = serializers.IntegerField(
-        allow_null=True, help_text="Tasks that fitted at its beginning; null: too many to count."
+        allow_null=True,
+        help_text="What a dry run would have called fitting at its beginning; null: too many to "
+        "count.",
     )
     matched = serializers.IntegerField(help_text="Tasks that it has come to.")
     done = serializers.IntegerField(help_text="Those of them to which it was done.")
-    error = serializers.CharField()
+    error = serializers.CharField(
+        help_text="Why it is tried again or failed; of a finished one, how many tasks refused the "
+        "terms, and why."
+    )
     requested_by = serializers.CharField()
     reason = serializers.CharField()
     created_at = serializers.DateTimeField()
@@ -77,8 +86,14 @@ class SampleTask(serializers.Serializer[Any]):
 class DryRun(serializers.Serializer[Any]):
     """What an operation would come to at this moment."""
 
-    fitting = serializers.IntegerField(help_text="Tasks that fit.")
-    doable = serializers.IntegerField(help_text="Those of them to which it may be done.")
+    fitting = serializers.IntegerField(
+        help_text="Of ids, the tasks that there are. Else the same as doable: what fits in another "
+        "status is not counted."
+    )
+    doable = serializers.IntegerField(
+        help_text="Tasks in a status in which it may be done; whether each can take the terms of "
+        "an update is not looked at."
+    )
     is_capped = serializers.BooleanField(help_text="Whether there may be more.")
     leaves_out_running = serializers.BooleanField(
         help_text="Whether what runs is left out, for want of the permission to stop."
@@ -86,9 +101,12 @@ class DryRun(serializers.Serializer[Any]):
     sample = SampleTask(many=True)
 
 
-def shown(operation: Operation) -> dict[str, Any]:
-    """An operation in a list."""
-    values = {"is_finished": operation.finished_at is not None}
+def shown(operation: Operation, user: Any) -> dict[str, Any]:
+    """An operation in a list, as this user may see it."""
+    values = {
+        "is_finished": operation.finished_at is not None,
+        "query": shown_to(user, operation.query),
+    }
     return {
         name: values[name] if name in values else getattr(operation, name)
         for name in OperationShown._declared_fields
@@ -99,7 +117,7 @@ def shown_whole(operation: Operation, user: Any) -> dict[str, Any]:
     """An operation by itself."""
     is_open = operation.finished_at is None
     return {
-        **shown(operation),
+        **shown(operation, user),
         "chosen": _chosen(operation, user),
         "held": held_count(operation) if is_open else 0,
     }

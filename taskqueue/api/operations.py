@@ -86,7 +86,8 @@ class OperationList(ApiView):
         found = list(rows[: asked["limit"] + 1])
         kept = found[: asked["limit"]]
         following = str(kept[-1].id) if len(found) > len(kept) else None
-        return self.shown(request, page(request, [shown(each) for each in kept], following))
+        results = [shown(each, request.user) for each in kept]
+        return self.shown(request, page(request, results, following))
 
     @describe("startOperation", answers={200: DryRun, 202: OperationWhole}, body=Start)
     def post(self, request: Request) -> Response:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
 from taskqueue.admin.operations.verbs import VERBS
 from taskqueue.control import TaskFilter, get_operation, start_operation
-from taskqueue.models import Operation, Task
+from taskqueue.models import Audit, Operation, Task
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import url
 from tests.engine.operation_steps import fail, fill
@@ -118,6 +119,26 @@ def test_operations_are_shown_to_who_may_view_them(log_in_as: LogIn) -> None:
     client = log_in_as("staff", "view_operation")
     assert [client.get(each).status_code for each in addresses] == [200, 200]
     assert [client.post(each).status_code for each in addresses[1:]] == [405]
+
+
+def test_values_of_arguments_in_a_search_are_shown_to_who_may_view_them(log_in_as: LogIn) -> None:
+    given = {"verb": "retry", "q": "args.token:hunter2 status:failed", "confirmed": "yes"}
+    log_in_as("superuser").post(START, given)
+    operation = Operation.objects.get()
+    change = url("operation", "change", operation.pk)
+    pages = (url("operation", "changelist"), change)
+    assert "args.token:[redacted] status" in LogEntry.objects.get().change_message
+    delete_user()
+    client = log_in_as("staff", "view_operation", "view_audit")
+    for page in pages:
+        content = client.get(page).content.decode()
+        assert "args.token:[redacted] status:failed" in content, page
+        assert "hunter2" not in content, page
+    line = url("audit", "change", Audit.objects.get(verb="start operation").pk)
+    assert "hunter2" not in client.get(line).content.decode()
+    delete_user()
+    client = log_in_as("staff", "view_operation", "view_arguments")
+    assert all("args.token:hunter2" in client.get(page).content.decode() for page in pages)
 
 
 def test_a_post_without_the_token_is_refused(log_in_as: LogIn) -> None:

@@ -137,6 +137,26 @@ def test_values_of_arguments_are_told_to_those_who_may_view_them(
     assert may_view["chosen"]["filter"] == which
 
 
+def test_a_search_tells_no_values_of_arguments_to_who_may_not_view_them(
+    root: ApiClient, member: Callable[..., ApiClient]
+) -> None:
+    typed = 'ARGS.token:hunter2,"a b" status:failed'
+    begun = told(root, verb="retry", q=typed)
+    assert begun["query"] == typed
+    hidden = "args.token:[redacted] status:failed"
+    path = f"operations/{begun['id']}/"
+    viewer = member("view_operation", "view_audit")
+    answers = [viewer.look(each) for each in (path, "operations/", "audit/")]
+    assert answers[0].json()["query"] == hidden
+    assert answers[1].json()["results"][0]["query"] == hidden
+    assert answers[2].json()["results"][0]["verb"] == "start operation"
+    assert all("hunter2" not in each.content.decode() for each in answers)
+    may_view = member("view_operation", "view_arguments")
+    assert may_view.look(path).json()["query"] == typed
+    own = member("view_task", "operate").act("operations/", {"verb": "retry", "q": typed})
+    assert own.json()["query"] == hidden
+
+
 def test_who_has_seen_it_in_another_status_does_not_call_it_off(root: ApiClient) -> None:
     answer = root.act("operations/", {"verb": "retry", "everything": True})
     seen, path = answer["ETag"], answer["Location"].partition("/api/v1/")[2]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, Value
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import path
 from django.utils.safestring import SafeString
@@ -31,7 +31,9 @@ from taskqueue.engine.operations import which_of
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Operation, Task
 from taskqueue.monitoring.fleet import worker_figures
+from taskqueue.monitoring.searching import shown_to, without_arguments
 from taskqueue.payload import storable
+from taskqueue.permissions import VIEW_ARGUMENTS
 
 LONGEST_WORDS = 80
 
@@ -68,6 +70,7 @@ class OperationAdmin(OperationStart):
             .annotate(
                 has_ids=_given("ids"),
                 has_everything=_given("everything"),
+                may_view_arguments=Value(request.user.has_perm(VIEW_ARGUMENTS)),
             )
         )
 
@@ -78,7 +81,10 @@ class OperationAdmin(OperationStart):
     @admin.display(description=gettext_lazy("Tasks"))
     def which(self, operation: Any) -> str:
         if operation.query:
-            return Truncator(operation.query).chars(LONGEST_WORDS)
+            query = operation.query
+            if not operation.may_view_arguments:
+                query = without_arguments(query)
+            return Truncator(query).chars(LONGEST_WORDS)
         if operation.has_ids:
             return _("chosen one by one")
         return _("all tasks") if operation.has_everything else _("by a filter")
@@ -108,6 +114,7 @@ class OperationAdmin(OperationStart):
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         operation = _found(object_id)
+        query = shown_to(request.user, operation.query)
         found = fragment(request, self.fragment_template, self._shown(request, operation))
         if is_refresh(request):
             return answer(request, found)
@@ -123,7 +130,8 @@ class OperationAdmin(OperationStart):
             arguments=_arguments(operation),
             chosen=_chosen(operation),
             may_cancel=self._may_cancel(request, operation),
-            tasks_url=list_url(Task, q=operation.query) if operation.query else "",
+            query=query,
+            tasks_url=list_url(Task, q=query) if query and query == operation.query else "",
             audit_url=self._audit_url(request, operation),
         )
 

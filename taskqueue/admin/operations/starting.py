@@ -24,7 +24,7 @@ from taskqueue.engine.operations import Estimate, estimate, start_or_find
 from taskqueue.models import Operation, Task
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.fleet import worker_figures
-from taskqueue.monitoring.searching import SearchError
+from taskqueue.monitoring.searching import SearchError, without_arguments
 from taskqueue.payload import storable
 from taskqueue.permissions import VIEW_TASKS
 from taskqueue.uuid7 import uuid7
@@ -109,7 +109,7 @@ class OperationStart(ReadOnlyAdmin):
             return None
         if is_new:
             because = f" ({operation.reason})" if operation.reason else ""
-            said = f"{verb.label}: {choice.words}{because}"
+            said = f"{verb.label}: {without_arguments(choice.words)}{because}"
             self.log_addition(request, operation, storable(said, limit=LONGEST_NOTE))
         return operation, is_new
 

@@ -86,7 +86,7 @@ def start_or_find(
     try:
         with atomic(using=connection.alias):
             operation.save(using=connection.alias, force_insert=True)
-            act = Act(str(operation.id), detail=f"{verb}: {operation.query or _words(which)}")
+            act = Act(str(operation.id), detail=f"{verb}: {_words(which, operation.query)}")
             audit(connection, "start operation", [act], person=who)
             wake(connection, "")
     except IntegrityError:
@@ -126,5 +126,10 @@ def _is_same(found: Operation, asked: Operation) -> bool:
     return bool(found.chosen["which"] == asked.chosen["which"])
 
 
-def _words(which: TaskFilter) -> str:
+def _words(which: TaskFilter, query: str) -> str:
+    """Which tasks, for the audit: its readers need not be such as may view arguments."""
+    if "arguments" in which.given:
+        return "by a search for arguments" if query else "by a filter of arguments"
+    if query:
+        return query
     return f"{len(which.ids)} chosen tasks" if which.ids is not None else "by a filter"

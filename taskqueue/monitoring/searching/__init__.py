@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from taskqueue.monitoring.searching.discretion import shown_to, without_arguments
 from taskqueue.monitoring.searching.finding import Effort, Page, find
 from taskqueue.monitoring.searching.search import Search, parse, written
 from taskqueue.monitoring.searching.terms import SearchError, search_text
 
-__all__ = ["Effort", "Page", "Search", "SearchError", "find", "parse", "search_text", "written"]
+__all__ = [
+    "Effort",
+    "Page",
+    "Search",
+    "SearchError",
+    "find",
+    "parse",
+    "search_text",
+    "shown_to",
+    "without_arguments",
+    "written",
+]
