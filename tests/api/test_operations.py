@@ -46,6 +46,16 @@ def test_a_dry_run_tells_what_it_would_come_to_and_writes_nothing(root: ApiClien
     assert not Audit.objects.exists()
 
 
+def test_what_fits_in_a_status_for_another_verb_is_counted_of_ids_alone(root: ApiClient) -> None:
+    ready = make_task(add.name, status="ready")
+    for choice, fitting in (
+        ({"filter": {"statuses": ["ready"]}}, 0),
+        ({"ids": [str(ready.id)]}, 1),
+    ):
+        told = root.act("operations/", {"verb": "retry", "dry_run": True, **choice}).json()
+        assert (told["fitting"], told["doable"]) == (fitting, 0)
+
+
 def test_an_operation_is_begun_watched_and_called_off(root: ApiClient) -> None:
     task = make_task(add.name, status="failed")
     answer = root.act("operations/", {"verb": "retry", "ids": [str(task.id)], "reason": "why"})
@@ -60,6 +70,7 @@ def test_an_operation_is_begun_watched_and_called_off(root: ApiClient) -> None:
     assert [each.reason for each in Audit.objects.order_by("id")] == ["why", "no"]
 
 
+PAIR = {"changes": {"ping_interval": 100, "lease_duration": 1}}
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"verb": "retry"}, "one of ids, filter, q, everything"),
     ({"verb": "retry", "filter": {}}, "Choose tasks by some property"),
@@ -78,6 +89,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**EVERYTHING, "verb": "update", "arguments": {"changes": {}}}, "change"),
     ({**EVERYTHING, "verb": "update", "arguments": {"changes": {"priority": 101}}}, "priority"),
     ({**EVERYTHING, "verb": "update", "arguments": {"changes": {"backoff": None}}}, "backoff"),
+    ({**EVERYTHING, "verb": "update", "arguments": PAIR}, "at most a third of lease_duration"),
     ({**EVERYTHING, "reasn": "x"}, "Did you mean 'reason'"),
 ]
 

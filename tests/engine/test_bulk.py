@@ -142,6 +142,8 @@ def test_a_change_that_cannot_be_is_refused_before_anything_is_written() -> None
     fill(4)
     with pytest.raises(InvalidTask):
         update_many(TaskFilter(everything=True), {"priority": 500})
+    with pytest.raises(InvalidTask, match="at most a third"):
+        update_many(TaskFilter(everything=True), {"ping_interval": 100, "lease_duration": 1})
     with pytest.raises(InvalidTask):
         reschedule_many(TaskFilter(everything=True), past().replace(tzinfo=None))
     assert not Audit.objects.exists()

@@ -187,6 +187,7 @@ def test_one_that_is_not_there_is_said_to_be_so() -> None:
         ("update", {"changes": {"prority": 1}}, "Did you mean 'priority'"),
         ("update", {"changes": [1]}, "mapping"),
         ("update", {"changes": {"backoff": None}}, "backoff"),
+        ("update", {"changes": {"ping_interval": 100, "lease_duration": 1}}, "at most a third"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_written(

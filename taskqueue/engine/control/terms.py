@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
+from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -25,6 +26,8 @@ COLUMNS = (
 SNAPSHOT = ("timeout", "backoff")
 """Options that travel in the snapshot."""
 TERMS = frozenset({*COLUMNS, *SNAPSHOT})
+FITTED = ("lease_duration", "ping_interval", "workers", "worker_names", "broadcast")
+"""What a task has that terms have to fit."""
 OPTIONS = frozenset(field.name for field in fields(Options))
 DEFAULTS = {
     "max_attempts": "MAX_ATTEMPTS",
@@ -50,7 +53,23 @@ def check_terms(changes: Mapping[str, Any]) -> dict[str, Any]:
     checked = check_options(changes, declared=False)
     if not snapshots.is_storable(checked.get("backoff")):
         raise InvalidTask("backoff must be a policy: a callable belongs to the definition.")
+    lease, ping = checked.get("lease_duration"), checked.get("ping_interval")
+    check_together(Options(lease_duration=lease, ping_interval=ping), name="The terms")
     return checked
+
+
+def refusals(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], changes: Mapping[str, Any]
+) -> dict[UUID, str]:
+    """Those of the tasks that the terms do not fit, and why; nothing is locked."""
+    terms = check_terms(changes)
+    found = {}
+    for task in Task.objects.using(connection.alias).filter(id__in=ids).only("id", *FITTED):
+        try:
+            _check_fit(task, terms)
+        except InvalidTask as error:
+            found[task.id] = str(error)
+    return found
 
 
 def apply_terms(connection: BaseDatabaseWrapper, task: Task, terms: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ class Estimate:
     """What an operation would come to at this moment."""
 
     fitting: int
-    """Tasks that fit; of a filter, only those in a status in which it may be done."""
+    """Of ids, the tasks that there are; of a filter, only those that `doable` counts."""
     doable: int
     """Those of them to which it may be done."""
     is_capped: bool

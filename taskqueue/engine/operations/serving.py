@@ -120,6 +120,7 @@ def _advance(connection: BaseDatabaseWrapper, operation: Operation) -> None:
     operation.error = ""
     if walk.is_through and not walk.held:
         operation.status = OperationStatus.FINISHED.value
+        operation.error = _refused_words(walk)
     _save(connection, operation, walk)
 
 
@@ -133,7 +134,7 @@ def _go_on(connection: BaseDatabaseWrapper, operation: Operation, verb: Verb, wa
         limit=CHUNK,
     )
     operation.matched += len(look.ids)
-    walk.held += _do(connection, operation, verb, look.ids)
+    walk.held += _do(connection, operation, verb, walk, look.ids)
     operation.next_after = look.ids[-1] if look.reached is None and look.ids else look.reached
     walk.is_through = look.reached is None
 
@@ -143,7 +144,7 @@ def _come_back(
 ) -> None:
     """To what somebody held. What is held too often is given up, and counts as refused."""
     ids, rest = walk.held[:CHUNK], walk.held[CHUNK:]
-    left = _do(connection, operation, verb, ids)
+    left = _do(connection, operation, verb, walk, ids)
     walk.tries += 1
     if not left or walk.tries >= HELD_TRIES:
         left, walk.tries = [], 0
@@ -151,9 +152,14 @@ def _come_back(
 
 
 def _do(
-    connection: BaseDatabaseWrapper, operation: Operation, verb: Verb, ids: list[UUID]
+    connection: BaseDatabaseWrapper,
+    operation: Operation,
+    verb: Verb,
+    walk: Walk,
+    ids: list[UUID],
 ) -> list[UUID]:
     """Do it to a chunk; those that it could be done to, had nobody held them."""
+    given = verb.given(operation.arguments)
     statuses = statuses_for(which_of(operation), verb)
     done = frozenset(
         verb.each(
@@ -162,7 +168,7 @@ def _do(
             statuses=statuses,
             person=person(operation.requested_by, operation.reason),
             skip_locked=True,
-            **verb.given(operation.arguments),
+            **given,
         )
     )
     operation.done += len(done)
@@ -170,7 +176,19 @@ def _do(
     if not missed:
         return []
     left = fitting(connection, TaskFilter(ids=missed, statuses=sorted(statuses)), verb)
-    return sorted(left.values_list("id", flat=True))
+    ids = sorted(left.values_list("id", flat=True))
+    refused = verb.refusals(connection, ids, **given)
+    walk.refused += len(refused)
+    walk.refusal = walk.refusal or next(iter(refused.values()), "")
+    return [task_id for task_id in ids if task_id not in refused]
+
+
+def _refused_words(walk: Walk) -> str:
+    """Why it was not done to all, as far as that lies in what they were to be given."""
+    if not walk.refused:
+        return ""
+    tasks = "1 task" if walk.refused == 1 else f"{walk.refused} tasks"
+    return storable(f"{tasks} refused the terms. {walk.refusal}", limit=LONGEST_ERROR)
 
 
 def _note_error(connection: BaseDatabaseWrapper, operation: Operation, error: Exception) -> None:

@@ -22,6 +22,10 @@ class Walk:
     """How often it has come back to them."""
     failures: int = 0
     """Chunks in a row that an error ended."""
+    refused: int = 0
+    """Tasks that could not take what they were given."""
+    refusal: str = ""
+    """Why the first of them could not."""
 
     @classmethod
     def of(cls, operation: Operation) -> Self:
@@ -32,6 +36,8 @@ class Walk:
             held=[UUID(text) for text in walk.get("held", ())],
             tries=walk.get("tries", 0),
             failures=walk.get("failures", 0),
+            refused=walk.get("refused", 0),
+            refusal=walk.get("refusal", ""),
         )
 
     def write(self, operation: Operation) -> None:

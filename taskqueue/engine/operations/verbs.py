@@ -14,6 +14,8 @@ from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
+from django.db.backends.base.base import BaseDatabaseWrapper
+
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.changes import (
     moment_of,
@@ -25,12 +27,13 @@ from taskqueue.engine.control.deleting import delete_each
 from taskqueue.engine.control.duplicating import duplicate_each
 from taskqueue.engine.control.locking import ALLOWED, Statuses
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry_each
-from taskqueue.engine.control.terms import check_terms
+from taskqueue.engine.control.terms import check_terms, refusals
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidTask
 
 Arguments = Mapping[str, Any]
 Each = Callable[..., Collection[UUID]]
+Refusals = Callable[..., Mapping[UUID, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,8 @@ class Verb:
     """The arguments as JSON has them. Raises `InvalidTask`."""
     given: Callable[[Arguments], dict[str, Any]]
     """What `each` is given, from what is stored."""
+    refusals: Refusals
+    """Those of the ids that cannot take what is given, whoever holds them, and why."""
 
     @property
     def statuses(self) -> Statuses:
@@ -96,6 +101,12 @@ def _stored_changes(arguments: Arguments) -> dict[str, Any]:
         raise InvalidTask(f"changes must be such as JSON can hold, not {changes!r}.") from None
 
 
+def _none(
+    connection: BaseDatabaseWrapper, ids: Collection[UUID], **given: Any
+) -> Mapping[UUID, str]:
+    return {}
+
+
 def _plain(value: Any) -> Any:
     return value.total_seconds() if isinstance(value, timedelta) else value
 
@@ -105,8 +116,9 @@ def _verb(
     each: Each,
     stored: Callable[[Arguments], dict[str, Any]] = _nothing,
     given: Callable[[Arguments], dict[str, Any]] = dict,
+    refusals: Refusals = _none,
 ) -> Verb:
-    return Verb(name=name, each=each, stored=stored, given=given)
+    return Verb(name=name, each=each, stored=stored, given=given, refusals=refusals)
 
 
 VERBS: dict[str, Verb] = {
@@ -117,7 +129,7 @@ VERBS: dict[str, Verb] = {
         _verb("retry", retry_each),
         _verb("run_now", run_now_each),
         _verb("reschedule", reschedule_each, _stored_moment, _given_moment),
-        _verb("update", update_each, _stored_changes),
+        _verb("update", update_each, _stored_changes, refusals=refusals),
         _verb("duplicate", duplicate_each),
         _verb("delete", delete_each),
     )

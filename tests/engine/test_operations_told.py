@@ -1,0 +1,39 @@
+"""What is told of an operation: why tasks refused it, and nothing that is secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.operations import serving, start_operation
+from taskqueue.models import Audit
+from tests.engine.operation_steps import figures, fill, seen, serve_all
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_cannot_take_the_terms_is_not_tried_again_and_the_end_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "CHUNK", 3)
+    short = fill(1, lease_duration=9)
+    everything, changes = TaskFilter(everything=True), {"changes": {"ping_interval": 5}}
+    one = start_operation("update", everything, arguments=changes)
+    serve_all()
+    assert figures(one) == ("finished", 1, 0)
+    why = f"Task {short[0]}: ping_interval must be at most a third of lease_duration"
+    assert seen(one).error.startswith(f"1 task refused the terms. {why}")
+    fill(2)
+    fill(4, lease_duration=9)
+    several = start_operation("update", everything, arguments=changes)
+    assert serve_all() == 3, "in chunks of three, and none comes back to what was refused"
+    assert figures(several) == ("finished", 7, 2)
+    assert seen(several).error.startswith("5 tasks refused the terms. Task ")
+
+
+def test_the_audit_does_not_tell_values_of_arguments() -> None:
+    which = TaskFilter(arguments={"token": "hunter2"})
+    start_operation("retry", which, query="args.token:hunter2")
+    start_operation("retry", which)
+    details = Audit.objects.order_by("id").values_list("detail", flat=True)
+    assert list(details) == ["retry: by a search for arguments", "retry: by a filter of arguments"]
