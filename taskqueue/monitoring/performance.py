@@ -53,8 +53,8 @@ def _performance(
         count=count,
         failed=failed,
         failure_rate=failed / count,
-        run_p50=quantile(run, 0.5),
-        run_p95=quantile(run, 0.95),
+        run_p50=_at_most(slowest_seconds, quantile(run, 0.5)),
+        run_p95=_at_most(slowest_seconds, quantile(run, 0.95)),
         wait_p50=quantile(wait, 0.5),
         wait_p95=quantile(wait, 0.95),
         slowest_seconds=slowest_seconds,
@@ -62,3 +62,8 @@ def _performance(
         if isinstance(slowest_task_id, str)
         else slowest_task_id,
     )
+
+
+def _at_most(slowest: float, seconds: float | None) -> float | None:
+    """A histogram tells a bucket's place: no quantile is longer than what took longest."""
+    return seconds if seconds is None or not slowest else min(seconds, slowest)

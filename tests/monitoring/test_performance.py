@@ -57,6 +57,14 @@ def test_what_never_ran_to_an_end_has_no_quantiles() -> None:
     assert (found.failure_rate, found.run_p95, found.slowest_task_id) == (1.0, None, None)
 
 
+def test_nothing_took_longer_than_the_slowest() -> None:
+    make_rollup(
+        ago(MINUTE), succeeded=3, run=[0.0001] * 3, slowest_seconds=0.0001, slowest_task_id=uuid4()
+    )
+    (found,) = performance("hour")
+    assert (found.run_p50, found.run_p95) == (0.0001, 0.0001)
+
+
 def test_an_unknown_span_is_refused() -> None:
     with pytest.raises(ValueError, match="is no span"):
         performance("")
