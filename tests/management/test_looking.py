@@ -132,6 +132,11 @@ def test_stats_count_tasks_and_what_attempts_came_to() -> None:
     assert "shop.tasks.send" in text
 
 
+def test_stats_tell_no_slowest_where_no_body_ended() -> None:
+    make_rollup(ago(MINUTE), lost=2, run=[], wait=[2.0])
+    assert "0 ms" not in run("stats")
+
+
 def test_stats_are_told_of_one_queue_and_by_steps() -> None:
     make_rollup(ago(MINUTE), succeeded=5, queue_name="mail", run=[0.2], wait=[0.2])
     make_rollup(ago(MINUTE), succeeded=7, queue_name="shop", run=[0.2], wait=[0.2])

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.django_db
         (["update", "--set", "bogus=5"], "'bogus' of a task does not change after its enqueue"),
         (["update", "--set", "priority=1000"], "priority must be"),
         (["update", "--set", "priority=1", "--set", "priority=2"], "--set says priority twice."),
-        (["reschedule", "--in", "500000w"], "run_after"),
     ],
 )
 @pytest.mark.parametrize("how", ["--dry-run", "--yes", None])

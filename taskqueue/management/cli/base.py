@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from django.core.management.base import CommandError
 
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.output import Output, told
 from taskqueue.management.cli.trouble import TROUBLE, sentence_of
 
 USAGE = 2
 """The exit code for what cannot be meant; 1 is for what was refused, or is not there."""
+OF_DJANGO = frozenset({"settings", "pythonpath"})
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""As which Python keeps a byte of the command line that it cannot decode."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,25 @@ def refusals_reported() -> Iterator[None]:
         raise CommandError(str(error)) from None
     except TROUBLE as error:
         raise CommandError(sentence_of(error)) from None
+
+
+@contextmanager
+def errors_on_one_line() -> Iterator[None]:
+    """Let no error steer the terminal, whatever text from users and tasks it holds."""
+    try:
+        yield
+    except CommandError as error:
+        error.args = (told(str(error)),)
+        raise
+
+
+def refuse_what_is_not_text(flags: Mapping[str, Any]) -> None:
+    """Raises CommandError for bytes that are not UTF-8, which no database can be asked for."""
+    for name in flags.keys() - OF_DJANGO:
+        given = flags[name]
+        for text in given if isinstance(given, list) else [given]:
+            if isinstance(text, str) and SURROGATE.search(text):
+                raise usage_error(f"{text!r} holds bytes that are not UTF-8.")
 
 
 def given(text: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from taskqueue.engine import control
+from taskqueue.engine.control.terms import check_terms
 from taskqueue.management.cli.base import Subcommand, add_person, usage_error
 from taskqueue.management.cli.json_values import json_value
 from taskqueue.management.cli.output import Output
@@ -55,13 +56,15 @@ def _add_update(parser: ArgumentParser) -> None:
 
 
 def _update(flags: Namespace, output: Output) -> None:
+    changes = changes_of(flags)
+    check_terms(changes)  # What no task can have is refused before it is tried on any.
     act(
         flags,
         output,
         verb="update",
         one=control.update,
         many=control.update_many,
-        terms={"changes": changes_of(flags)},
+        terms={"changes": changes},
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from taskqueue.engine import control
+from taskqueue.exceptions import InvalidArguments
 from taskqueue.management.cli.base import Subcommand, add_person, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.output import Output
@@ -39,8 +41,15 @@ def _retry(flags: Namespace, output: Output) -> None:
     if flags.new_args is not None or flags.new_kwargs is not None:
         if len(flags.ids) != 1:
             raise usage_error("--args and --kwargs are for one task, given by its id.")
-        one = partial(control.retry_with, args=flags.new_args, kwargs=flags.new_kwargs)
+        one = partial(_retry_with, args=flags.new_args, kwargs=flags.new_kwargs)
     act(flags, output, verb="retry", one=one, many=control.retry_many)
+
+
+def _retry_with(task_id: UUID, **options: Any) -> UUID:
+    try:
+        return control.retry_with(task_id, **options)
+    except InvalidArguments as error:  # No task can have them.
+        raise usage_error(str(error)) from None
 
 
 def _add_duplicate(parser: ArgumentParser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -12,7 +13,7 @@ from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.changing import change, changes_of
 from taskqueue.management.cli.json_values import json_list, json_object
-from taskqueue.management.cli.output import Output, without_controls
+from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
 from taskqueue.results import TaskResult
 from taskqueue.results.by_hand import enqueue_by_hand
@@ -50,14 +51,11 @@ def _add_enqueue(parser: ArgumentParser) -> None:
 def _enqueue(flags: Namespace, output: Output) -> None:
     definition = registry.get(flags.name).using(**_options(flags))
     result = _enqueued(definition, flags)
-    is_late = False
-    if flags.wait is not None:
-        try:
-            result.wait(flags.wait)
-        except TimeoutError:
-            is_late = True
-            result.refresh()
-    output.say(without_controls(_told(result)), _row(result))
+    try:
+        is_late = flags.wait is not None and _is_late(result, flags.wait)
+    finally:
+        # Also if the waiting was interrupted: the task stays.
+        output.say(_told(result), _row(result))
     if is_late:
         raise CommandError(f"Task {result.id} is {result.status}: it has not finished in time.")
     if flags.wait is not None and result.status != TaskStatus.SUCCEEDED:
@@ -92,6 +90,15 @@ def _enqueued(definition: Definition[..., Any], flags: Namespace) -> TaskResult[
     except TypeError as error:  # Of an option's value.
         raise InvalidTask(str(error)) from None
     return result
+
+
+def _is_late(result: TaskResult[Any], seconds: timedelta) -> bool:
+    try:
+        result.wait(seconds)
+    except TimeoutError:
+        result.refresh()
+        return True
+    return False
 
 
 def _row(result: TaskResult[Any]) -> dict[str, Any]:

@@ -50,7 +50,8 @@ class Output:
 
     def say(self, text: str, value: Mapping[str, Any]) -> None:
         """A sentence, or what it tells as an object."""
-        self._write(as_json(value) if self.is_json else text)
+        shown_lines = "\n".join(map(without_controls, text.split("\n")))
+        self._write(as_json(value) if self.is_json else shown_lines)
 
     def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
         """Rows under their columns, or all that is known of them as a list of objects."""
@@ -133,6 +134,11 @@ def _text(value: Any) -> str:
 def without_controls(text: str) -> str:
     """Text from users must not steer the terminal."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def told(text: str) -> str:
+    """The text on one line, whole."""
+    return without_controls(" ".join(text.split()))
 
 
 def as_json(value: Any) -> str:

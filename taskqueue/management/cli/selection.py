@@ -9,15 +9,13 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import CommandError
 from django.utils import timezone
 
 from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
-from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.base import given, person_of, usage_error
+from taskqueue.management.cli.one_by_one import Lines, each_of
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
-from taskqueue.management.cli.trouble import TROUBLE, sentence_of
 from taskqueue.monitoring.searching import parse
 from taskqueue.results import identifier_of
 from taskqueue.states import TaskStatus
@@ -108,26 +106,15 @@ def act(
 
 def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[..., Any]) -> None:
     """Use a verb on the tasks with these ids; raises CommandError if one of them was refused."""
-    lines: list[dict[str, Any]] = []
-    for text in flags.ids:
-        try:
-            done = one(identifier_of(text), **person_of(flags))
-            lines.append({"id": text, "done": True, **_told(done)})
-        except TaskQueueError as error:
-            if isinstance(error, ValueError):
-                raise
-            lines.append({"id": text, "done": False, "error": str(error)})
-        except TROUBLE as error:
-            # What was done to the tasks before is to be told.
-            lines.append({"id": text, "done": False, "error": sentence_of(error)})
-    refused = [line for line in lines if not line["done"]]
-    if len(lines) > len(refused) or output.is_json:
+
+    def attempt(text: str) -> dict[str, Any]:
+        return _told(one(identifier_of(text), **person_of(flags)))
+
+    def tell(lines: Lines) -> None:
         text = "\n".join(f"{line['id']}  {verb}: {_word(line)}" for line in lines)
         output.say(text, {"verb": verb, "tasks": lines})
-    if refused:
-        alone = len(lines) == 1
-        were = "was" if len(refused) == 1 else "were"
-        raise CommandError(refused[0]["error"] if alone else f"{len(refused)} {were} refused.")
+
+    each_of(flags.ids, attempt, key="id", output=output, tell=tell)
 
 
 def _told(done: Any) -> dict[str, Any]:

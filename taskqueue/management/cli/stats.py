@@ -136,9 +136,9 @@ def _name(each: NamePerformance) -> dict[str, Any]:
 
 
 def _shown_name(each: NamePerformance) -> dict[str, Any]:
-    durations = (
-        each.wait_p50, each.wait_p95, each.run_p50, each.run_p95, each.slowest_seconds,
-    )  # fmt: skip
+    has_ended = each.run_p50 is not None
+    slowest = each.slowest_seconds if has_ended else None
+    durations = (each.wait_p50, each.wait_p95, each.run_p50, each.run_p95, slowest)
     cells = (each.name, each.count, each.failed, *map(short, durations))
     return dict(zip(NAMES, cells, strict=True))
 

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
+from taskqueue.exceptions import LONGEST_DURATION
+
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
 
@@ -17,10 +19,10 @@ def duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ArgumentTypeError(f"{text!r} is no duration: write 90, 90s, 10m, 2h, 1d or 1w.")
-    try:
-        return timedelta(seconds=float(found[1]) * UNITS[found[2]])
-    except OverflowError:
-        raise ArgumentTypeError(f"{text!r} is too long.") from None
+    seconds = float(found[1]) * UNITS[found[2]]
+    if seconds > LONGEST_DURATION:
+        raise ArgumentTypeError(f"{text!r} is too long: more than 100 years.")
+    return timedelta(seconds=seconds)
 
 
 def moment(text: str) -> datetime:
@@ -39,8 +41,5 @@ def moment(text: str) -> datetime:
 def past(text: str) -> datetime:
     """A datetime, or how long ago."""
     if _DURATION.fullmatch(text.strip()):
-        try:
-            return timezone.now() - duration(text)
-        except OverflowError:
-            raise ArgumentTypeError(f"{text!r} is longer ago than there are years.") from None
+        return timezone.now() - duration(text)
     return moment(text)

@@ -147,21 +147,32 @@ def _never() -> bool:
 
 
 def _count(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
+        raise argparse.ArgumentTypeError("must be a whole number of at least 1")
     return number
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
+    number = _number(text)
     if not 0 <= number < 10**9:
-        raise argparse.ArgumentTypeError("must be 0 or more")
+        raise argparse.ArgumentTypeError("must be a number of at least 0, below 1,000,000,000")
     return number
 
 
 def _interval(text: str) -> float:
-    number = float(text)
+    number = _number(text)
     if not 0.01 <= number < 10**6:
-        raise argparse.ArgumentTypeError("must be 0.01 or more")
+        raise argparse.ArgumentTypeError("must be a number of at least 0.01, below 1,000,000")
     return number
+
+
+def _number(text: str) -> float:
+    """NaN, which no comparison lets through, for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

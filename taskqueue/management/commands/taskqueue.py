@@ -6,6 +6,7 @@ Exits with 0 when it was done, 1 when it was refused, is not there or not well, 
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -13,8 +14,12 @@ from django.core.management.base import BaseCommand
 from django.utils.translation import override
 
 from taskqueue.management.cli import SUBCOMMANDS
-from taskqueue.management.cli.base import refusals_reported
-from taskqueue.management.cli.output import Output, add_format
+from taskqueue.management.cli.base import (
+    errors_on_one_line,
+    refusals_reported,
+    refuse_what_is_not_text,
+)
+from taskqueue.management.cli.output import Output, add_format, told
 from taskqueue.management.cli.writing import Closed, finished, legible
 
 EXIT_CODES = (
@@ -44,13 +49,33 @@ class Command(BaseCommand):
             add_format(own)
             own.set_defaults(run=subcommand.run)
 
+    def run_from_argv(self, argv: list[str]) -> None:
+        try:
+            super().run_from_argv(argv)
+        except KeyboardInterrupt:
+            self.stderr.write("Interrupted.")
+            # By the signal, after which a shell leaves its own loop as well; with no traceback.
+            sys.excepthook = _say_nothing
+            raise
+
     def handle(self, *args: Any, **flags: Any) -> None:
         raw = getattr(self.stdout, "_out", self.stdout)
         stream: Any = Closed() if raw is None else self.stdout
         output = Output(stream, form=flags["format"], note=self._note)
         # One language for scripts, whatever the project's is.
-        with override("en"), refusals_reported(), legible(raw), finished(output.finish):
+        with (
+            override("en"),
+            errors_on_one_line(),
+            refusals_reported(),
+            legible(raw),
+            finished(output.finish),
+        ):
+            refuse_what_is_not_text(flags)
             flags["run"](Namespace(**flags), output)
 
     def _note(self, text: str) -> None:
-        self.stderr.write(text, style_func=str)  # Not in the colour of errors.
+        self.stderr.write(told(text), style_func=str)  # Not in the colour of errors.
+
+
+def _say_nothing(*_: object) -> None:
+    """In place of a traceback."""

@@ -6,14 +6,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from taskqueue import schedules
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.base import Subcommand, add_person, person_of
-from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.rows import told
-from taskqueue.management.cli.trouble import TROUBLE, sentence_of
+from taskqueue.management.cli.one_by_one import Lines, each_of
+from taskqueue.management.cli.output import Output, told
+from taskqueue.management.cli.trouble import TROUBLE
 from taskqueue.models import Occurrence
 
 
@@ -33,28 +31,20 @@ def _act(
     flags: Namespace, output: Output, *, action: str, verb: Callable[..., Any], done: str
 ) -> None:
     """Use a verb on each; raises CommandError if one of them was refused."""
-    lines: list[dict[str, Any]] = []
-    for name in flags.names:
+
+    def attempt(name: str) -> dict[str, Any]:
         try:
-            lines.append({"name": name, "done": True, **_told(verb(name, **person_of(flags)))})
-        except TaskQueueError as error:
-            if isinstance(error, ValueError):
-                raise
-            lines.append({"name": name, "done": False, "error": str(error)})
-        except TROUBLE as error:
-            # What was done to the schedules before is to be told.
-            lines.append({"name": name, "done": False, "error": sentence_of(error)})
+            return _told(verb(name, **person_of(flags)))
+        except (TaskQueueError, *TROUBLE):
+            raise
         except Exception as error:  # A rule that is stored may raise anything.
-            odd = f"{type(error).__name__}: {told(str(error))}"
-            lines.append({"name": name, "done": False, "error": odd})
-    refused = [line for line in lines if not line["done"]]
-    if len(lines) > 1 or not refused or output.is_json:
+            raise TaskQueueError(f"{type(error).__name__}: {told(str(error))}") from error
+
+    def tell(lines: Lines) -> None:
         text = "\n".join(f"{line['name']}  {_word(line, done)}" for line in lines)
         output.say(text, {"action": action, "schedules": lines})
-    if refused:
-        alone = len(lines) == 1
-        were = "was" if len(refused) == 1 else "were"
-        raise CommandError(refused[0]["error"] if alone else f"{len(refused)} {were} refused.")
+
+    each_of(flags.names, attempt, key="name", output=output, tell=tell)
 
 
 def _told(answer: Any) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand
-from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.rows import aligned, now, row_of, statuses_of, told, utc
+from taskqueue.management.cli.output import Output, told
+from taskqueue.management.cli.schedules.rows import aligned, now, row_of, statuses_of, utc
 from taskqueue.models import Schedule
 
 MOST = 1000

@@ -11,7 +11,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.schedules.reading import conditions, rule_text
 from taskqueue.engine.schedules.runs import resting_reason
 from taskqueue.engine.wording import wording_for
-from taskqueue.management.cli.output import shown, without_controls
+from taskqueue.management.cli.output import shown, told
 from taskqueue.management.cli.showing import HIDDEN
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OPEN
@@ -69,11 +69,6 @@ def utc(moment: datetime | None) -> str:
         return ""
     naive = moment.astimezone(UTC).replace(tzinfo=None)
     return naive.isoformat(" ", "milliseconds" if naive.microsecond else "seconds")
-
-
-def told(text: str) -> str:
-    """The text on one line, whole."""
-    return without_controls(" ".join(text.split()))
 
 
 def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
