@@ -23,7 +23,15 @@ from taskqueue.exceptions import Duration
 from taskqueue.retries import seconds_of
 
 _POSTGRESQL = re.compile(r"\b(clock_timestamp|statement_timestamp)\(\)", re.IGNORECASE)
-_SQLITE = re.compile(r"'now'(?=\s*\))", re.IGNORECASE)
+_SQLITE = re.compile(
+    r"""
+    (\b (?:date|time|datetime|julianday|unixepoch|strftime|timediff) \s*\(\s*
+    (?: (?: '(?:[^']|'')*+' | [^(),'] )++ ,\s* )? )  # The format, or the other time.
+    'now'
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""As an argument of SQLite's functions: elsewhere it is a word of the project's own."""
 
 FURTHEST = timedelta(days=365_000)
 """Ahead or back: beyond the year 9999 no datetime tells what comes due."""
@@ -74,7 +82,7 @@ class Clock:
         """A statement that reads the clock of the journey."""
         if vendor == "sqlite":
             # That of Python, so that what else moves it is heeded.
-            return _SQLITE.sub(f"'{values.stored(values.clock())}'", sql)
+            return _SQLITE.sub(rf"\g<1>'{values.stored(values.clock())}'", sql)
         seconds = self.ahead.total_seconds()
         return _POSTGRESQL.sub(rf"(\g<0> + interval '{seconds:f} seconds')", sql)
 

@@ -87,6 +87,31 @@ def test_every_clock_of_the_connection_is_moved_and_nothing_that_is_stored() -> 
         assert noop.enqueue().enqueued_at - before.enqueued_at >= DAY
 
 
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "DATETIME('now')",
+        "datetime( 'NOW' , '-0 day', '+0 hours')",
+        "date('now') || ' ' || time('now', 'start of day')",
+        "strftime('%Y-%m-%d, it''s %H:%M', 'now')",
+        "strftime('%Y-%m-%d', 'now', 'start of day')",
+        "datetime(julianday('now'))",
+        "datetime(unixepoch('now'), 'unixepoch')",
+    ],
+)
+def test_the_moment_in_statements_of_the_project(moment: str) -> None:
+    with travelling(datetime(2040, 12, 25, 6, tzinfo=UTC)), connection.cursor() as cursor:
+        cursor.execute(f"SELECT {moment}")
+        assert cursor.fetchone()[0].startswith("2040-12-25")
+
+
+def test_a_word_of_the_project_is_no_moment() -> None:
+    with travelling(DAY), connection.cursor() as cursor:
+        cursor.execute("INSERT INTO auth_group (name) VALUES ('now') RETURNING name, lower('now')")
+        assert cursor.fetchone() == ("now", "now")
+
+
 def test_deadlines_and_expiry_come() -> None:
     late = noop.using(deadline=HOUR, run_after=2 * HOUR).enqueue()
     stale = noop.using(expires_after=HOUR).enqueue()
