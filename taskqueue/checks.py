@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Error, Warning
 from django.db import connections
+from django.utils.module_loading import import_string
 
 from taskqueue import conf
 
@@ -27,7 +29,36 @@ def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]
                 id="taskqueue.E002",
             )
         )
-    return messages + _check_database(settings.DATABASE)
+    return [*messages, *_check_logins(settings), *_check_database(settings.DATABASE)]
+
+
+def _check_logins(settings: conf.Settings) -> list[CheckMessage]:
+    """That the classes are there: else every request to the API would end in a 500.
+
+    Processes that lack `rest_framework` answer none, and may lack what the classes need too.
+    """
+    if not apps.is_installed("rest_framework"):
+        return []
+    reasons = {path: _trouble_with(path) for path in settings.API_AUTHENTICATION or ()}
+    return [
+        Error(
+            f"TASKQUEUE['API_AUTHENTICATION'] names {path!r}, which {reason}.",
+            hint="Name classes such as 'rest_framework.authentication.SessionAuthentication'.",
+            id="taskqueue.E004",
+        )
+        for path, reason in reasons.items()
+        if reason
+    ]
+
+
+def _trouble_with(path: str) -> str:
+    """Why it cannot say who a request is from; empty if it can."""
+    try:
+        found = import_string(path)
+    except Exception as error:  # A module may raise anything.
+        return f"cannot be imported: {type(error).__name__}: {error}"
+    is_login = isinstance(found, type) and hasattr(found, "authenticate")
+    return "" if is_login else "is no authentication class"
 
 
 def _check_database(alias: str) -> list[CheckMessage]:

@@ -60,6 +60,20 @@ def test_naive_datetimes_are_an_error() -> None:
     assert message.is_serious()
 
 
+LOGIN = "rest_framework.authentication.BasicAuthentication"
+
+
+def test_ways_to_log_in_that_are_not_there_are_errors_where_there_is_an_api(settings: Any) -> None:
+    paths = ["nope.Missing", "django.test.Missing", "json.dumps", LOGIN]
+    settings.TASKQUEUE = {"API_AUTHENTICATION": paths}
+    assert check_settings() == []
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "rest_framework"]
+    told = check_settings()
+    assert [message.id for message in told] == ["taskqueue.E004"] * 3
+    for path, message in zip(paths, told, strict=False):
+        assert repr(path) in message.msg
+
+
 def test_a_database_of_another_vendor_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     other = a_database("django.db.backends.dummy")
     monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(other))
