@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, connections
 from django.db.transaction import atomic, non_atomic_requests
+from django.utils import translation
 from django.utils.module_loading import import_string
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication
@@ -19,7 +20,7 @@ from rest_framework.views import APIView, set_rollback
 from taskqueue.api import idempotency
 from taskqueue.api.access import Needs
 from taskqueue.api.describing import Described
-from taskqueue.api.etags import etag_of, is_known
+from taskqueue.api.etags import etag_of, has_condition, is_known
 from taskqueue.api.fields import NoQuery
 from taskqueue.api.parsing import AlwaysJSON, PlainJSONRenderer, StrictJSONParser
 from taskqueue.api.problems import InvalidBody, InvalidQuery, Problem, answer_to
@@ -66,6 +67,11 @@ class ApiView(APIView):
         for alias in connections:
             view = non_atomic_requests(using=alias)(view)
         return view
+
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """In English, whatever the client's browser speaks: half of each error would follow it."""
+        with translation.override("en"):
+            return super().dispatch(request, *args, **kwargs)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """The project's, unless the setting API_AUTHENTICATION names others."""
@@ -126,6 +132,7 @@ class ApiView(APIView):
         """What every answer bears: nobody else's cache keeps it."""
         response = super().finalize_response(request, response, *args, **kwargs)
         response.setdefault("Cache-Control", NO_STORE)
+        response.setdefault("Content-Language", "en")
         return response
 
     def shown(
@@ -147,7 +154,15 @@ class ApiView(APIView):
     # Questions
 
     def asked(self, request: Request, serializer: type[Serializer[Any]] = NoQuery) -> Any:
-        """What the address asks for. Raises 400 for what the serializer does not know."""
+        """What the address asks for. Raises 400 for what the serializer does not know.
+
+        It is all that a DELETE says: a reason in its body would be lost.
+        """
+        if request.method == "DELETE" and request.stream is not None and request.data != {}:
+            told = (
+                "A DELETE has no body here: what it takes stands in the address, as ?reason= does."
+            )
+            raise Problem(400, "body_refused", told)
         given: dict[str, Any] = {}
         for name, values in request.query_params.lists():
             if len(values) > 1:
@@ -156,7 +171,14 @@ class ApiView(APIView):
         return _checked(serializer(data=given), InvalidQuery)
 
     def told(self, request: Request, serializer: type[Serializer[Any]], **more: Any) -> Any:
-        """What the body says. Raises 422 for what does not fit; no body is an empty object."""
+        """What the body says. Raises 422 for what does not fit; no body is an empty object.
+
+        It is all that such a request says. Raises 400 for one that believes to have said more, in
+        its address or by If-Match: it would be done otherwise than it is meant.
+        """
+        self.asked(request)
+        if has_condition(request) and not self.is_conditional:
+            raise Problem(400, "condition_refused", "If-Match is not heeded here: leave it out.")
         data = request.data
         if not isinstance(data, Mapping):
             raise InvalidBody("must be a JSON object.")

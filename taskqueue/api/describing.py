@@ -43,15 +43,16 @@ MEANINGS = {
     403: "The permission for it is missing.",
     404: "There is no such thing.",
     409: "What it is done to does not allow it now.",
+    411: "The server cannot tell how long the body is: send its Content-Length.",
     412: "It has changed since it was seen: If-Match does not fit.",
     413: "The body is too large.",
     415: "The body is not `application/json`.",
     422: "The body is JSON, and cannot be done.",
     429: "Too many requests: see Retry-After.",
     501: "This server has not installed what it takes.",
-    503: "Not ready.",
+    503: "It cannot be done at this moment: the database does not answer, or is busy.",
 }
-ALWAYS = (400, 401, 403, 429)
+ALWAYS = (400, 401, 403, 429, 503)
 CHANGING = ("POST", "PATCH", "PUT", "DELETE")
 NAMED = {
     tuple(each.value for each in choice): choice.__name__
@@ -117,7 +118,8 @@ class Described(AutoSchema):
             found.append(_header("ETag", "Of what is shown.", on=[200, 201, 304]))
         if self.method == "POST":
             found.append(_header("Location", "Where it is.", on=self.view.located))
-        found.append(_header("Retry-After", "After so many seconds.", on=[429]))
+        if self.view.throttle_classes:
+            found.append(_header("Retry-After", "After so many seconds.", on=[429, 503]))
         found.append(_header("WWW-Authenticate", "How to say who one is.", on=[401]))
         return found
 
@@ -206,7 +208,7 @@ def describe(
             )
             for status, shown in answers.items()
         }
-        has_body = (413, 415, 422) if body is not None else ()
+        has_body = (411, 413, 415, 422) if body is not None else ()
         for status in sorted({*always, *has_body, *problems}):
             responses[status, "application/problem+json"] = OpenApiResponse(
                 description=MEANINGS[status], response=ProblemDetails

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from django.utils import translation
 from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
@@ -58,6 +59,11 @@ class PlainJSONRenderer(JSONRenderer):
     charset = None
     ensure_ascii = False
     strict = True
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """The JSON. What is only now turned into text is English too."""
+        with translation.override("en"):
+            return super().render(*args, **kwargs)
 
 
 class AlwaysJSON(BaseContentNegotiation):

@@ -5,7 +5,7 @@ What is named by free text is matched last: such a name may hold a slash.
 
 from __future__ import annotations
 
-from django.urls import path, re_path
+from django.urls import URLPattern, path, re_path
 
 from taskqueue.api import (
     audit,
@@ -27,62 +27,69 @@ from taskqueue.api.mounting import anywhere
 from taskqueue.api.tasks.urls import TASKS
 
 app_name = "taskqueue-api"
+ADDRESSES: list[URLPattern] = [
+    *TASKS,
+    path("queues/", queues.QueueList.as_view(), name="queues"),
+    path("queues/<path:name>/pause/", queues.QueuePause.as_view(), name="queue-pause"),
+    path("queues/<path:name>/resume/", queues.QueueResume.as_view(), name="queue-resume"),
+    path("queues/<path:name>/", queues.QueueDetail.as_view(), name="queue"),
+    path("workers/", workers.WorkerList.as_view(), name="workers"),
+    path("workers/<path:name>/quiet/", workers.WorkerQuiet.as_view(), name="worker-quiet"),
+    path("workers/<path:name>/stop/", workers.WorkerStop.as_view(), name="worker-stop"),
+    path("workers/<path:name>/kill/", workers.WorkerKill.as_view(), name="worker-kill"),
+    path("workers/<path:name>/", workers.WorkerDetail.as_view(), name="worker"),
+    path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
+    path("schedules/<str:name>/", schedules.ScheduleDetail.as_view(), name="schedule"),
+    path("schedules/<str:name>/run/", schedule_acts.ScheduleRun.as_view(), name="schedule-run"),
+    path(
+        "schedules/<str:name>/pause/",
+        schedule_acts.SchedulePause.as_view(),
+        name="schedule-pause",
+    ),
+    path(
+        "schedules/<str:name>/resume/",
+        schedule_acts.ScheduleResume.as_view(),
+        name="schedule-resume",
+    ),
+    path(
+        "schedules/<str:name>/preview/",
+        schedule_acts.SchedulePreview.as_view(),
+        name="schedule-preview",
+    ),
+    path("schedules/<str:name>/runs/", schedule_acts.ScheduleRuns.as_view(), name="schedule-runs"),
+    path("rules/preview/", rules.RulePreview.as_view(), name="rule-preview"),
+    path("operations/", operations.OperationList.as_view(), name="operations"),
+    path("operations/<str:operation_id>/", operations.OperationDetail.as_view(), name="operation"),
+    path(
+        "operations/<str:operation_id>/cancel/",
+        operations.OperationCancel.as_view(),
+        name="operation-cancel",
+    ),
+    path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
+    path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
+    path("audit/", audit.AuditList.as_view(), name="audit"),
+    path("stats/", stats.Stats.as_view(), name="stats"),
+    path("stats/series/", stats.StatsSeries.as_view(), name="series"),
+    path("stats/failures/", failures.Failures.as_view(), name="failures"),
+    path("stats/performance/", performance.Performance.as_view(), name="performance"),
+    path("healthz/live", probes.Live.as_view(), name="live"),
+    path("healthz/ready", probes.Ready.as_view(), name="ready"),
+    path("schema/", documents.SchemaDocument.as_view(), name="schema"),
+    path("docs/", documents.Docs.as_view(), name="docs"),
+    path("metrics", probes.Metrics.as_view(), name="metrics"),
+]
+SLASHLESS = [
+    path(route.removesuffix("/"), nothing.Slashless.as_view())
+    for route in (str(each.pattern) for each in ADDRESSES)
+    if route.endswith("/")
+]
 urlpatterns = anywhere(
     [
-        *TASKS,
-        path("queues/", queues.QueueList.as_view(), name="queues"),
-        path("queues/<path:name>/pause/", queues.QueuePause.as_view(), name="queue-pause"),
-        path("queues/<path:name>/resume/", queues.QueueResume.as_view(), name="queue-resume"),
-        path("queues/<path:name>/", queues.QueueDetail.as_view(), name="queue"),
-        path("workers/", workers.WorkerList.as_view(), name="workers"),
-        path("workers/<path:name>/quiet/", workers.WorkerQuiet.as_view(), name="worker-quiet"),
-        path("workers/<path:name>/stop/", workers.WorkerStop.as_view(), name="worker-stop"),
-        path("workers/<path:name>/kill/", workers.WorkerKill.as_view(), name="worker-kill"),
-        path("workers/<path:name>/", workers.WorkerDetail.as_view(), name="worker"),
-        path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
-        path("schedules/<str:name>/", schedules.ScheduleDetail.as_view(), name="schedule"),
-        path("schedules/<str:name>/run/", schedule_acts.ScheduleRun.as_view(), name="schedule-run"),
-        path(
-            "schedules/<str:name>/pause/",
-            schedule_acts.SchedulePause.as_view(),
-            name="schedule-pause",
-        ),
-        path(
-            "schedules/<str:name>/resume/",
-            schedule_acts.ScheduleResume.as_view(),
-            name="schedule-resume",
-        ),
-        path(
-            "schedules/<str:name>/preview/",
-            schedule_acts.SchedulePreview.as_view(),
-            name="schedule-preview",
-        ),
-        path(
-            "schedules/<str:name>/runs/", schedule_acts.ScheduleRuns.as_view(), name="schedule-runs"
-        ),
-        path("rules/preview/", rules.RulePreview.as_view(), name="rule-preview"),
-        path("operations/", operations.OperationList.as_view(), name="operations"),
-        path(
-            "operations/<str:operation_id>/", operations.OperationDetail.as_view(), name="operation"
-        ),
-        path(
-            "operations/<str:operation_id>/cancel/",
-            operations.OperationCancel.as_view(),
-            name="operation-cancel",
-        ),
-        path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
-        path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
-        path("audit/", audit.AuditList.as_view(), name="audit"),
-        path("stats/", stats.Stats.as_view(), name="stats"),
-        path("stats/series/", stats.StatsSeries.as_view(), name="series"),
-        path("stats/failures/", failures.Failures.as_view(), name="failures"),
-        path("stats/performance/", performance.Performance.as_view(), name="performance"),
-        path("healthz/live", probes.Live.as_view(), name="live"),
-        path("healthz/ready", probes.Ready.as_view(), name="ready"),
-        path("schema/", documents.SchemaDocument.as_view(), name="schema"),
-        path("docs/", documents.Docs.as_view(), name="docs"),
-        path("metrics", probes.Metrics.as_view(), name="metrics"),
-        # Last: what is none of these is told so in the way of this API.
+        *ADDRESSES,
+        # What is none of these is told so in the way of this API.
         re_path(r"^[\s\S]*/$", nothing.Nothing.as_view()),
+        # Last, so that none of these can end with a slash. All else without one is left to what the
+        # project includes after these.
+        *SLASHLESS,
     ]
 )

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 
+from taskqueue.models import Task
 from tests.api.conftest import ApiClient
 from tests.sample.tasks import greet
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
-urlpatterns = [path("<slug:tenant>/t/", include("taskqueue.api.urls"))]
+
+
+def of_the_project(request: HttpRequest, tenant: str) -> HttpResponse:
+    return HttpResponse("the project's")
+
+
+urlpatterns = [
+    path("<slug:tenant>/t/", include("taskqueue.api.urls")),
+    path("<slug:tenant>/t/report", of_the_project),
+]
 ROOT = "/acme/t/"
 BODIES: dict[str, dict[str, Any]] = {
     "tasks/": {"name": greet.name, "args": ["Ann"]},
@@ -40,3 +51,26 @@ def test_pages_and_documents_lead_to_the_same_mount(root: ApiClient) -> None:
     assert root.get(f"{ROOT}healthz/live").status_code == 200
     for address in ("nowhere/", "queues/nowhere/"):
         assert root.get(f"{ROOT}{address}").status_code == 404
+
+
+def test_what_changes_without_the_final_slash_is_told_of_it_and_not_led_to_a_get(
+    root: ApiClient,
+) -> None:
+    for address in BODIES:
+        path = f"{ROOT}{address}".removesuffix("/")
+        answer = root.post(path, BODIES[address], content_type="application/json", follow=True)
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        assert answer.json()["detail"].endswith(f"ends with a slash: {path}/")
+    assert not Task.objects.exists()
+
+
+def test_what_reads_without_the_final_slash_is_led_there(root: ApiClient) -> None:
+    answer = root.get(f"{ROOT}queues?limit=5")
+    assert (answer.status_code, answer["Location"]) == (301, f"{ROOT}queues/?limit=5")
+    assert root.get(f"{ROOT}queues?limit=5", follow=True).status_code == 200
+    assert ApiClient().get(f"{ROOT}queues?limit=5").status_code == 401
+
+
+def test_what_has_no_final_slash_and_is_not_ours_is_the_projects(root: ApiClient) -> None:
+    assert root.post(f"{ROOT}report").content == b"the project's"
+    assert root.get(f"{ROOT}metrics").status_code == 200

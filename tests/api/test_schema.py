@@ -11,7 +11,7 @@ from django.test import override_settings
 from django.urls import set_script_prefix
 
 from taskqueue.api import openapi
-from taskqueue.api.urls import urlpatterns
+from taskqueue.api.urls import ADDRESSES
 from tests.api.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db
@@ -69,12 +69,21 @@ def test_a_project_that_documents_all_of_its_addresses_is_not_warned_either(vers
 def test_every_address_stands_in_it_but_those_of_the_documents(document: Any) -> None:
     found = {
         str(each.pattern).replace("<path:", "{").replace("<str:", "{").replace(">", "}")
-        for each in urlpatterns
+        for each in ADDRESSES
         if each.callback.cls.schema is not None
     }
     assert {path.lstrip("/") for path in document["paths"]} == found
-    left_out = [str(each.pattern) for each in urlpatterns if each.callback.cls.schema is None]
-    assert sorted(left_out) == [r"^[\s\S]*/$", "docs/", "schema/"]
+    left_out = [str(each.pattern) for each in ADDRESSES if each.callback.cls.schema is None]
+    assert sorted(left_out) == ["docs/", "schema/"]
+
+
+def test_a_database_that_is_busy_is_told_of_wherever_one_is_asked(operations: Any) -> None:
+    without = {path for path, _, each in operations if "503" not in each["responses"]}
+    assert without == {"/healthz/live"}
+    for path, _, each in operations:
+        assert ("requestBody" in each) == ("411" in each["responses"]), path
+        if path != "/healthz/live" and path != "/healthz/ready":
+            assert "Retry-After" in each["responses"]["503"]["headers"]
 
 
 def test_every_operation_has_an_id_of_its_own_and_a_heading_that_is_explained(

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.test import Client
 
+from taskqueue.api.nothing import Slashless
 from taskqueue.api.urls import urlpatterns
 from taskqueue.models import Task
 from taskqueue.uuid7 import uuid7
@@ -21,7 +22,8 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 def routes() -> list[str]:
     """Every URL pattern of the API."""
-    return [str(each.pattern) for each in urlpatterns]
+    views: list[Any] = [(each.pattern, each.callback) for each in urlpatterns]
+    return [str(pattern) for pattern, view in views if view.cls is not Slashless]
 
 
 def address(route: str, ask: Ask, made: Everything) -> str:
