@@ -20,7 +20,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
-from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.connections import database_alias
 from taskqueue.models import Worker
 
 ADDRESS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
@@ -28,7 +28,7 @@ LONGEST_START = 60.0
 """Seconds within which a worker has its row in the database."""
 LOOK_EVERY = 0.05
 LONGEST_END = 60.0
-"""Seconds after which a worker that was told to end is killed."""
+"""Seconds after which a worker that is to end is killed."""
 
 
 class LiveWorker:
@@ -50,12 +50,21 @@ class LiveWorker:
     def end(self) -> None:
         """Have it finish what runs, and end. Raises AssertionError if it ended badly."""
         self.process.send_signal(signal.SIGTERM)
+        self.wait_until_ended()
+
+    def wait_until_ended(self) -> None:
+        """Return once it has ended. Raises AssertionError if it ended badly, or does not at all."""
         try:
             code = self.process.wait(LONGEST_END)
-        except BaseException:
+        except BaseException as error:
             self.process.kill()
             self.process.wait()
-            raise
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            said = self.log()[-8000:]
+            raise AssertionError(
+                f"The worker has not ended in {LONGEST_END:g} s:\n{said}"
+            ) from None
         if code != 0:
             raise AssertionError(f"The worker ended with {code}:\n{self.log()[-8000:]}")
 
@@ -63,7 +72,7 @@ class LiveWorker:
         """End it where the test fails with an error already, which is told more of at most."""
         try:
             self.end()
-        except (AssertionError, subprocess.TimeoutExpired) as worse:
+        except AssertionError as worse:
             if str(worse) != str(error):
                 error.add_note(str(worse))
 
@@ -88,11 +97,13 @@ def live_worker(*arguments: str) -> Iterator[LiveWorker]:
     """Run `runworker` with these arguments in a process of its own, until the end of the block.
 
     The block begins once the worker has started; AssertionError where it does not, or ends badly.
+    With `--drain` the end of the block waits until it has run what it found, a minute at most.
     For tests that commit, and wait with `result.wait(timeout=…)`. It has the settings of the
     project's module, not what the test overrides. Raises `ImproperlyConfigured` where another
     process cannot see what the test does.
     """
-    check_is_shared(project_connection())
+    for connection in connections.all():
+        check_is_shared(connection)
     command = [sys.executable, "-m", "django", "runworker", "--noreload", *arguments]
     known = list(_rows().values_list("id", flat=True))
     with TemporaryDirectory() as folder:
@@ -112,19 +123,24 @@ def live_worker(*arguments: str) -> Iterator[LiveWorker]:
         except BaseException as error:
             worker.end_after(error)
             raise
-        worker.end()
+        if "--drain" in arguments:
+            # It ends by itself; told to, it might before it has claimed anything.
+            worker.wait_until_ended()
+        else:
+            worker.end()
 
 
 def check_is_shared(connection: BaseDatabaseWrapper) -> None:
-    """Raise `ImproperlyConfigured` unless other processes see what is enqueued here."""
+    """Raise `ImproperlyConfigured` unless other processes see what the test does here."""
     if connection.vendor == "sqlite" and cast(Any, connection).is_in_memory_db():
         raise ImproperlyConfigured(
-            "The tests' SQLite database is in memory, where no other process sees it. Give it a "
-            f"file: DATABASES[{connection.alias!r}]['TEST'] = {{'NAME': 'test.sqlite3'}}."
+            f"The tests' SQLite database {connection.alias!r} is in memory, where no other process "
+            "sees it. Give it a file: "
+            f"DATABASES[{connection.alias!r}]['TEST'] = {{'NAME': 'test.sqlite3'}}."
         )
     if connection.in_atomic_block:
         raise ImproperlyConfigured(
-            "No other process sees what this test's transaction enqueues. Use a test that commits: "
+            "No other process sees what this test does in its transaction. Use one that commits: "
             "TransactionTestCase, or pytest.mark.django_db(transaction=True). In a transaction, "
             "run_due() runs tasks."
         )

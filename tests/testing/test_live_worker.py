@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from subprocess import PIPE
+from unittest import mock
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import connection, connections
 from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from taskqueue.testing import live_worker
-from taskqueue.testing.live import check_is_shared
+from taskqueue.testing.live import LiveWorker, check_is_shared
 from tests.sample.models import Effect
 from tests.sample.tasks import mark, process_of
+
+SQLITE = "django.db.backends.sqlite3"
 
 
 @pytest.mark.slow
@@ -54,6 +63,40 @@ def test_on_a_database_in_memory_there_can_be_none() -> None:
     in_memory = DatabaseWrapper({"NAME": ":memory:", "OPTIONS": {}}, "default")
     with pytest.raises(ImproperlyConfigured, match="Give it a file"):
         check_is_shared(in_memory)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nor_beside_a_second_database_in_memory() -> None:
+    in_memory = {**connection.settings_dict, "ENGINE": SQLITE, "NAME": ":memory:", "OPTIONS": {}}
+    refused = pytest.raises(ImproperlyConfigured, match=r"database 'second' is in memory")
+    with mock.patch.dict(connections.settings, second=in_memory), refused, live_worker():
+        pass
+    del connections["second"]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_one_that_drains_has_done_so_at_the_end_of_the_block() -> None:
+    results = [mark.enqueue("drained") for _ in range(2)]
+    with live_worker("--drain", "--concurrency", "1"):
+        pass
+    for result in results:
+        result.refresh()
+    assert [result.status for result in results] == ["succeeded", "succeeded"]
+
+
+def test_one_that_does_not_end_is_killed_and_tells_what_it_said(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    log.write_text("so far")
+    worker = LiveWorker(subprocess.Popen([sys.executable, "-c", "input()"], stdin=PIPE), log)
+    with (
+        mock.patch("taskqueue.testing.live.LONGEST_END", 0.01),
+        pytest.raises(AssertionError, match=r"The worker has not ended in 0.01 s:\nso far"),
+    ):
+        worker.wait_until_ended()
+    assert worker.process.returncode == -signal.SIGKILL
+    assert worker.process.stdin
+    worker.process.stdin.close()
 
 
 @pytest.mark.django_db(transaction=True)
