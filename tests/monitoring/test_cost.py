@@ -12,6 +12,7 @@ from django.utils import timezone
 from taskqueue.engine.connections import installed
 from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
+from taskqueue.monitoring.doctor.parked import PARKED
 from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import worker_figures, workers_after
@@ -21,12 +22,14 @@ from taskqueue.monitoring.metrics.statements import WAITING
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.overview import overview
 from taskqueue.monitoring.performance import performance
+from taskqueue.monitoring.reading import moment
 from taskqueue.monitoring.retrying import retrying
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import SPANS, series
 from taskqueue.monitoring.why import why
 from tests.engine.steps import another_connection
 from tests.monitoring.many import fill
+from tests.monitoring.rows import HOUR, ago, make_task
 
 ASKS_FOR_TIME = connection.vendor == "postgresql"
 """SQLite's clock is this process's."""
@@ -47,7 +50,7 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "overview": (overview, 7 + ASKS_FOR_TIME),
     "the doctor's look at the work": (
         lambda: list(look_at_work(connection)),
-        8 + ASKS_FOR_TIME,
+        13 + ASKS_FOR_TIME,
     ),
     "why of one in line": (lambda: why(_task("ready")), 5 + ASKS_FOR_TIME),
     "why of one that runs": (lambda: why(_task("running")), 1),
@@ -71,12 +74,13 @@ SIZE = 40_000
 LARGE = ("taskqueue_task", "taskqueue_lease")
 
 
-PARTIAL = ("claim", "apart", "waiting", "running")
+PARTIAL = ("claim", "apart", "waiting", "promote", "running")
 """Indexes of what is not over yet: to read one of these whole is no scan."""
 
 
 def test_each_reading_is_few_statements_and_no_scan(db: None) -> None:
     fill(SIZE)
+    make_task(claimed_apart=True, workers=2, open_slots=2, run_after=ago(HOUR))
     for table in LARGE:
         statement = f"SELECT count(*) FROM {table} WHERE error_class = 'x'"
         assert any(map(_is_scan, _plan(statement, ()))), "A scan would not be noticed."
@@ -95,6 +99,10 @@ def test_each_reading_is_few_statements_and_no_scan(db: None) -> None:
     # However few are asked for, that another index might show soon.
     plan = "\n".join(_plan(WAITING[connection.vendor], {"limit": 50}))
     assert plan.count("taskqueue_task_waiting") == 3, plan
+    given = {"limit": 50, "unknown": "x", "now": moment()}
+    plan = "\n".join(_plan(PARKED[connection.vendor], given))
+    assert "taskqueue_lease_unsuccessful" in plan, plan
+    assert "taskqueue_task_promote" in plan, plan
 
 
 @pytest.mark.postgresql_only

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 
@@ -24,6 +25,10 @@ class Severity(StrEnum):
 
 
 OK, INFO, WARNING, PROBLEM = Severity
+QUEUES, WORKERS, DUTIES = "queues", "workers", "duties"
+"""What is looked at of the work."""
+LATE = timedelta(minutes=1)
+"""For so long nothing that is due waits where a worker lives."""
 
 
 @dataclass(frozen=True, kw_only=True)

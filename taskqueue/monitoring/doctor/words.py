@@ -1,8 +1,11 @@
-"""Durations and sizes in what the doctor says."""
+"""Durations, sizes and names in what the doctor says."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+
+MOST_NAMED = 5
 
 
 def duration(seconds: float) -> str:
@@ -16,3 +19,9 @@ def megabytes(octets: float) -> str:
     """Such as `12 MB`."""
     number = octets / 1024 / 1024
     return f"{number:,.0f} MB" if number >= 10 else f"{number:.1f} MB"
+
+
+def listed(names: Sequence[object]) -> str:
+    """Such as `a, b, …`."""
+    shown = [str(name) for name in names[:MOST_NAMED]]
+    return ", ".join([*shown, "…"] if len(names) > MOST_NAMED else shown)

@@ -7,13 +7,26 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.conf import get_settings
 from taskqueue.engine.wording import wording_for
-from taskqueue.models import Lease, Task
-from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, WARNING, Finding
+from taskqueue.models import Lease, Schedule, Task
+from taskqueue.monitoring.doctor.apart import out_of_reach
+from taskqueue.monitoring.doctor.finding import (
+    DUTIES,
+    INFO,
+    LATE,
+    OK,
+    PROBLEM,
+    QUEUES,
+    WARNING,
+    WORKERS,
+    Finding,
+)
+from taskqueue.monitoring.doctor.parked import parked
 from taskqueue.monitoring.doctor.words import duration
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
 from taskqueue.monitoring.lanes import queue_figures
@@ -22,10 +35,9 @@ from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal
 from taskqueue.states import TaskStatus
 
-QUEUES, WORKERS, DUTIES = "queues", "workers", "duties"
-LATE = timedelta(minutes=1)
-"""For so long nothing that is due waits where a worker lives."""
 PRUNING_LATE = timedelta(hours=1)
+KEPT = "See the workers' logs: something keeps them from their duties."
+START = "Start a worker: manage.py runworker."
 MOST = 1000
 
 SAYINGS = {
@@ -65,8 +77,13 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """What the dashboard warns of, and what it does not."""
     workers = worker_figures(limit=MOST)
     queues = queue_figures(limit=MOST, workers=workers)
+    now = wording_for(connection).now(connection)
+    told = notices(queues=queues, workers=workers, running=running_now(limit=MOST))
+    passing = {queue.name for queue in queues if queue.is_paused or not queue.is_served}
     found = [
-        *map(_of_notice, notices(queues=queues, workers=workers, running=running_now(limit=MOST))),
+        *map(_of_notice, told),
+        *out_of_reach(connection, now, workers=workers, passing=passing),
+        *parked(),
         *versions(workers),
     ]
     yield from found
@@ -76,7 +93,7 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if number and not any(each.check == WORKERS for each in found):
         seen = f"Workers that live: {number}; none is in trouble."
         yield Finding(check=WORKERS, severity=OK, seen=seen)
-    yield from _duties(connection, has_workers=number > 0)
+    yield from _duties(connection, now, has_workers=number > 0)
 
 
 def _of_notice(notice: Notice) -> Finding:
@@ -104,28 +121,15 @@ def versions(workers: Sequence[WorkerFigures]) -> Iterator[Finding]:
         )
 
 
-def _duties(connection: BaseDatabaseWrapper, *, has_workers: bool) -> Iterator[Finding]:
-    """What some worker ought to have done by now; whose absence has been told already."""
-    now = wording_for(connection).now(connection)
+def _duties(connection: BaseDatabaseWrapper, now: Any, *, has_workers: bool) -> Iterator[Finding]:
+    """What some worker ought to have done by now."""
     tasks = Task.objects.using(connection.alias)
-    waiting: QuerySet[Any] = tasks.filter(
-        status__in=[TaskStatus.SCHEDULED, TaskStatus.RETRYING], run_after__lt=now - LATE
-    )
-    if connection.vendor == "sqlite":
-        waiting = waiting.filter(literal("taskqueue_task.status IN ('retrying', 'scheduled')"))
-    oldest = waiting.order_by("run_after").values_list("run_after", flat=True).first()
-    found = []
-    if oldest is not None and has_workers:
-        found.append(
-            Finding(
-                check=DUTIES,
-                severity=PROBLEM,
-                seen=f"A task has been due for {duration((now - oldest).total_seconds())}, and no "
-                "worker has made it ready.",
-                remedy="See the workers' logs: something keeps them from their duties.",
-            )
-        )
-    found += [*_leases(connection, now, has_workers), *_pruning(tasks, now, has_workers)]
+    found = [
+        *_due(tasks, now, has_workers),
+        *_schedules(connection, now, has_workers),
+        *_leases(connection, now, has_workers),
+        *_pruning(tasks, now, has_workers),
+    ]
     yield from found
     if not found:
         yield Finding(
@@ -133,19 +137,59 @@ def _duties(connection: BaseDatabaseWrapper, *, has_workers: bool) -> Iterator[F
         )
 
 
+def _due(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]:
+    """Tasks whose time has come, and that nobody made ready."""
+    waiting = tasks.filter(
+        status__in=[TaskStatus.SCHEDULED, TaskStatus.RETRYING], run_after__lt=now - LATE
+    )
+    if connections[tasks.db].vendor == "sqlite":
+        waiting = waiting.filter(literal("taskqueue_task.status IN ('retrying', 'scheduled')"))
+    first = waiting.order_by("run_after").values_list("run_after", "id").first()
+    if first is not None:
+        due, task_id = first
+        yield Finding(
+            check=DUTIES,
+            severity=PROBLEM,
+            seen=f"A task has been due for {duration((now - due).total_seconds())}, and no worker "
+            f"has made it ready: {task_id}.",
+            remedy=KEPT if has_workers else START,
+        )
+
+
+def _schedules(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Iterator[Finding]:
+    """Schedules whose time has come, and that nobody served; paused ones miss nothing."""
+    active = Schedule.objects.using(connection.alias).filter(
+        next_at__isnull=False, is_enabled=True, removed_at__isnull=True, paused_at__isnull=True
+    )
+    late = active.filter(next_at__lt=now - LATE).order_by("next_at")
+    rows = list(late.values_list("name", "next_at", "trouble")[: MOST + 1])
+    if rows:
+        name, next_at, trouble = rows[0]
+        number = f"{MOST:,}+" if len(rows) > MOST else f"{len(rows):,}"
+        yield Finding(
+            check=DUTIES,
+            severity=PROBLEM,
+            subject=name,
+            seen=f"Schedules are overdue: {number}. The first is {name}, for "
+            f"{duration((now - next_at).total_seconds())}. {trouble}".strip(),
+            remedy=KEPT if has_workers else START,
+        )
+
+
 def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Iterator[Finding]:
     """Leases that ran out and were not taken over within another lease's time."""
     running = Lease.objects.using(connection.alias).filter(literal(IS_LEASED))
-    ends = running.order_by("worker_id").values_list("expires_at", flat=True)[: MOST * 10]
+    ends = running.order_by("worker_id").values_list("expires_at", "task_id")[: MOST * 10]
     limit = now - max(LATE, 2 * get_settings().LEASE_DURATION)
-    over = [end for end in ends if end < limit]
+    over = [each for each in ends if each[0] < limit]
     if over:
-        ago = duration((now - min(over)).total_seconds())
+        end, task_id = min(over)
+        ago = duration((now - end).total_seconds())
         yield Finding(
             check=DUTIES,
             severity=PROBLEM if has_workers else WARNING,
             seen=f"Leases ran out, the first {ago} ago, and nobody has taken the tasks over: "
-            f"{len(over)}.",
+            f"{len(over)}. The first is of the task {task_id}.",
             remedy="See the workers' logs."
             if has_workers
             else "Start a worker: it takes them over.",

@@ -10,12 +10,13 @@ from django.db import connection
 from django.test import override_settings
 
 from taskqueue import control
+from taskqueue.models import Schedule, Task, Worker
 from taskqueue.monitoring.doctor import Finding, Severity, examine, worst
 from taskqueue.monitoring.doctor.clocks import look_at_clocks, of_difference
 from taskqueue.monitoring.doctor.settings import look_at_settings
 from taskqueue.monitoring.doctor.work import look_at_work
 from tests.management.test_taskqueue import exit_code, refused, run, run_json
-from tests.monitoring.rows import HOUR, ago, make_running, make_task, make_worker
+from tests.monitoring.rows import HOUR, MINUTE, ago, make_running, make_task, make_worker
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +64,76 @@ def test_workers_in_trouble_lost_or_of_several_versions_are_told() -> None:
         ("warning", "The worker w2 was lost: it gave no sign of life within its lease."),
         ("info", "Workers of several versions run side by side: 1.2 (1), 1.3 (1)."),
     ]
+
+
+def test_tasks_that_only_absent_workers_may_take_are_told() -> None:
+    make_worker()
+    pinned = {"claimed_apart": True, "pinned_to": "ghost", "worker_names": ["ghost"]}
+    task = make_task(run_after=ago(HOUR), **pinned)
+    make_task(run_after=ago(MINUTE * 2), **pinned)
+    make_task(**pinned)  # It may be restarted just now.
+    make_task(claimed_apart=True, pinned_to="w1", worker_names=["w1"])
+    [(severity, seen)] = found("queues")
+    assert severity == "problem"
+    assert "named workers that are away, or take nothing: 2." in seen
+    assert f"The first is {task.id}, for 1:00:00: it waits for ghost." in seen
+    control.pause("default")
+    assert [severity for severity, _ in found("queues")] == ["warning"]
+    control.resume("default")
+    make_worker("ghost")
+    assert not any("named workers" in seen for _, seen in found("queues"))
+
+
+def test_tasks_for_more_workers_than_are_there_are_told() -> None:
+    make_worker("w1")
+    shared = {"claimed_apart": True, "run_after": ago(HOUR)}
+    task = make_task("running", workers=3, open_slots=2, successes=1, **shared)
+    make_running("w1", task=task, status="succeeded", is_shared=True, finished_at=ago(MINUTE))
+    make_task("running", workers=2, open_slots=0, successes=1, running_leases=1, **shared)
+    make_task("running", workers=2, open_slots=2, broadcast=True, **shared)
+    [(severity, seen)] = found("queues")
+    assert severity == "problem"
+    assert "tasks wait for more workers than are there: 1." in seen
+    assert f"The first is {task.id}, for 1:00:00: of its 3 workers it still waits for 2" in seen
+    make_worker("w2")
+    assert len(found("queues")) == 1
+    make_worker("w3")
+    assert found("queues") == []
+    # Who ran it is gone: two are left for two.
+    Worker.objects.filter(name="w1").update(status="stopped")
+    assert found("queues") == []
+
+
+def test_parked_tasks_are_told_with_the_time_that_is_left() -> None:
+    make_worker()
+    task = make_task("scheduled", parked_at=ago(20 * HOUR), run_after=ago(-MINUTE), name="lost")
+    [(severity, seen)] = found("workers")
+    assert severity == "problem"
+    assert "no worker that took them knows lost: 1." in seen
+    assert f"The first is {task.id}, for 20:00:0" in seen
+    assert "it fails in 3:59:" in seen or "it fails in 4:00:00" in seen
+    # Tried again, it stands in line, and its last attempt tells of it.
+    Task.objects.update(status="ready", parked_at=ago(HOUR))
+    assert found("workers") == []
+    make_running(task=task, status="returned", error_class="taskqueue.exceptions.UnknownTask",
+                 finished_at=ago(MINUTE))  # fmt: skip
+    [(severity, seen)] = found("workers")
+    assert (severity, "it fails in 22:59:" in seen or "in 23:00:00" in seen) == ("warning", True)
+
+
+@pytest.mark.parametrize("has_worker", [True, False])
+def test_an_overdue_schedule_is_told_unless_it_is_paused(has_worker: bool) -> None:
+    if has_worker:
+        make_worker()
+    values = {"task_name": "x", "rule": {}, "request": {}, "served_until": ago(4 * HOUR)}
+    Schedule.objects.create(name="nightly", next_at=ago(3 * HOUR), trouble="odd", **values)
+    Schedule.objects.create(name="next", next_at=ago(-HOUR), **values)
+    Schedule.objects.create(name="rests", next_at=ago(3 * HOUR), paused_at=ago(HOUR), **values)
+    said = "Schedules are overdue: 1. The first is nightly, for 3:00:00. odd"
+    assert found("duties") == [("problem", said)]
+    Schedule.objects.update(next_at=None)
+    make_task("scheduled", run_after=ago(HOUR))
+    assert [severity for severity, _ in found("duties")] == ["problem"]
 
 
 def test_duties_that_nobody_does_are_told() -> None:
