@@ -44,7 +44,7 @@ def _check_logins(settings: conf.Settings) -> list[CheckMessage]:
         Error(
             f"TASKQUEUE['API_AUTHENTICATION'] names {path!r}, which {reason}.",
             hint="Name classes such as 'rest_framework.authentication.SessionAuthentication'.",
-            id="taskqueue.E004",
+            id="taskqueue.E006",
         )
         for path, reason in reasons.items()
         if reason

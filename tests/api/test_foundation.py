@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.core.cache.backends.base import BaseCache
 from django.core.handlers.asgi import ASGIRequest
 from django.db.models import F
-from django.test import modify_settings, override_settings
+from django.test import override_settings
 from django.test.client import FakePayload
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
 from taskqueue import control
-from taskqueue.api.base import ApiView
 from taskqueue.api.queues import QueuePause
-from taskqueue.api.urls import ADDRESSES
 from taskqueue.models import Audit, IdempotencyKey, Queue
 from tests.api.conftest import ApiClient
 
@@ -174,71 +169,6 @@ def test_an_address_asks_for_nothing_that_there_is_not(root: ApiClient) -> None:
     assert told["errors"][0]["pointer"] == "/page"
 
 
-def acts() -> Iterator[tuple[str, str, type[ApiView]]]:
-    """Each method that changes something, with an address of its view."""
-    for each in ADDRESSES:
-        view: Any = each.callback
-        for method in view.cls.needs.keys() - {"GET"}:
-            yield method, re.sub("<[^>]*>", "mail", str(each.pattern)), view.cls
-
-
-ACTS = list(acts())
-
-
-@override_settings(TASKQUEUE={"API_THROTTLE_RATES": dict.fromkeys(("act", "enqueue"))})
-def test_an_act_whose_address_says_more_than_it_takes_is_not_done(root: ApiClient) -> None:
-    assert len(ACTS) > 20
-    for method, path, _ in ACTS:
-        told = problem(root.ask(method, f"{path}?dry_run=true"), 400, "invalid")
-        assert told["errors"][0]["pointer"] == "/dry_run", path
-    problem(root.act("queues/mail/pause/?until=600"), 400, "invalid")
-    assert not Queue.objects.exists()
-
-
-@override_settings(TASKQUEUE={"API_THROTTLE_RATES": dict.fromkeys(("act", "enqueue"))})
-def test_an_act_that_heeds_no_condition_is_not_done_under_one(root: ApiClient) -> None:
-    plain = [(method, path) for method, path, view in ACTS if not view.is_conditional]
-    assert ("POST", "operations/") in plain
-    assert ("POST", "tasks/") in plain
-    for method, path in plain:
-        problem(root.ask(method, path, {}, if_match='"seen"'), 400, "condition_refused")
-
-
-def test_a_delete_has_no_body_that_would_be_lost(root: ApiClient) -> None:
-    deletes = [path for method, path, _ in ACTS if method == "DELETE"]
-    assert deletes
-    for path in deletes:
-        problem(root.ask("DELETE", path, {"reason": "old"}), 400, "body_refused")
-        assert root.ask("DELETE", path, {}).status_code == 404, "nothing is lost of nothing"
-
-
-@override_settings(REST_FRAMEWORK={"NON_FIELD_ERRORS_KEY": "__all__"})
-def test_pointers_are_the_same_whatever_the_project_calls_the_whole(root: ApiClient) -> None:
-    told = problem(root.act("operations/", {"verb": "retry", "filter": []}), 422, "invalid")
-    assert [each["pointer"] for each in told["errors"]] == ["/filter"]
-
-
-@modify_settings(MIDDLEWARE={"append": "django.middleware.locale.LocaleMiddleware"})
-def test_it_speaks_english_whatever_the_browser_does(root: ApiClient) -> None:
-    answer = root.act(PAUSE, {"reason": 5, "untl": 1}, accept_language="zh-hans")
-    assert answer.content.isascii()
-    answer = root.act(PAUSE, {"reason": 5}, accept_language="zh-hans")
-    assert problem(answer, 422, "invalid")["errors"][0]["detail"] == "Not a valid string."
-    assert answer["Content-Language"] == "en"
-    answer = root.ask("DELETE", "queues/", accept_language="zh-hans")
-    assert problem(answer, 405, "method_not_allowed")["detail"] == 'Method "DELETE" not allowed.'
-
-
-@override_settings(TASKQUEUE={"API_THROTTLE_RATES": {"read": "2/minute", "act": None}})
-def test_who_asks_too_often_is_told_to_wait(root: ApiClient, member: Any) -> None:
-    assert [root.look("queues/").status_code for _ in range(2)] == [200, 200]
-    answer = root.look("queues/")
-    problem(answer, 429, "throttled")
-    assert 1 <= int(answer["Retry-After"]) <= 60
-    assert root.act(PAUSE).status_code == 200, "acts have a rate of their own"
-    assert member("view_queue").look("queues/").status_code == 200, "so has everybody"
-
-
 def test_what_is_known_already_is_not_sent_again(root: ApiClient) -> None:
     root.act(PAUSE)
     etag = root.look("queues/mail/")["ETag"]
@@ -247,66 +177,6 @@ def test_what_is_known_already_is_not_sent_again(root: ApiClient) -> None:
         assert (answer.status_code, answer.content, answer["ETag"]) == (304, b"", etag)
     control.resume("mail")
     assert root.look("queues/mail/", if_none_match=etag).status_code == 200
-
-
-@override_settings(TASKQUEUE={"API_THROTTLE_RATES": {"read": "2/minute"}})
-def test_who_is_refused_may_not_ask_without_end(member: Any) -> None:
-    nobody = member()
-    assert [nobody.look("queues/").status_code for _ in range(3)] == [403, 403, 429]
-
-
-@override_settings(TASKQUEUE={"API_THROTTLE_RATES": {"anonymous": "3/minute"}})
-def test_passwords_and_tokens_are_not_guessed_all_day(anonymous: ApiClient) -> None:
-    basic = "Basic " + base64.b64encode(b"root:guess").decode()
-    answers = [anonymous.look("queues/", authorization=basic).status_code for _ in range(2)]
-    answers += [
-        anonymous.look("metrics", authorization="Bearer guess").status_code for _ in range(2)
-    ]
-    assert answers == [401, 401, 401, 429]
-
-
-@pytest.mark.parametrize(("proxies", "last"), [(None, 429), (0, 429), (1, 401)])
-@override_settings(TASKQUEUE={"API_THROTTLE_RATES": {"anonymous": "2/minute"}})
-def test_a_header_makes_nobody_another_unless_proxies_write_it(
-    proxies: int | None, last: int, anonymous: ApiClient
-) -> None:
-    with override_settings(REST_FRAMEWORK={"NUM_PROXIES": proxies}):
-        answers = [
-            anonymous.look("queues/", x_forwarded_for=f"203.0.113.{number}").status_code
-            for number in range(3)
-        ]
-    assert answers == [401, 401, last]
-
-
-@override_settings(
-    TASKQUEUE={"API_THROTTLE_RATES": {"read": "1/minute"}},
-    CACHES={"default": {"BACKEND": "tests.api.test_foundation.Away"}},
-)
-def test_without_the_cache_requests_are_answered_and_not_counted(
-    root: ApiClient, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert [root.look("queues/").status_code for _ in range(2)] == [200, 200]
-    assert "nothing is throttled error=ConnectionError('no cache')" in caplog.text
-
-
-class Away(BaseCache):
-    """A cache whose server is down."""
-
-    def __init__(self, location: str, parameters: dict[str, Any]) -> None:
-        super().__init__(parameters)
-
-    def get(self, *given: Any, **more: Any) -> Any:
-        raise ConnectionError("no cache")
-
-    def clear(self) -> None:
-        pass
-
-
-def test_behind_a_socket_without_addresses_nobody_breaks(anonymous: ApiClient) -> None:
-    answer = anonymous.get("/api/v1/queues/", REMOTE_ADDR="")
-    problem(answer, 401, "not_authenticated")
-    answer = anonymous.get("/api/v1/queues/", REMOTE_ADDR=None)
-    problem(answer, 401, "not_authenticated")
 
 
 def test_many_keys_cost_no_more_than_reading_them(root: ApiClient) -> None:
