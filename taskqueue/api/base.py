@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, DataError, InterfaceError, connections
 from django.db.transaction import atomic, non_atomic_requests
 from django.utils import translation
 from django.utils.module_loading import import_string
@@ -94,6 +94,10 @@ class ApiView(APIView):
         """Who it is. Also who fails at that is counted."""
         try:
             super().perform_authentication(request)
+        except DataError:  # PostgreSQL can hold no name with a NUL in it.
+            request._not_authenticated()
+            super().check_throttles(request)
+            raise exceptions.AuthenticationFailed from None
         except exceptions.AuthenticationFailed:
             super().check_throttles(request)
             raise

@@ -85,6 +85,11 @@ def test_authentication_can_be_set_for_the_api_alone(root: ApiClient) -> None:
     problem(root.look("queues/", authorization=wrong), 401, "authentication_failed")
 
 
+def test_a_name_that_no_database_can_hold_is_nobodys(anonymous: ApiClient) -> None:
+    basic = "Basic " + base64.b64encode(b"ro\0ot:secret").decode()
+    problem(anonymous.look("queues/", authorization=basic), 401, "authentication_failed")
+
+
 def test_a_session_needs_the_csrf_token() -> None:
     client = ApiClient(enforce_csrf_checks=True)
     client.force_login(User.objects.create_superuser("root"))

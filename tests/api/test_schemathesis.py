@@ -138,6 +138,7 @@ def _try(operation: Any, headers: dict[str, str], made: Everything, *, most: int
                 case.path_parameters.update(real)
             if isinstance(case.body, dict):
                 make_doable(operation.path, case.body, made)
+        case.headers.pop("Host", None)  # One that is not allowed is refused before the API.
         case.cookies = {}  # A session that was made up would only confuse who is asking.
         with atomic():
             answer = case.call(headers=headers)
