@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, DataError, InterfaceError, connections
 from django.db.transaction import atomic, non_atomic_requests
 from django.utils import translation
@@ -95,7 +96,7 @@ class ApiView(APIView):
         try:
             super().perform_authentication(request)
         except DataError:  # PostgreSQL can hold no name with a NUL in it.
-            request._not_authenticated()
+            request.user, request.auth = AnonymousUser(), None
             super().check_throttles(request)
             raise exceptions.AuthenticationFailed from None
         except exceptions.AuthenticationFailed:
