@@ -45,8 +45,9 @@ class Child:
         self.channel = Channel(sock, max_log=get_settings().MAX_LOG)
         logging.getLogger().addHandler(CaptureHandler())
         self._orders: SimpleQueue[Any] = SimpleQueue()
-        self._waiting: dict[int, None] = {}
-        self._recalled: set[int] = set()
+        self._waiting: dict[int, Any] = {}
+        """The orders that are to run, by their leases: one that was called back is none of them,
+        wherever it stands in the line, also when the same has been sent again since."""
         self._running: dict[int, Any] = {}
         self._limits: dict[int, tuple[float, str, str]] = {}
         self._limits_changed = threading.Event()
@@ -113,10 +114,9 @@ class Child:
                 report_line=channel.report_line,
             )
             with self._lock:
-                self._waiting.pop(lease_id, None)
-                if lease_id in self._recalled:
-                    self._recalled.discard(lease_id)
+                if self._waiting.get(lease_id) is not raw:
                     continue
+                del self._waiting[lease_id]
                 self._running[lease_id] = context, interruption
             self._set_limit(order)
             slot.freshness.before_task()
@@ -197,7 +197,7 @@ class Child:
         if kind == frames.RUN:
             with self._lock:
                 for order in frame[1]:
-                    self._waiting[order[0]] = None
+                    self._waiting[order[0]] = order
             for order in frame[1]:
                 self._orders.put(order)
         elif kind == frames.RECALL:
@@ -219,7 +219,6 @@ class Child:
             recalled = [lease_id for lease_id in lease_ids if lease_id in self._waiting]
             for lease_id in recalled:
                 del self._waiting[lease_id]
-            self._recalled.update(recalled)
         self.channel.send((frames.RECALLED, recalled))
 
 
