@@ -115,11 +115,11 @@ class WorkerProcess:
         self._signal_tree(signal.SIGCONT)
 
     def _signal_tree(self, signal_number: signal.Signals) -> None:
-        """Children have process groups of their own: each is told."""
-        parent = psutil.Process(self.pid)
-        for process in [parent, *parent.children(recursive=True)]:
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(signal_number)
+        """Children have process groups of their own: each is told, and all at one moment."""
+        below = psutil.Process(self.pid).children(recursive=True)
+        for pid in [self.pid, *(process.pid for process in below)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal_number)
 
     def wait(self, timeout: float = 30) -> int:
         """Return the exit code once it has ended; fail, showing the log, when it does not."""

@@ -56,7 +56,15 @@ def guard(source: int) -> None:
         kill(process)
 
 
+def awake(number: int, frame: object) -> None:
+    """Nothing: that it is called ends the wait that went on where the process was frozen.
+
+    The kernel would wait for the rest of it anew, which children that were frozen too outlive.
+    """
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGCONT, awake)
     # Supervisors signal a whole group; the parent says when it is over, by its end.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

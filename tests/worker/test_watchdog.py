@@ -17,14 +17,17 @@ from tests.worker_process import wait_until
 Process = subprocess.Popen[bytes]
 
 
-@pytest.fixture
-def sleeper() -> Iterator[Process]:
+def _sleeping() -> Iterator[Process]:
     process = subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True
     )
     yield process
     process.kill()
     process.wait()
+
+
+sleeper = pytest.fixture(_sleeping)
+other = pytest.fixture(_sleeping)
 
 
 @pytest.fixture
@@ -52,6 +55,21 @@ def test_a_process_that_is_forgotten_is_left_alone(watchdog: Watchdog, sleeper: 
     watchdog.forget(sleeper.pid)
     with pytest.raises(subprocess.TimeoutExpired):
         sleeper.wait(0.6)
+
+
+@pytest.mark.slow
+def test_a_guardian_that_was_frozen_past_a_deadline_acts_as_it_wakes(
+    watchdog: Watchdog, sleeper: Process, other: Process
+) -> None:
+    deadline = time.monotonic() + 4
+    watchdog.live_until(sleeper.pid, deadline)
+    watchdog.live_until(other.pid, time.monotonic() + 0.1)
+    other.wait(10)  # From here on it waits for the deadline.
+    os.kill(watchdog._process.pid, signal.SIGSTOP)
+    wait_until(lambda: time.monotonic() > deadline)
+    assert sleeper.poll() is None
+    os.kill(watchdog._process.pid, signal.SIGCONT)
+    assert sleeper.wait(2) == -signal.SIGKILL  # The rest of its wait was longer.
 
 
 def test_processes_die_with_the_watchdog(sleeper: Process) -> None:
