@@ -45,6 +45,7 @@ class WarmStart:
         """Start `django` with these arguments; what it writes is added to the file."""
         if self._socket is None:
             self._socket = self._begin()
+        log_path.touch()  # There from the first moment, as with a process that a shell starts.
         own = {name: environment[name] for name in OWN if name in environment}
         return WarmProcess(
             self._socket, _ask(self._socket, "start", list(arguments), own, str(log_path))
