@@ -21,7 +21,10 @@ APART_INTERVAL = 0.05
 SLOW_LOOK = 0.01
 """Seconds: a look for such tasks that takes longer and finds none is not soon repeated."""
 APART_SHARE = 0.05
-"""The most of its time that a worker spends on slow looks."""
+"""The most of its time that a worker spends on slow looks, until the pauses would be too long."""
+LONGEST_APART_PAUSE = 5.0
+"""Seconds. A look that took longer than the pause allows for may have met a network or a host that
+stood still, and says nothing of the next one."""
 
 
 class Claims:
@@ -114,7 +117,8 @@ class Claims:
         ended = time.monotonic()
         if not claimed and ended - began > SLOW_LOOK:
             # Many may wait there that only others may take: they are passed over one by one.
-            self._slow_until = ended + (ended - began) / APART_SHARE
+            pause = min(LONGEST_APART_PAUSE, (ended - began) / APART_SHARE)
+            self._slow_until = ended + pause
         return claimed
 
     # Tasks that any worker may take
