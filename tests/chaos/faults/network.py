@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from tests.chaos.faults.base import POSTGRESQL, TAKEN_OVER, Fault
 from tests.chaos.faults.outages import no_crashes, through
 from tests.chaos.fleet import LEASE, ChaosWorker
+from tests.chaos.kinds import Kind
 
 
 class Cut(Fault):
@@ -54,6 +55,7 @@ class BlackHole(Fault):
 
     def prepare(self) -> None:
         stage = self.stage
+        stage.kinds = _without_crashes(stage.kinds)
         self._proxy = stage.proxy()
         env = through(self._proxy.port, stage.database.environment())
         self.cut_off = stage.start_worker("process", 2, env=env)
@@ -101,6 +103,7 @@ class HostCutOff(Fault):
 
     def prepare(self) -> None:
         stage = self.stage
+        stage.kinds = _without_crashes(stage.kinds)
         number = os.getpid() % 60000
         self._space, self._here, there = f"tq{number}", f"tqh{number}", f"tqn{number}"
         network = f"10.{200 + number % 50}.{number // 250 % 250}"
@@ -148,6 +151,11 @@ class HostCutOff(Fault):
                 return
             time.sleep(0.1)
         self.stage.problems.append("the worker gives no sign of life after its cable is back")
+
+
+def _without_crashes(kinds: list[Kind]) -> list[Kind]:
+    """Who takes over has one child: while that starts anew after a crash, nobody could."""
+    return [kind for kind in kinds if kind.name != "crash_once"]
 
 
 def _ip(*arguments: str, check: bool = True) -> int:
