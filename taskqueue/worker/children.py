@@ -20,6 +20,8 @@ from taskqueue.worker.jobs import Job
 from taskqueue.worker.watchdog import Watchdog
 
 READ_SIZE = 1 << 18
+NEVER = float("inf")
+"""The deadline of a child that holds nothing."""
 
 
 class ChildProcess:
@@ -81,8 +83,10 @@ class ChildProcess:
         self.files: list[str] = []
         self.trouble = ""
         self.born_at = time.monotonic()
-        self.deadline = float("inf")
+        self.deadline = NEVER
+        self._bounding = threading.Lock()
         self._watchdog = watchdog
+        watchdog.live_until(self.process.pid, self.deadline)
         self._unpacker = Unpacker()
         self._outgoing = bytearray()
         self._sending = threading.Lock()
@@ -114,8 +118,10 @@ class ChildProcess:
         started = self.slots - len(self.stuck) - len(self.held)
         for job in jobs[: max(0, started)]:
             job.start(now)
-        for job in jobs:
-            self.held[job.lease_id] = job
+        with self._bounding:
+            for job in jobs:
+                self.held[job.lease_id] = job
+            self._bound(min([self.deadline, *(job.safe_until for job in jobs)]))
         self.started += len(jobs)
         self.send((frames.RUN, [job.order for job in jobs]))
 
@@ -180,11 +186,21 @@ class ChildProcess:
                 return received, False
 
     def pulse(self, deadline: float) -> None:
-        """Let the child live until that moment. Past its last one it is being killed."""
-        if time.monotonic() >= self.deadline:
-            return
-        self.deadline = deadline
-        self._watchdog.live_until(self.process.pid, deadline)
+        """Let the child live until that moment, as far as what it holds allows.
+
+        One that holds nothing can harm nobody, and lives as long as its parent. Past its last
+        moment a child is being killed. The main thread and that of the heartbeat may call it.
+        """
+        with self._bounding:
+            jobs = list(self.held.values())
+            if not (jobs or self.stuck):
+                deadline = NEVER
+            self._bound(min([deadline, *(job.safe_until for job in jobs)]))
+
+    def _bound(self, deadline: float) -> None:
+        if time.monotonic() < self.deadline != deadline:
+            self.deadline = deadline
+            self._watchdog.live_until(self.process.pid, deadline)
 
     def kill(self) -> None:
         """End the child and what it started, at once."""

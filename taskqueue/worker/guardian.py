@@ -8,6 +8,7 @@ the parent is gone, all its children are.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -16,7 +17,8 @@ import sys
 import time
 
 MESSAGE = struct.Struct("!qd")
-"""The process, and the moment by the monotonic clock; 0 for a child that is gone."""
+"""The process, and the moment by the monotonic clock: infinity for a child that may live as long
+as its parent, 0 for one that is gone."""
 
 
 def kill(process: int) -> None:
@@ -32,8 +34,8 @@ def guard(source: int) -> None:
     deadlines: dict[int, float] = {}
     buffer = b""
     while True:
-        next_at = min(deadlines.values(), default=None)
-        wait = None if next_at is None else max(0.0, next_at - time.monotonic())
+        next_at = min(deadlines.values(), default=math.inf)
+        wait = None if next_at == math.inf else max(0.0, next_at - time.monotonic())
         readable, _, _ = select.select([source], [], [], wait)
         if readable:
             data = os.read(source, 65536)

@@ -109,10 +109,6 @@ class Heartbeat:
         self._wake.set()
         self.thread.join(timeout=5)
 
-    def first_deadline(self) -> float:
-        """Until when a child that starts now may live without a ping."""
-        return time.monotonic() + FENCE * self._lease_seconds
-
     def _beat(self) -> None:
         while not self._is_over:
             pause = self._try_step()
@@ -210,10 +206,7 @@ class Heartbeat:
         for job in renewed:
             job.renewed(began)
         for child in self._worker.children():
-            deadline = began + FENCE * self._lease_seconds
-            for job in list(child.held.values()):
-                deadline = min(deadline, job.safe_until)
-            child.pulse(deadline)
+            child.pulse(began + FENCE * self._lease_seconds)
 
     def _on_error(self, error: Exception) -> float:
         if self._connection is not None and is_busy(error):
@@ -226,10 +219,9 @@ class Heartbeat:
             self._is_lost = True
             logger.error("Pings fail, bodies end when leases run out error=%s", one_line(error))
         self._close()
-        # A child that holds nothing loses nothing when the database is away.
+        # A child whose last job has ended meanwhile loses nothing when the database is away.
         for child in self._worker.children():
-            if not child.held and not child.stuck:
-                child.pulse(self.first_deadline())
+            child.pulse(child.deadline)
         return RETRY * (0.5 + random.random())  # noqa: S311
 
     def _close(self) -> None:

@@ -75,7 +75,7 @@ class Pool:
             child.declares and not child.is_condemned for child in self.children
         )
 
-    def populate(self, now: float, *, deadline: float) -> list[ChildProcess]:
+    def populate(self, now: float) -> list[ChildProcess]:
         """Start the children that are missing; the new ones."""
         if self.is_closing or now < self._respawn_at:
             return []
@@ -89,7 +89,6 @@ class Pool:
                 declares=self._lacks_declarer,
                 watchdog=self._watchdog,
             )
-            child.pulse(deadline)
             self.meter.children_started += 1
             self.children.append(child)
             born.append(child)
@@ -215,11 +214,7 @@ class Pool:
             if job.needs_own_child:
                 break
         for start in range(0, len(jobs), ORDERS_A_FRAME):
-            batch = jobs[start : start + ORDERS_A_FRAME]
-            for job in batch:
-                if job.safe_until < child.deadline:
-                    child.pulse(job.safe_until)
-            child.send_orders(batch, now)
+            child.send_orders(jobs[start : start + ORDERS_A_FRAME], now)
         if jobs and self._tasks_left(child) <= 0:
             child.is_condemned = True
 

@@ -305,7 +305,7 @@ class Supervisor:
             logger.info("Code changed, children are replaced file=%s", self._reloader.changed)
             self._pool.recycle()
         self._pool.retire(now)
-        for child in self._pool.populate(now, deadline=self._heartbeat.first_deadline()):
+        for child in self._pool.populate(now):
             self._watch.add(child.socket, self._receiver(child))
 
     def _receiver(self, child: ChildProcess) -> Callable[[], None]:

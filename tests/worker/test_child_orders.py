@@ -21,6 +21,9 @@ pytestmark = pytest.mark.slow
 class NoWatchdog:
     """Nobody ends the child but the test."""
 
+    def live_until(self, process: int, deadline: float) -> None:
+        """It lives until the test ends it."""
+
     def forget(self, process: int) -> None:
         """It is gone."""
 

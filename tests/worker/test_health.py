@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from django.db import connection
 
 from taskqueue import control
 from tests.chaos.proxy import ProxyProcess
 from tests.conftest import StartWorker
 from tests.sample import tasks
+from tests.worker.conftest import through
 from tests.worker.health_port import (
     BUSY_OTHERWISE,
     FLAGS,
@@ -25,7 +23,7 @@ from tests.worker.health_port import (
     port_of,
     wait_for_health,
 )
-from tests.worker_process import children_of, wait_until, worker_environment
+from tests.worker_process import children_of, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -77,24 +75,13 @@ def test_a_worker_whose_port_is_taken_refuses_to_start(start_worker: StartWorker
     assert f"Cannot listen on 127.0.0.1:{port}: Address already in use." in said
 
 
-@pytest.fixture
-def proxy(transactional_db: None) -> Iterator[ProxyProcess]:
-    """The way to the database, which can be cut."""
-    settings = connection.settings_dict
-    found = ProxyProcess(settings["HOST"], int(settings["PORT"]))
-    yield found
-    found.close()
-
-
 @pytest.mark.postgresql_only
 def test_a_database_that_falls_silent_leaves_the_worker_live_and_not_ready(
     start_worker: StartWorker, proxy: ProxyProcess
 ) -> None:
-    own = json.loads(worker_environment({})["TASKQUEUE_TEST_CONNECTION"])
-    through = {**own, "HOST": "127.0.0.1", "PORT": str(proxy.port)}
     worker = start_worker(
         "--concurrency", "1", *FLAGS,
-        env={"TASKQUEUE_TEST_CONNECTION": json.dumps(through)},
+        env=through(proxy),
         settings={"LEASE_DURATION": 2, "PING_INTERVAL": 0.2},
     )  # fmt: skip
     wait_for_health(worker, WELL)
