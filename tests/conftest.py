@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn
 from zlib import crc32
 
+import hypothesis
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
@@ -24,6 +25,12 @@ StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]
 
 pytest_plugins = ["taskqueue.testing.pytest"]
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy")
 
 DATABASE = os.environ.get("TASKQUEUE_TEST_DATABASE", "sqlite")
 NO_DATABASE = [

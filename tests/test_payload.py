@@ -205,7 +205,8 @@ documents = st.recursive(
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(args=st.lists(documents, max_size=3), kwargs=st.dictionaries(texts, documents, max_size=3))
 def test_any_json_document_makes_the_round_trip(args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -216,7 +217,7 @@ def test_any_json_document_makes_the_round_trip(args: list[Any], kwargs: dict[st
         assert same([result.args, result.kwargs], expected)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(document=documents)
 def test_the_text_of_a_document_is_the_document(document: Any) -> None:
     text = encode(document, limit=10**6, what="it")

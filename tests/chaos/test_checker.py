@@ -92,7 +92,6 @@ def test_an_outage_does_not_count_as_latency(story: Story) -> None:
     assert latency == pytest.approx(3)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.integers(1, 100))
 def test_a_quantile_is_not_exceeded_by_its_share(values: list[int], percent: int) -> None:
     ordered, share = sorted(values), percent / 100
@@ -139,14 +138,14 @@ def told(steps: list[tuple[int, str, str]]) -> Story:
     return story
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS)
 def test_no_honest_order_of_events_is_a_violation(steps: list[tuple[int, str, str]]) -> None:
     story = told(steps)
     assert check(story.history(is_over=False)) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS, st.data())
 def test_a_stale_success_is_found_wherever_it_happens(
     steps: list[tuple[int, str, str]], data: st.DataObject

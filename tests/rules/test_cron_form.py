@@ -43,7 +43,7 @@ one_junk = st.builds(
 all_junk = st.lists(lists, min_size=5, max_size=6).map(" ".join)
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=1000)
 @given(one_junk | all_junk | characters)
 @example("*,5 * * * *")
 @example("* *,1 * * *")

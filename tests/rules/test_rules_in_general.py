@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from taskqueue.exceptions import InvalidSchedule
@@ -18,9 +18,6 @@ from tests.rules.expressions import EXPRESSIONS, SECOND_EXPRESSIONS, ZONES
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 UNUSUAL_ZONES = ("Pacific/Apia", "Africa/Casablanca", "America/Havana", "Asia/Beirut")
-
-# A year of a zone is looked up once, at its first use: no time limit for an example then.
-patient = settings(deadline=None)
 
 moments = st.datetimes(datetime(2005, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC))
 limits = st.none() | moments
@@ -68,7 +65,6 @@ junk = st.one_of(
 )
 
 
-@patient
 @given(rules, moments)
 def test_times_strictly_increase_and_lie_after_the_moment(rule: Rule, moment: datetime) -> None:
     times = [moment, *islice(rule.between(moment, FOREVER), 50)]
@@ -76,7 +72,6 @@ def test_times_strictly_increase_and_lie_after_the_moment(rule: Rule, moment: da
     assert all(earlier < later for earlier, later in pairwise(times))
 
 
-@patient
 @given(rules, moments)
 def test_asking_again_and_again_gives_what_between_gives(rule: Rule, moment: datetime) -> None:
     times, asked = list(islice(rule.between(moment, FOREVER), 12)), moment
@@ -89,7 +84,6 @@ def test_asking_again_and_again_gives_what_between_gives(rule: Rule, moment: dat
         assert rule.after(asked) is None
 
 
-@patient
 @given(rules, moments, st.timedeltas(timedelta(0), timedelta(days=3)))
 def test_between_ends_with_its_until_included(
     rule: Rule, moment: datetime, span: timedelta
@@ -101,7 +95,6 @@ def test_between_ends_with_its_until_included(
         assert list(islice(rule.between(moment, times[-1]), 101)) == times
 
 
-@patient
 @given(rules)
 def test_json_and_back_is_the_same_rule(rule: Rule) -> None:
     again = from_json(json.loads(json.dumps(rule.as_json())))
@@ -112,13 +105,11 @@ def test_json_and_back_is_the_same_rule(rule: Rule) -> None:
     assert again.text == rule.text
 
 
-@patient
 @given(rules)
 def test_a_rule_can_be_pickled(rule: Rule) -> None:
     assert pickle.loads(pickle.dumps(rule)) == rule
 
 
-@patient
 @given(st.data())
 def test_junk_is_refused_with_nothing_but_an_invalid_schedule(data: st.DataObject) -> None:
     names: dict[Any, list[str]] = {
@@ -136,7 +127,6 @@ def test_junk_is_refused_with_nothing_but_an_invalid_schedule(data: st.DataObjec
         pass
 
 
-@patient
 @given(junk | st.dictionaries(st.text(max_size=9), junk, max_size=4))
 def test_stored_junk_is_refused_with_nothing_but_an_invalid_schedule(value: Any) -> None:
     with pytest.raises(InvalidSchedule):
