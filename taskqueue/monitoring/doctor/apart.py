@@ -25,6 +25,7 @@ MOST_CHECKED = 100
 FIELDS = (
     "id", "queue_name", "status", "run_after", "worker_names", "workers", "broadcast", "open_slots",
 )  # fmt: skip
+FREE, PINNED = {"pinned_to": ""}, {"pinned_to__gt": ""}
 TAKEN = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
 
 
@@ -60,12 +61,8 @@ def _waiting(connection: BaseDatabaseWrapper) -> tuple[list[Any], bool]:
     """The first of those for several workers, and of those for one by its name."""
     apart = Task.objects.using(connection.alias).filter(literal(IS_APART[connection.vendor]))
     ordered = apart.order_by("pinned_to", "queue_name").values_list(*FIELDS, named=True)
-    halves = [list(ordered.filter(**which)[:MOST]) for which in (PINNED_TO_NONE, PINNED)]
+    halves = [list(ordered.filter(**which)[:MOST]) for which in (FREE, PINNED)]
     return [row for half in halves for row in half], any(len(half) == MOST for half in halves)
-
-
-PINNED_TO_NONE = {"pinned_to": ""}
-PINNED = {"pinned_to__gt": ""}
 
 
 def _is_open(row: Any) -> bool:
