@@ -23,17 +23,21 @@ ROOT = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], timeout: float = 10, *, what: str = "") -> T:
+def wait_until(condition: Callable[[], T], timeout: float = 30, *, what: str = "") -> T:
     """Return the first true value of `condition()`; fail when none comes within `timeout` seconds.
+
+    The last look begins when the time is over: one that this process had to wait in tells what was.
 
     >>> wait_until(lambda: Task.objects.filter(status="running").first())
     """
     deadline = time.monotonic() + timeout
-    while not (value := condition()):
-        if time.monotonic() > deadline:
+    while True:
+        is_over = time.monotonic() > deadline
+        if value := condition():
+            return value
+        if is_over:
             raise AssertionError(f"Not within {timeout} s: {what or condition}")
         time.sleep(0.02)
-    return value
 
 
 def children_of(worker: int) -> list[psutil.Process]:
