@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from django.db import OperationalError, connection
@@ -29,12 +30,14 @@ def write_lock() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_a_worker_waits_for_the_write_lock_and_says_that_the_database_is_busy(
-    start_worker: StartWorker,
+    start_worker: StartWorker, tmp_path: Path
 ) -> None:
     worker = start_worker("--concurrency", "1")
-    result = tasks.sleep.enqueue(0.5)
-    wait_until(lambda: result.refresh() or result.status == "running", 30)
+    started, go = tmp_path / "started", tmp_path / "go"
+    result = tasks.append_and_wait.enqueue(str(started), str(go))
+    wait_until(started.exists, 30, what="a body")
     with write_lock():
+        go.touch()
         wait_until(lambda: "Database busy" in worker.log(), 30)
     assert result.wait(30).status == "succeeded"
     wait_until(lambda: "Database back" in worker.log(), 30)
