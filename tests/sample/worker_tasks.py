@@ -262,10 +262,16 @@ def report_atomically(go: str, done: str) -> str:
 
 
 @task(atomic=True)
-def sleep_atomically(seconds: float) -> None:
-    """Writes, then sleeps within its transaction."""
-    Effect.objects.create(task_id=current().task_id, attempt=current().attempt, note="asleep")
-    time.sleep(seconds)
+def wait_atomically(path: str, until: str) -> None:
+    """Writes, says which session of PostgreSQL it has, and waits in its transaction for a file."""
+    from django.db import connection
+
+    Effect.objects.create(task_id=current().task_id, attempt=current().attempt, note="waits")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        append(path, str(cursor.fetchone()[0]))
+    while not os.path.exists(until):
+        time.sleep(0.01)
 
 
 def _fork(copy_ends: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from django.db import connection
 
@@ -13,23 +15,26 @@ from tests.worker_process import wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.postgresql_only]
 
 
-def end_idle_transactions() -> int:
+def end_session(pid: int) -> None:
+    """End one that waits between two statements of its transaction, and return once it is gone."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-            "WHERE state = 'idle in transaction' AND datname = current_database() "
-            # Not one between two statements: only a body sleeps.
-            "AND state_change < clock_timestamp() - interval '0.5 seconds'"
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
+            "WHERE pid = %s AND state = 'idle in transaction' AND datname = current_database()",
+            [pid],
         )
-        return int(cursor.fetchone()[0])
+        assert cursor.fetchall() == [(True,)]
 
 
 def test_an_atomic_body_that_returned_is_run_again_when_its_record_met_no_database(
-    start_worker: StartWorker,
+    start_worker: StartWorker, tmp_path: Path
 ) -> None:
     start_worker("--concurrency", "1")
-    result = worker_tasks.sleep_atomically.enqueue(1.5)
-    wait_until(end_idle_transactions, 20, what="a body in its transaction")
+    said, go = tmp_path / "said", tmp_path / "go"
+    result = worker_tasks.wait_atomically.enqueue(str(said), str(go))
+    line = wait_until(lambda: said.exists() and said.read_text(), 30, what="a waiting body")
+    end_session(int(line.split()[-1]))
+    go.touch()
     assert result.wait(60).status == "succeeded"
     task = Task.objects.get(id=result.id)
     assert (task.failures, task.crashes) == (0, 0)
