@@ -42,7 +42,7 @@ def expire(result: TaskResult[None]) -> None:
 
 def kept_for(task: Task) -> timedelta:
     """How long after its end a task goes; the two moments were read one after the other."""
-    return timedelta(seconds=round((task.prune_after - task.finished_at).total_seconds()))
+    return timedelta(minutes=round((task.prune_after - task.finished_at).total_seconds() / 60))
 
 
 def test_a_task_whose_time_has_come_becomes_ready() -> None:
