@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import time
 from pathlib import Path
 
 import psutil
@@ -80,7 +79,7 @@ def test_a_database_that_falls_silent_leaves_the_worker_live_and_not_ready(
     start_worker: StartWorker, proxy: ProxyProcess
 ) -> None:
     worker = start_worker(
-        "--concurrency", "1", *FLAGS,
+        "--concurrency", "1", "--shutdown-timeout", "600", *FLAGS,
         env=through(proxy),
         settings={"LEASE_DURATION": 2, "PING_INTERVAL": 0.2},
     )  # fmt: skip
@@ -93,8 +92,6 @@ def test_a_database_that_falls_silent_leaves_the_worker_live_and_not_ready(
     # It holds nothing: to wait for the database would only be to say goodbye.
     proxy.tell("refuse")
     wait_for_health(worker, BUSY_OTHERWISE)
-    began_at = time.monotonic()
     worker.terminate()
-    assert worker.wait() == 0
+    assert worker.wait(60) == 0, "well before its time to shut down in is over"
     assert "could not sign off" in worker.log()
-    assert time.monotonic() - began_at < 20, "well before SHUTDOWN_TIMEOUT"
