@@ -75,7 +75,7 @@ def test_a_worker_that_waits_says_why_and_ends_at_once_when_told(
     worker = start_worker(env=elsewhere(name), wait_ready=False)
     wait_until_waiting(worker)
     stop(worker)
-    assert worker.wait(5) == 0
+    assert worker.wait() == 0
     [said] = worker.log().splitlines()
     reason = "does not exist" if DATABASE == "postgresql" else "unable to open database file"
     assert reason in said
