@@ -276,7 +276,7 @@ def test_receivers_of_the_projects_signals_are_not_called_for_leases() -> None:
 def cancel_it(claimed: Claimed, barrier: Barrier) -> None:
     connection = open_worker_connection(silence=5)
     try:
-        barrier.wait(10)
+        barrier.wait(60)
         with transaction(connection):
             record(connection, [outcome(claimed, Kind.CANCELLED)], limits=limits())
     finally:
