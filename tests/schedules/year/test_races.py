@@ -15,7 +15,7 @@ from tests.schedules.year.race import Facts, Race, create_schedules
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 SEED = 7
-TRIES = 4
+TRIES = 12
 """What a bug does depends on what happens within milliseconds: it may take some seeds to show."""
 GAP = CHANGES[1:2]
 SHARE = 1 if os.environ.get("TASKQUEUE_FULL") == "1" else 6
