@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.chaos.databases import DATABASES, ROOT, copy_template, make_template, remove
 
-LONGEST = 240
+LONGEST = 600
 """Seconds after which the runs of one scenario are taken to hang."""
 HEADER = f"{'run':28} {'bug':28} {'breaks':>6}  {'found':14} {'took':>5}  caught"
 

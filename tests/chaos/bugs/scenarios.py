@@ -130,10 +130,11 @@ def giving_up(trial: Trial) -> None:
 
 def hooks_that_crash(trial: Trial) -> None:
     """The process of an atomic body dies just behind its commit."""
+    trial.lengthen_leases()
     for _ in range(3):
         trial.enqueue(bodies.crash_behind_commit, is_atomic=True)
     trial.start_worker(3)
-    trial.settle(5)
+    trial.settle(15, all_end=True)
 
 
 def stops(trial: Trial) -> None:
@@ -165,23 +166,25 @@ def told_to_end(trial: Trial) -> None:
 
 def publishers(trial: Trial) -> None:
     """Clients race for two keys, and roll back at times."""
+    trial.lengthen_leases()
     trial.start_workers(2, 3)
     for number in range(4):
         trial.enqueue(
             bodies.publish, str(trial.log.path), 1000 * (number + 1), 16, queue_name="publishers"
         )
-    trial.settle(8)
+    trial.settle(15, all_end=True)
 
 
 def one_after_the_other(trial: Trial) -> None:
     """Tasks for two workers, of whom the second comes late."""
+    trial.lengthen_leases()
     for _ in range(4):
         trial.enqueue(bodies.work, 0.02, workers=2)
     trial.start_worker()
     trial.wait_for(lambda: Lease.objects.filter(status="succeeded").count() >= 4)
-    time.sleep(0.5)
+    trial.give_time(lambda: Lease.objects.count() > 4, 0.5)
     trial.start_worker()
-    trial.settle(5)
+    trial.settle(15, all_end=True)
 
 
 def all_at_once(trial: Trial) -> None:

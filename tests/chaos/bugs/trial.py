@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ SETTINGS: dict[str, Any] = {
     "KILL_GRACE": 0.5,
     "SHUTDOWN_TIMEOUT": 10,
 }
+LONG_LEASE = 60
 BOUNDS = Bounds(
     lease=2, ping=0.3, takeover_interval=0.2, stop_grace=0.5, kill_grace=0.5, shutdown_timeout=10,
     slack=4, term_slack=0.6,
@@ -47,7 +50,13 @@ class Trial:
         self.terms: list[Term] = []
         self.faults: list[Fault] = []
         self.bounds = BOUNDS
+        self._settings = dict(SETTINGS)
         self._sequence = 0
+
+    def lengthen_leases(self) -> None:
+        """Where a run is not about leases, none runs out, however busy the machine is."""
+        self._settings["LEASE_DURATION"] = LONG_LEASE
+        self.bounds = replace(BOUNDS, lease=LONG_LEASE)
 
     def start_worker(self, concurrency: int = 1, **settings: Any) -> WorkerProcess:
         """Start a worker in whose processes the bug is; they are named w1, w2, …"""
@@ -69,7 +78,7 @@ class Trial:
             "--name", name, "--concurrency", str(concurrency),
             log_path=self.folder / f"{name}.log",
             env={PLANTED: self.bug},
-            settings={**SETTINGS, **settings},
+            settings={**self._settings, **settings},
         )  # fmt: skip
         self.workers.append(worker)
         return worker
@@ -99,6 +108,11 @@ class Trial:
         """Wait for what happens with any bug too."""
         wait_until(condition, timeout, what=f"the trial of {self.bug or 'nothing'} to go on")
 
+    def give_time(self, condition: Callable[[], object], seconds: float) -> None:
+        """Wait for what happens with the bug only; without it, that it might, for so long."""
+        with suppress(AssertionError):
+            wait_until(condition, 40 if self.bug else seconds)
+
     def holder(self) -> WorkerProcess:
         """The worker that runs something, of those that wait for it."""
         name = str(Lease.objects.get(status="running").worker_id)
@@ -108,10 +122,13 @@ class Trial:
         """As the database knows it."""
         return f"w{self.workers.index(worker) + 1}"
 
-    def settle(self, timeout: float) -> bool:
-        """Wait until all tasks have ended; no longer than this with a bug: they may never do."""
+    def settle(self, timeout: float, *, all_end: bool = False) -> bool:
+        """Wait until all tasks have ended; no longer than this with a bug: they may never do.
+
+        `all_end` says that they do with each bug of this run, so that nobody waits in vain.
+        """
         self.wait_for(lambda: self.journal.exists())  # Children take long on a loaded machine.
-        deadline = time.monotonic() + (timeout if self.bug else 6 * timeout)
+        deadline = time.monotonic() + (6 * timeout if all_end or not self.bug else timeout)
         while Task.objects.exclude(status__in=FINISHED).exists():
             if time.monotonic() > deadline:
                 return False
