@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import socket
 import time
 from datetime import timedelta
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def add_worker(name: str = "paris", *, seen_ago: float = 1, **values: Any) -> Worker:
     now = timezone.now()
-    fields = {"host": "host-1", "queues": {}, "pid": 1, "started_at": now, **values}
+    fields = {
+        "host": "host-1", "queues": {}, "pid": 1, "started_at": now, "lease_seconds": 300, **values,
+    }  # fmt: skip
     return Worker.objects.create(name=name, seen_at=now - timedelta(seconds=seen_ago), **fields)
 
 
@@ -44,30 +47,31 @@ def refusal(*flags: str) -> str:
 
 def test_a_worker_that_was_seen_within_its_lease_is_enough() -> None:
     assert refusal() == "There is no worker."
-    worker = add_worker(seen_ago=20, lease_seconds=30)
-    assert health().startswith("paris was seen 20.")
-    assert health("--worker", "paris", "--host", "host-1").startswith("paris was seen 20.")
-    assert refusal("--max-age", "10").startswith("No worker lives: paris was seen last 20.")
+    worker = add_worker(seen_ago=200)
+    assert re.match(r"paris was seen 2\d\d\.\d s ago", health())
+    assert health("--worker", "paris", "--host", "host-1").startswith("paris was seen 2")
+    said = refusal("--max-age", "100")
+    assert re.match(r"No worker lives: paris was seen last 2\d\d\.", said)
     assert refusal("--worker", "rome") == "There is no worker named 'rome'."
     assert refusal("--worker", "pa\0ris").startswith("There is no worker named ")
     here = socket.gethostname()
     assert refusal("--host") == f"There is no worker on the host {here!r}."
 
-    Worker.objects.update(lease_seconds=15)
+    Worker.objects.update(lease_seconds=150)
     assert refusal("--worker", "paris").startswith("No worker named 'paris' lives: paris was seen")
-    assert health("--max-age", "1m")
+    assert health("--max-age", "10m")
     worker.status = "lost"
     worker.save(update_fields=["status"])
-    assert health("--max-age", "1m"), "what others think of it counts for less than its own sign"
+    assert health("--max-age", "10m"), "what others think of it counts for less than its own sign"
     Worker.objects.update(status="stopped")
-    assert "paris ended 2" in refusal("--max-age", "1m")
+    assert "paris ended 2" in refusal("--max-age", "10m")
 
 
 def test_a_worker_that_claims_nothing_lives_and_is_said_not_to_claim() -> None:
     add_worker("w2", status="quiet")
     assert health("--worker", "w2").endswith(" s ago. It is quiet, and claims nothing.")
     add_worker("w1", seen_ago=5)
-    assert health().startswith("w1 was seen 5."), "one that works is told first"
+    assert health().startswith("w1 was seen "), "one that works is told first"
 
 
 def test_each_queue_wants_a_worker_that_takes_tasks_from_it() -> None:
@@ -92,7 +96,7 @@ def test_the_oldest_ready_task_may_not_wait_for_longer_than_asked() -> None:
     assert health()
     assert health("--max-latency", "5m", "--queue", "low")
     said = refusal("--max-latency", "5m")
-    assert said.startswith("The oldest ready task of the queue 'mail' waits for 60")
+    assert re.match(r"The oldest ready task of the queue 'mail' waits for 6\d\d", said)
     assert health("--max-latency", "15m")
     control.pause("mail", by="ann")
     assert health("--max-latency", "5m"), "it waits because somebody wanted it to"
