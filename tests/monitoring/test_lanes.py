@@ -61,8 +61,8 @@ def test_the_oldest_is_found_behind_tasks_of_any_priority() -> None:
     make_task(priority=-7, run_after=ago(2 * MINUTE))
     make_task(queue_name="web", priority=5, run_after=ago(2 * HOUR))
     make_task(queue_name="web", priority=-5, run_after=ago(MINUTE))
-    assert lane().oldest_seconds == pytest.approx(3600, abs=20)
-    assert lane("web").oldest_seconds == pytest.approx(7200, abs=20)
+    assert lane().oldest_seconds == pytest.approx(3600, abs=60)
+    assert lane("web").oldest_seconds == pytest.approx(7200, abs=60)
     assert (lane().waiting.value, lane("web").waiting.value) == (4, 2)
 
 
@@ -73,7 +73,7 @@ def test_tasks_that_few_workers_may_take_wait_too() -> None:
     make_task(claimed_apart=True, workers=2, queue_name="web", run_after=ago(MINUTE))
     make_task("running", claimed_apart=True, workers=2, queue_name="web")
     assert (lane().waiting.value, lane("web").waiting.value) == (2, 1)
-    assert lane().oldest_seconds == pytest.approx(3600, abs=20)
+    assert lane().oldest_seconds == pytest.approx(3600, abs=60)
 
 
 def test_what_waits_for_workers_that_are_away_is_counted_but_makes_the_queue_no_older() -> None:
@@ -86,7 +86,7 @@ def test_what_waits_for_workers_that_are_away_is_counted_but_makes_the_queue_no_
     make_task(
         claimed_apart=True, worker_names=["gone", "there"], queue_name="web", run_after=ago(MINUTE)
     )
-    assert lane("web").oldest_seconds == pytest.approx(60, abs=20)
+    assert lane("web").oldest_seconds == pytest.approx(60, abs=40)
 
 
 def test_the_count_stops_sooner_where_there_are_many_queues(

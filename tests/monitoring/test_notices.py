@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 from django.utils import timezone
 
@@ -57,11 +55,14 @@ def test_a_paused_queue_where_tasks_wait_and_no_other() -> None:
     assert codes() == [("paused_with_waiting", "warning", "default")]
 
 
-def test_a_queue_stalls_where_a_task_waits_for_long_beside_a_free_slot() -> None:
-    make_worker(concurrency=1)
-    make_task(run_after=ago(timedelta(seconds=50)))
+def test_a_queue_stalls_where_a_task_waits_for_long_beside_a_free_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("taskqueue.monitoring.notices.STALLED_SECONDS", 3600.0)
+    make_worker(concurrency=1, lease_seconds=3600)
+    make_task(run_after=ago(50 * MINUTE))
     assert codes() == []
-    make_task(run_after=ago(2 * MINUTE))
+    make_task(run_after=ago(2 * HOUR))
     assert codes() == [("stalled", "error", "default")]
     make_running(task=make_task("running", queue_name="web"))
     assert codes() == []

@@ -25,7 +25,7 @@ def test_a_running_attempt_says_what_it_is() -> None:
     assert (running.worker, running.started_at) == ("w1", lease.started_at)
     assert (running.progress, running.progress_message) == (12.5, "at it")
     assert (running.is_stopping, running.is_wedged) == (True, False)
-    assert running.seconds == pytest.approx(60, abs=10)
+    assert running.seconds == pytest.approx(60, abs=40)
 
 
 def test_what_a_worker_only_holds_does_not_run() -> None:
