@@ -163,8 +163,8 @@ def test_what_is_meant_for_the_test_is_raised_anyhow() -> None:
 @pytest.mark.parametrize(
     ("error", "outcome", "status"),
     [
-        (RetryLater(5), "retry_later", "retrying"),
-        (Snooze(5), "snoozed", "scheduled"),
+        (RetryLater(HOUR), "retry_later", "retrying"),
+        (Snooze(HOUR), "snoozed", "scheduled"),
         (GiveUp("no use"), "failed", "failed"),
         (Cancel("not needed"), "cancelled", "cancelled"),
         (SystemExit(1), "failed", "retrying"),
@@ -175,7 +175,7 @@ def test_what_a_body_raises_directs_its_task(
     error: BaseException, outcome: str, status: str
 ) -> None:
     play["x"] = raising(error)
-    perform.enqueue("x")
+    perform.using(crash_delay=HOUR).enqueue("x")
     assert [(run.outcome, run.status) for run in run_due()] == [(outcome, status)]
 
 
