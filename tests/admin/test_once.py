@@ -80,7 +80,7 @@ def test_two_presses_at_the_same_time_make_one_task(kind: str, log_in_as: LogIn)
     def press() -> None:
         own = Client()
         own.cookies = client.cookies
-        both.wait(30)
+        both.wait(60)
         answers.append(own.post(address, given)["Location"])
 
     run_at_once([press, press])
@@ -104,7 +104,7 @@ def test_of_many_calls_with_one_id_each_but_one_is_refused(verb: str) -> None:
     }
 
     def call() -> None:
-        together.wait(30)
+        together.wait(60)
         try:
             calls[verb]()
         except EnqueuedBefore as error:

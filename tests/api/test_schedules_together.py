@@ -23,7 +23,7 @@ def test_of_several_who_create_one_name_the_others_are_told_that_it_is_taken() -
 
     def create(number: int) -> Callable[[], None]:
         def ask() -> None:
-            together.wait(10)
+            together.wait(60)
             answers.append(clients[number].act("schedules/", body))
 
         return ask

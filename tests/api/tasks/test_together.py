@@ -37,7 +37,7 @@ def test_of_two_who_have_seen_the_same_one_changes_it() -> None:
     together = Barrier(2)
 
     def change(number: int) -> None:
-        together.wait(10)
+        together.wait(60)
         terms = {"priority": 10 + number}
         answers.append(clients[number].ask("PATCH", path(result), terms, If_Match=etag))
 
@@ -61,7 +61,7 @@ def test_bulk_enqueues_of_the_same_keys_in_other_orders_close_no_circle() -> Non
             {"name": names[(place + number) % 2], "args": [1], "unique_key": key}
             for place, key in enumerate(own)
         ]
-        together.wait(10)
+        together.wait(60)
         answers.append(clients[number].act("tasks/bulk/", {"tasks": tasks}))
 
     run_at_once([lambda: enqueue(0), lambda: enqueue(1)])
@@ -85,9 +85,9 @@ def test_who_changes_what_it_has_seen_waits_for_the_lease_and_holds_no_task() ->
     with atomic():
         list(Lease.objects.filter(id=claimed.lease_id).select_for_update())
         thread.start()
-        wait_until(_somebody_waits, timeout=20)
+        wait_until(_somebody_waits, timeout=60)
         list(Task.objects.filter(id=result.id).select_for_update(nowait=True))
-    thread.join(20)
+    thread.join(60)
     assert [each.status_code for each in answers] == [202]
 
 

@@ -47,7 +47,7 @@ def test_a_wait_ends_with_the_task(
 ) -> None:
     result = noop.enqueue()
     slept = while_it_sleeps(lambda: None, lambda: control.cancel(result.id))
-    told = root.look(path(result, "?wait=30")).json()
+    told = root.look(path(result, "?wait=60")).json()
     assert (told["status"], told["is_finished"]) == ("cancelled", True)
     assert len(slept) == 2
 
@@ -77,7 +77,7 @@ def test_with_an_etag_any_change_is_waited_for(
     result = noop.enqueue()
     etag = root.look(path(result))["ETag"]
     while_it_sleeps(claim_one)
-    answer = root.look(path(result, "?wait=30"), If_None_Match=etag)
+    answer = root.look(path(result, "?wait=60"), If_None_Match=etag)
     assert answer.json()["status"] == "running"
     assert root.look(path(result, "?wait=0"), If_None_Match=answer["ETag"]).status_code == 304
 
@@ -99,7 +99,7 @@ def test_a_task_that_goes_meanwhile_is_404(
 ) -> None:
     result = noop.enqueue()
     while_it_sleeps(lambda: Task.objects.all().delete())
-    problem(root.look(path(result, "?wait=30")), 404, "task_not_found")
+    problem(root.look(path(result, "?wait=60")), 404, "task_not_found")
 
 
 def test_who_waits_too_often_at_a_time_is_answered_at_once(
@@ -108,7 +108,7 @@ def test_who_waits_too_often_at_a_time_is_answered_at_once(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(waiting, "MOST_OF_ONE", 2)
     monkeypatch.setattr(waiting, "MOST_IN_ALL", 3)
-    result, wait = noop.enqueue(), path(noop.enqueue(), "?wait=5")
+    result, wait = noop.enqueue(), path(noop.enqueue(), "?wait=60")
     other, third = member("view_task"), member("view_task")
     etag = root.look(path(result))["ETag"]
     seen: list[int] = []
@@ -120,8 +120,8 @@ def test_who_waits_too_often_at_a_time_is_answered_at_once(
         """Two wait: the first one's others do not, a third does, and then nobody else."""
         before = len(slept)
         assert root.look(wait).json()["status"] == "ready"
-        assert root.look(path(result, "?wait=5"), If_None_Match=etag).status_code == 304
-        assert root.look(path(result, "logs/?wait=5")).json()["results"] == []
+        assert root.look(path(result, "?wait=60"), If_None_Match=etag).status_code == 304
+        assert root.look(path(result, "logs/?wait=60")).json()["results"] == []
         assert len(slept) == before
         other.look(wait)
 
@@ -159,7 +159,7 @@ def test_a_connection_that_nobody_keeps_is_given_back_while_it_sleeps(
         control.cancel(result.id)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    assert root.look(path(result, "?wait=30")).json()["status"] == "cancelled"
+    assert root.look(path(result, "?wait=60")).json()["status"] == "cancelled"
     assert seen == [age == 0]
 
 
@@ -185,7 +185,7 @@ def test_connections_to_other_databases_are_given_back_too(
     try:
         other.ensure_connection()
         monkeypatch.setattr(time, "sleep", sleep)
-        assert root.look(path(result, "?wait=30")).json()["status"] == "cancelled"
+        assert root.look(path(result, "?wait=60")).json()["status"] == "cancelled"
         assert seen == [True, False]
     finally:
         other.close()
@@ -205,5 +205,5 @@ def test_no_transaction_is_open_while_it_sleeps_whatever_the_project_says(
         control.cancel(result.id)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    assert root.look(path(result, "?wait=30")).json()["status"] == "cancelled"
+    assert root.look(path(result, "?wait=60")).json()["status"] == "cancelled"
     assert seen == [False]
