@@ -170,14 +170,16 @@ def test_a_queue_tells_what_waits_who_runs_and_why_it_is_paused(
     Queue.objects.create(name="default", paused_at=now, paused_by="ann", pause_reason="a deploy")
     add.enqueue(1)
     shown = words(region(read(log_in_as("viewer")), "queues"))
-    assert re.search(r"default paused since [\d:]+ by ann: a deploy 1 under 10 s 0 of 8", shown)
+    line = r"default paused since [\d:]+ by ann: a deploy 1 (under 10|\d+) s 0 of 8"
+    assert re.search(line, shown)
 
 
 def test_a_worker_tells_where_it_is_and_how_it_does(log_in_as: LogIn, worker: Worker) -> None:
     make_running(worker)
     make_worker("gone", status="stopped")
     shown = words(region(read(log_in_as("viewer")), "workers"))
-    assert "worker-1 host-1, process 4711 version 0.1.0 active all 1 of 8 under 10 s 50.0" in shown
+    line = "worker-1 host-1, process 4711 version 0.1.0 active all 1 of 8"
+    assert re.search(rf"{re.escape(line)} (under 10|\d+) s 50\.0", shown)
     assert "gone" not in shown
 
 
