@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,8 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue.control import TaskFilter, cancel_operation, start_operation
-from taskqueue.models import Operation, Queue, Task, Worker
+from taskqueue.exceptions import TransitionRefused
+from taskqueue.models import Audit, Operation, Queue, Task, Worker
 from taskqueue.models.operation import OperationStatus
 from tests.conftest import Drain, StartWorker
 from tests.engine.operation_steps import audited
@@ -19,7 +21,8 @@ from tests.worker_process import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-MANY = 5000
+MORE_AND_MORE = (5000, 20_000, 80_000)
+"""Tasks of an operation that is to be met midway: more, where it was over by the time it was."""
 FAILED = TaskFilter(statuses=["failed"])
 QUICK = {"LEASE_DURATION": 3, "PING_INTERVAL": 0.2}
 PAUSED = "paused"
@@ -39,6 +42,13 @@ def fail(count: int) -> None:
         ],
         batch_size=500,
     )  # fmt: skip
+
+
+def start_afresh(count: int) -> None:
+    """So many failed tasks, and nothing else."""
+    for each in (Task, Audit, Queue):
+        each.objects.all().delete()
+    fail(count)
 
 
 def await_status(operation: Operation, *statuses: str, timeout: float = 60) -> Operation:
@@ -65,17 +75,20 @@ def check_each_once(operation: Operation, count: int) -> None:
 def test_a_worker_that_is_killed_in_the_midst_leaves_the_rest_to_another(
     start_worker: StartWorker,
 ) -> None:
-    fail(MANY)
-    operation = start_operation("retry", FAILED, query="status:failed", by="ada")
-    first = start_worker("--queues", "other", settings=QUICK)
-    await_done(operation, 1000)
-    first.kill()
-    first.wait()
-    between = Operation.objects.get(id=operation.id)
-    assert between.done < MANY
+    for many in MORE_AND_MORE:
+        start_afresh(many)
+        operation = start_operation("retry", FAILED, query="status:failed", by="ada")
+        first = start_worker("--queues", "other", settings=QUICK)
+        await_done(operation, 1000)
+        first.kill()
+        first.wait()
+        between = Operation.objects.get(id=operation.id)
+        if between.done < many:
+            break
+    assert between.done < many
     assert len(audited("retry")) == between.done
     start_worker("--queues", "elsewhere", settings=QUICK)
-    check_each_once(await_status(operation, "finished"), MANY)
+    check_each_once(await_status(operation, "finished", timeout=300), many)
 
 
 def test_two_workers_share_operations_and_do_each_task_once(start_worker: StartWorker) -> None:
@@ -108,22 +121,25 @@ def test_an_idle_worker_begins_within_a_poll(start_worker: StartWorker) -> None:
         # Before it has said so, what is asked for waits for its next look.
         wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
     other = start_operation("retry", TaskFilter(name="shop.tasks.gone"))
-    await_status(other, "finished", timeout=20)
+    await_status(other, "finished")
     operation = start_operation("retry", FAILED)
-    await_status(operation, "finished", timeout=20)
+    await_status(operation, "finished")
 
 
 def test_one_that_is_called_off_midway_ends_there(start_worker: StartWorker) -> None:
-    fail(MANY)
-    operation = start_operation("retry", FAILED)
     start_worker(settings=QUICK)
-    await_done(operation, 200)
-    ended = cancel_operation(operation.id, by="ada")
+    for many in MORE_AND_MORE:
+        start_afresh(many)
+        operation = start_operation("retry", FAILED)
+        await_done(operation, 200)
+        with suppress(TransitionRefused):
+            ended = cancel_operation(operation.id, by="ada")
+            break
     other = start_operation("retry", TaskFilter(name="shop.tasks.gone"))
     await_status(other, "finished")
     after: Any = Operation.objects.get(id=operation.id)
     assert (after.status, after.done) == ("cancelled", ended.done)
-    assert len(audited("retry")) == after.done < MANY
+    assert len(audited("retry")) == after.done < many
 
 
 def test_a_worker_that_drains_does_what_is_asked_first(drain: Drain) -> None:
