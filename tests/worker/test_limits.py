@@ -11,30 +11,39 @@ from tests.worker.reading import ended, leases
 
 pytestmark = pytest.mark.slow
 
+LONGER_AND_LONGER = (0.3, 3, 30)
+"""Seconds of a limit: the shortest will do, unless a process was off the processor meanwhile."""
+LONG_GRACE = {"KILL_GRACE": 60}
+"""A child that is slow to interrupt a body is not killed for it."""
 SHORT_GRACES = {"STOP_GRACE": 0.3, "KILL_GRACE": 0.5}
 TIMEOUT = "taskqueue.exceptions.TaskTimeout"
 
 
 def test_an_endless_loop_is_interrupted_at_its_timeout(drain: Drain, pool: str) -> None:
-    looping, waiting = tasks.loop_for_ever.enqueue(), worker_tasks.wait_for_ever_async.enqueue()
-
-    drain("--pool", pool)
+    for timeout in LONGER_AND_LONGER:
+        looping = tasks.loop_for_ever.using(timeout=timeout).enqueue()
+        waiting = worker_tasks.wait_for_ever_async.using(timeout=timeout).enqueue()
+        drain("--pool", pool, settings=LONG_GRACE)
+        if "loop_for_ever" in ended(looping).errors[0].traceback:
+            break
 
     for result in (looping, waiting):
         assert (ended(result).status, leases(result)) == ("failed", ["failed"])
         assert result.errors[0].exception_class_path == TIMEOUT
-        assert "0.3" in result.errors[0].message
+        assert f"timeout of {timeout:g} s" in result.errors[0].message
     assert "loop_for_ever" in looping.errors[0].traceback
 
 
 def test_a_timeout_is_a_failure_that_may_be_retried(start_worker: StartWorker, pool: str) -> None:
-    result = worker_tasks.hang_once.enqueue()
+    # Any attempt may run out of time on a busy machine; the first one does on every machine.
+    result = worker_tasks.hang_once.using(max_attempts=50).enqueue()
     start_worker("--pool", pool)
 
-    result.wait(30)
+    result.wait(60)
 
-    assert result.return_value == 2
-    assert leases(result) == ["failed", "succeeded"]
+    attempts = result.return_value
+    assert attempts >= 2
+    assert leases(result) == ["failed"] * (attempts - 1) + ["succeeded"]
 
 
 def test_a_body_that_swallows_its_timeout_is_killed(drain: Drain) -> None:
@@ -66,9 +75,12 @@ def test_a_deadline_ends_a_running_body_and_is_not_retried(
 ) -> None:
     start_worker("--pool", pool)
     tasks.noop.enqueue().wait(30)
-    result = tasks.loop_for_ever.using(timeout=60, deadline=3, max_attempts=5).enqueue()
-
-    result.wait(30)
+    for deadline in (3, 12, 48):
+        endless = tasks.loop_for_ever.using(timeout=600, deadline=deadline, max_attempts=5)
+        result = endless.enqueue()
+        result.wait(120)
+        if leases(result):  # Else it had not been claimed by then.
+            break
 
     assert (result.status, leases(result)) == ("failed", ["failed"])
     assert result.errors[0].exception_class_path == "taskqueue.exceptions.DeadlineExceeded"
@@ -88,9 +100,15 @@ def test_what_waits_ends_at_its_deadline_or_expiry(start_worker: StartWorker) ->
 def test_expires_after_does_not_end_what_has_started(start_worker: StartWorker) -> None:
     start_worker("--concurrency", "2")
     tasks.noop.enqueue().wait(30)
-    slow = tasks.sleep.using(expires_after=3).enqueue(5)
-    retried = tasks.fail_until.using(expires_after=3, backoff=Fixed(4)).enqueue(2)
+    for seconds in (3, 12, 48):
+        slow = tasks.sleep.using(expires_after=seconds).enqueue(seconds + 2)
+        failing = tasks.fail_until.using(expires_after=seconds, backoff=Fixed(seconds + 1))
+        retried = failing.enqueue(2)
+        slow.wait(120)
+        retried.wait(120)
+        if leases(slow) and leases(retried):  # Else one had not started by then.
+            break
 
-    assert slow.wait(30).status == "succeeded"
-    assert retried.wait(30).status == "succeeded"
+    assert slow.status == "succeeded"
+    assert retried.status == "succeeded"
     assert retried.attempts == 2
