@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from django.utils import timezone
 
@@ -24,7 +26,7 @@ SETTINGS = {"LEASE_DURATION": LEASE, "PING_INTERVAL": 0.2, "CRASH_DELAY": 0.1}
 def await_ping() -> None:
     """Wait until the worker has given a sign of life since now."""
     began_at = timezone.now()
-    wait_until(Worker.objects.filter(seen_at__gt=began_at).exists, 20, what="a ping")
+    wait_until(Worker.objects.filter(seen_at__gt=began_at).exists, 60, what="a ping")
 
 
 def test_children_that_hold_nothing_live_through_it(
@@ -42,8 +44,9 @@ def test_children_that_hold_nothing_live_through_it(
     proxy.tell("open")
 
     await_ping()
-    assert tasks.noop.enqueue().wait(30).status == "succeeded"
+    # Before one of them holds something again, which on a busy machine may end it.
     assert {each.pid for each in children_of(worker.pid)} == before
+    assert tasks.noop.enqueue().wait(60).status == "succeeded"
 
 
 def test_a_child_that_starts_in_the_midst_of_it_is_there_after_it(
@@ -53,17 +56,19 @@ def test_a_child_that_starts_in_the_midst_of_it_is_there_after_it(
     started, go = tmp_path / "started", tmp_path / "go"
     result = tasks.append_and_wait.enqueue(str(started), str(go))
     wait_until(started.exists, 30, what="a body")
-    [child] = children_of(worker.pid)
+    [child] = wait_until(lambda: children_of(worker.pid), what="its child")
 
     proxy.tell("freeze")
     go.touch()
     # What it ran is over, or was ended before anybody else may run it.
-    child.kill()
+    with suppress(psutil.NoSuchProcess):
+        child.kill()
     wait_until(lambda: child not in children_of(worker.pid), what="the end of the child")
     [born] = wait_until(lambda: children_of(worker.pid), what="another child")
     time.sleep(1.5 * LEASE)
     proxy.tell("open")
 
-    assert result.wait(30).status == "succeeded"
+    await_ping()
     assert children_of(worker.pid) == [born]
+    assert result.wait(60).status == "succeeded"
     assert "did not start" not in worker.log()
