@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -98,6 +99,8 @@ MARKERS = {
     "postgresql_only": "about PostgreSQL; skipped on SQLite",
     "sqlite_only": "about SQLite; skipped on PostgreSQL",
 }
+PATIENCE = 60.0
+"""Seconds for an answer that comes."""
 TOOL_NAMES = {"chromium": ("chromium", "chromium-browser", "google-chrome")}
 
 
@@ -171,6 +174,28 @@ def _forget_charts() -> None:
     from taskqueue.monitoring.series import settled
 
     settled.forget()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patience() -> Iterator[None]:
+    """What asks the database for an answer within some seconds waits for longer here.
+
+    A busy machine may take them all. Tests of a database that stays silent set their own time.
+    """
+    from taskqueue.management.cli import health as of_workers
+    from taskqueue.monitoring import health
+    from taskqueue.monitoring.doctor import examination
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(health.ready.__kwdefaults__, "seconds", PATIENCE)
+        patch.setattr(of_workers, "LONGEST", PATIENCE)
+        patch.setattr(examination, "LONGEST_SILENCE", PATIENCE)
+        with suppress(ImportError):  # It needs an extra.
+            from taskqueue.monitoring.metrics import collector
+
+            patch.setattr(collector, "LONGEST", PATIENCE)
+            patch.setattr(collector, "LONGEST_STATEMENT", f"{PATIENCE:.0f}s")
+        yield
 
 
 @pytest.fixture(scope="session")
