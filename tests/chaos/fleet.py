@@ -17,6 +17,8 @@ from tests.chaos.history import Term
 from tests.worker_process import WorkerProcess
 
 LEASE, PING, TAKEOVER_INTERVAL = 6.0, 1.0, 0.5
+LONG_LEASE = 20.0
+"""For faults that are not about leases: none runs out because the machine is busy."""
 SETTINGS: dict[str, Any] = {
     "LEASE_DURATION": LEASE,
     "PING_INTERVAL": PING,
@@ -49,9 +51,10 @@ class ChaosWorker(WorkerProcess):
 class Fleet:
     """Real workers on one database, and what was wrong with how they ended."""
 
-    def __init__(self, database: Database, folder: Path) -> None:
+    def __init__(self, database: Database, folder: Path, *, lease: float = LEASE) -> None:
         self.database = database
         self.folder = folder
+        self.lease = lease
         self.workers: list[ChaosWorker] = []
         self.terms: list[Term] = []
         self.problems: list[str] = []
@@ -76,7 +79,7 @@ class Fleet:
             "--name", name, "--pool", pool, "--concurrency", str(concurrency), *arguments,
             log_path=self.folder / f"{name}.log",
             env={**self.database.environment(), **(env or {})},
-            settings={**SETTINGS, **(settings or {})},
+            settings={**SETTINGS, "LEASE_DURATION": self.lease, **(settings or {})},
             prefix=prefix,
         )  # fmt: skip
         worker.name = name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from taskqueue.models import Lease, Task
 from taskqueue.states import FINISHED
@@ -27,7 +28,7 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
         terms=stage.terms,
         faults=stage.faults,
         is_over=True,
-        bounds=BOUNDS,
+        bounds=replace(BOUNDS, lease=stage.lease),
     )
     history.save(stage.folder / "history.json")
     verdict.tasks = len(history.tasks)

@@ -92,6 +92,7 @@ def _run(plan: Plan, verdict: Verdict) -> None:
             count=int(plan.tasks * kind.share),
             seconds=kind.seconds,
             duration=plan.duration,
+            lease=kind.lease,
         )
         fault = kind(stage)
         try:

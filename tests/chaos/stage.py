@@ -15,7 +15,7 @@ from taskqueue.models import Lease, Task
 from taskqueue.states import FINISHED
 from tests.chaos.client import Client
 from tests.chaos.databases import Database
-from tests.chaos.fleet import ChaosWorker, Fleet
+from tests.chaos.fleet import LEASE, ChaosWorker, Fleet
 from tests.chaos.history import Fault
 from tests.chaos.kinds import Kind, mixture
 from tests.chaos.proxy import ProxyProcess
@@ -37,8 +37,9 @@ class Stage(Fleet):
         count: int,
         seconds: float,
         duration: float = 0.0,
+        lease: float = LEASE,
     ) -> None:
-        super().__init__(database, folder)
+        super().__init__(database, folder, lease=lease)
         self.count = count
         self.seconds = seconds
         self.duration = duration

@@ -33,6 +33,7 @@ class Fault:
     seconds: ClassVar[float] = 6.0
     """For how long the load lasts."""
     healing: ClassVar[float] = 60.0
+    lease: ClassVar[float] = LEASE
     takeover_limit: ClassVar[float | None] = None
     """What the 99th percentile of takeovers may be, in seconds after the hit."""
     also_ends: ClassVar[frozenset[str]] = frozenset()

@@ -11,7 +11,7 @@ from taskqueue.models import Task
 from tests.chaos.databases import ROOT, address_of
 from tests.chaos.faults.base import POSTGRESQL, SQLITE, Fault
 from tests.chaos.faults.outages import no_crashes
-from tests.chaos.fleet import LEASE
+from tests.chaos.fleet import LEASE, LONG_LEASE
 from tests.chaos.stage import Stage
 from tests.sample import worker_tasks
 from tests.sample.models import Effect
@@ -58,6 +58,7 @@ class LockStorm(Fault):
     expectation = "deadlocks and serialization failures are retried whole; no worker exits"
     databases = POSTGRESQL
     is_quick = True
+    lease = LONG_LEASE
     share = 0.8
     seconds = 8.0
     server_settings = {"deadlock_timeout": "50ms"}

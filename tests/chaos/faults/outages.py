@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from taskqueue.models import Lease, Task
 from tests.chaos.faults.base import POSTGRESQL, Fault, too_often
-from tests.chaos.fleet import LEASE
+from tests.chaos.fleet import LEASE, LONG_LEASE
 from tests.chaos.tasks import OWN_EXIT
 from tests.worker_process import END_OTHER_SESSIONS
 
@@ -25,6 +25,7 @@ class ServerKilled(Fault):
     expectation = "nothing committed is lost; workers reconnect; nothing is counted as a crash"
     databases = POSTGRESQL
     is_quick = True
+    lease = LONG_LEASE
     seconds = 8.0
 
     def strike(self) -> None:
@@ -82,6 +83,7 @@ class BackendsEnded(Fault):
     expectation = "they are replaced; outcomes are sent again, and the fence keeps each single"
     databases = POSTGRESQL
     is_quick = True
+    lease = LONG_LEASE
 
     def strike(self) -> None:
         stage = self.stage
@@ -103,6 +105,7 @@ class CommitUnanswered(Fault):
     expectation = "an unknown COMMIT is resolved by the fence, never doubled"
     databases = POSTGRESQL
     is_quick = True
+    lease = LONG_LEASE
 
     def prepare(self) -> None:
         stage = self.stage

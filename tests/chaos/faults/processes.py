@@ -16,7 +16,7 @@ import psutil
 from taskqueue.models import Lease, Worker
 from tests.chaos.faults.base import TAKEN_OVER, Fault
 from tests.chaos.faults.outages import OWN_CRASH
-from tests.chaos.fleet import LEASE, ChaosWorker
+from tests.chaos.fleet import LEASE, LONG_LEASE, ChaosWorker
 from tests.chaos.history import History
 from tests.worker_process import children_of, wait_until
 
@@ -30,7 +30,8 @@ class ChildKilled(Fault):
     name = "child_killed"
     expectation = "the attempt is lost at once and retried; siblings are unharmed"
     is_quick = True
-    takeover_limit = 4.0  # Nothing to do with the lease, and less than that on any machine.
+    lease = LONG_LEASE
+    takeover_limit = LONG_LEASE / 2  # Nothing to do with the lease: children have to start.
     fleet = (("process", 2), ("process", 2))
     kills = 6
 

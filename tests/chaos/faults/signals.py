@@ -11,6 +11,7 @@ from contextlib import suppress
 from taskqueue.models import Lease
 from tests.chaos.faults.base import Fault
 from tests.chaos.faults.outages import OWN_CRASH
+from tests.chaos.fleet import LONG_LEASE
 from tests.chaos.history import Term
 
 
@@ -20,6 +21,7 @@ class Signals(Fault):
     name = "signals"
     expectation = "after TERM or INT nothing is claimed; exit 0 within the grace, no attempt lost"
     is_quick = True
+    lease = LONG_LEASE
     seconds = 9.0
     fleet = (("process", 2), ("thread", 2))
     rounds = 4
