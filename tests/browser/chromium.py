@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import require_tool
 
-PATIENCE = 30_000
+PATIENCE = 60_000
 """Milliseconds that a page may take to show what is awaited."""
 ARGUMENTS = (
     "--no-sandbox",
