@@ -106,9 +106,9 @@ def test_it_comes_back_at_once_after_it_was_killed_amid_work(server: Server) -> 
         wait_until(lambda: "active" in server.query(STATES))
         server.kill()
         assert server.pid is None
-        server.start(timeout_seconds=10)
+        server.start(timeout_seconds=60)
         with pytest.raises(psycopg.OperationalError):
-            work.result(timeout=10)
+            work.result(timeout=60)
     assert server.query("SELECT count(*) FROM before_kill") == "1"
 
 
@@ -194,10 +194,10 @@ def test_a_server_does_not_outlive_its_owner(how: signal.Signals | None) -> None
         assert owner.stdout is not None
         pid, port, folder = owner.stdout.readline().split()
         if how is None:
-            owner.communicate(timeout=30)  # It comes to the end of its program.
+            owner.communicate(timeout=60)  # It comes to the end of its program.
         else:
             owner.send_signal(how)
-            owner.wait(timeout=30)
+            owner.wait(timeout=60)
     wait_until(lambda: not is_alive(int(pid)), what="the end of the server")
     wait_until(lambda: not Path(folder).exists(), what="the end of its files")
     with pytest.raises(psycopg.OperationalError):
