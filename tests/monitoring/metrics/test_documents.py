@@ -92,7 +92,7 @@ def test_promtool_accepts_the_alerts_and_what_the_dashboard_asks(tmp_path: Path)
     asked.write_text(json.dumps({"groups": [{"name": "asked", "rules": rules}]}))
     alerts = DOCUMENTS / "alerts.yml"
     check = [promtool, "check", "rules", "--lint-fatal", str(alerts), str(asked)]
-    found = subprocess.run(check, capture_output=True, text=True, timeout=30)
+    found = subprocess.run(check, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stdout + found.stderr
 
 
@@ -104,7 +104,7 @@ def test_the_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     events = events.replace("ALERTS]", f"{DOCUMENTS / 'alerts.yml'}]")
     path.write_text(events.replace("SCALING", json.dumps(trigger["metadata"]["query"])))
     check = [promtool, "test", "rules", str(path)]
-    found = subprocess.run(check, capture_output=True, text=True, timeout=30)
+    found = subprocess.run(check, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stdout + found.stderr
 
 
@@ -120,7 +120,7 @@ def test_promtool_accepts_the_configuration_and_its_path_is_that_of_the_api(
         (tmp_path / name).write_text((DOCUMENTS / name).read_text())
     (tmp_path / "taskqueue-token").write_text("secret")
     check = [promtool, "check", "config", str(tmp_path / "prometheus.yml")]
-    found = subprocess.run(check, capture_output=True, text=True, timeout=30)
+    found = subprocess.run(check, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stdout + found.stderr
     path = reverse("taskqueue-api:metrics")
     assert f"metrics_path: {path}\n" in (DOCUMENTS / "prometheus.yml").read_text()

@@ -226,7 +226,7 @@ def test_promtool_has_nothing_to_object_to() -> None:
     fill()
     make_schedule("nightly", last_nominal_at=ago(HOUR), next_at=timezone.now())
     found = subprocess.run(
-        [promtool, "check", "metrics"], input=exposition()[0], capture_output=True, timeout=30
+        [promtool, "check", "metrics"], input=exposition()[0], capture_output=True, timeout=120
     )
     assert (found.returncode, found.stdout + found.stderr) == (0, b"")
 
@@ -252,7 +252,7 @@ def test_a_database_that_stays_silent_is_told_in_time_and_kept_one_connection_wa
         assert value(scrape(), "up") == 0
         assert collector._question is asked
     assert asked is not None
-    asked._thread.join(30)
+    asked._thread.join(60)
     monkeypatch.undo()
     assert value(scrape(), "up") == 1
     assert connection.connection is None, "It has a connection of its own."
