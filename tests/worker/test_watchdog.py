@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,7 +20,7 @@ Process = subprocess.Popen[bytes]
 
 def _sleeping() -> Iterator[Process]:
     process = subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True
+        [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
     )
     yield process
     process.kill()
@@ -37,53 +38,70 @@ def watchdog() -> Iterator[Watchdog]:
     watchdog.close()
 
 
+@contextmanager
+def frozen(watchdog: Watchdog) -> Iterator[None]:
+    """The guardian hears what is said meanwhile in one go, however long it takes to say it."""
+    os.kill(watchdog._process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(watchdog._process.pid, signal.SIGCONT)
+
+
 def test_a_process_dies_at_its_deadline(watchdog: Watchdog, sleeper: Process) -> None:
     watchdog.live_until(sleeper.pid, time.monotonic() + 0.1)
-    assert sleeper.wait(10) == -signal.SIGKILL
+    assert sleeper.wait(30) == -signal.SIGKILL
 
 
 def test_a_later_deadline_replaces_an_earlier_one(watchdog: Watchdog, sleeper: Process) -> None:
-    watchdog.live_until(sleeper.pid, time.monotonic() + 0.5)
-    began = time.monotonic()
-    watchdog.live_until(sleeper.pid, began + 1.5)
-    sleeper.wait(10)
+    with frozen(watchdog):
+        watchdog.live_until(sleeper.pid, time.monotonic() + 0.5)
+        began = time.monotonic()
+        watchdog.live_until(sleeper.pid, began + 1.5)
+    sleeper.wait(30)
     assert time.monotonic() - began >= 1.5
 
 
-def test_a_process_that_is_forgotten_is_left_alone(watchdog: Watchdog, sleeper: Process) -> None:
-    watchdog.live_until(sleeper.pid, time.monotonic() + 0.3)
-    watchdog.forget(sleeper.pid)
+def test_a_process_that_is_forgotten_is_left_alone(
+    watchdog: Watchdog, sleeper: Process, other: Process
+) -> None:
+    with frozen(watchdog):
+        watchdog.live_until(sleeper.pid, time.monotonic() + 0.3)
+        watchdog.forget(sleeper.pid)
+        watchdog.live_until(other.pid, time.monotonic() + 0.4)
+    assert other.wait(30) == -signal.SIGKILL  # The other's deadline was before that.
     with pytest.raises(subprocess.TimeoutExpired):
-        sleeper.wait(0.6)
+        sleeper.wait(0.3)
 
 
 @pytest.mark.slow
 def test_a_guardian_that_was_frozen_past_a_deadline_acts_as_it_wakes(
     watchdog: Watchdog, sleeper: Process, other: Process
 ) -> None:
-    deadline = time.monotonic() + 4
+    # So far away that the guardian has started and is frozen before, on a busy machine too.
+    deadline = time.monotonic() + 15
     watchdog.live_until(sleeper.pid, deadline)
     watchdog.live_until(other.pid, time.monotonic() + 0.1)
-    other.wait(10)  # From here on it waits for the deadline.
-    os.kill(watchdog._process.pid, signal.SIGSTOP)
-    wait_until(lambda: time.monotonic() > deadline)
-    assert sleeper.poll() is None
-    os.kill(watchdog._process.pid, signal.SIGCONT)
-    assert sleeper.wait(2) == -signal.SIGKILL  # The rest of its wait was longer.
+    other.wait(30)  # From here on it waits for the deadline.
+    with frozen(watchdog):
+        rest = deadline - time.monotonic()
+        wait_until(lambda: time.monotonic() > deadline, 30)
+        assert sleeper.poll() is None
+    assert sleeper.wait(rest * 0.9) == -signal.SIGKILL  # The rest of its wait was longer.
 
 
 def test_processes_die_with_the_watchdog(sleeper: Process) -> None:
     watchdog = Watchdog()
-    watchdog.live_until(sleeper.pid, time.monotonic() + 60)
+    watchdog.live_until(sleeper.pid, time.monotonic() + 600)
     watchdog.close()
-    assert sleeper.wait(10) == -signal.SIGKILL
+    assert sleeper.wait(30) == -signal.SIGKILL
 
 
 def test_a_guardian_that_is_killed_is_replaced(watchdog: Watchdog, sleeper: Process) -> None:
-    watchdog.live_until(sleeper.pid, time.monotonic() + 60)
+    watchdog.live_until(sleeper.pid, time.monotonic() + 600)
     first = watchdog._process.pid
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: watchdog._process.poll() is not None)
+    wait_until(lambda: watchdog._process.poll() is not None, 30)
     watchdog.live_until(sleeper.pid, time.monotonic() + 0.1)
     assert watchdog._process.pid != first
-    assert sleeper.wait(10) == -signal.SIGKILL
+    assert sleeper.wait(30) == -signal.SIGKILL
