@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -112,14 +113,17 @@ def test_a_worker_leaves_other_queues_alone(drain: Drain) -> None:
 
 @pytest.mark.parametrize("ahead", [0, "auto"])
 def test_tasks_start_by_priority_then_due_time_then_age(drain: Drain, ahead: int | str) -> None:
-    late = tasks.mark.using(run_after=0.2).enqueue("late")
+    late = tasks.mark.using(run_after=3600).enqueue("late")
     first_in = [tasks.mark.enqueue(f"age {number}") for number in range(3)]
     low = tasks.mark.using(priority=-5).enqueue("low")
     high = tasks.mark.using(priority=5).enqueue("high")
     # Due before all others of its priority, though it was enqueued last.
     early = tasks.mark.enqueue("early")
-    Task.objects.filter(id=early.id).update(run_after=first_in[0].enqueued_at.replace(year=2001))
-    make_ready(late.id)
+    Task.objects.filter(id=early.id).update(
+        run_after=first_in[0].enqueued_at - timedelta(days=9000)
+    )
+    # Due after all others of its priority, though it was enqueued first.
+    make_ready(late.id, due_at=early.enqueued_at + timedelta(milliseconds=1))
 
     drain("--concurrency", "1", settings={"CLAIM_AHEAD": ahead})
 
@@ -130,7 +134,7 @@ def test_tasks_start_by_priority_then_due_time_then_age(drain: Drain, ahead: int
     assert list(started) == [result.id for result in expected]
 
 
-def make_ready(task_id: object) -> None:
-    """As a promotion does it; the time at which it was due stays."""
-    updated = Task.objects.filter(id=task_id).update(status="ready")
+def make_ready(task_id: object, *, due_at: datetime) -> None:
+    """As a promotion does it once that time has come."""
+    updated = Task.objects.filter(id=task_id).update(status="ready", run_after=due_at)
     assert updated == 1
