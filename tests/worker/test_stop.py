@@ -110,14 +110,19 @@ def test_stopping_a_task_leaves_its_siblings_alone(start_worker: StartWorker, po
     assert sibling.attempts == 1
 
 
-def test_what_was_claimed_ahead_is_cancelled_before_it_starts(start_worker: StartWorker) -> None:
+def test_what_was_claimed_ahead_is_cancelled_before_it_starts(
+    start_worker: StartWorker, tmp_path: Path
+) -> None:
     start_worker("--concurrency", "1", settings={**SHORT, "CLAIM_AHEAD": 10})
-    blocking = start(tasks.sleep.enqueue(3))
+    go = tmp_path / "go"
+    blocking = start(tasks.append_and_wait.enqueue(str(tmp_path / "effects"), str(go)))
     waiting = tasks.mark.enqueue("must not run")
+    wait_until(Lease.objects.filter(task_id=waiting.id).exists, 30, what="a claim ahead")
 
     waiting.cancel("enough", by="ada")
 
     assert waiting.wait(30).status == "cancelled"
+    go.touch()
     assert blocking.wait(30).status == "succeeded"
     assert not Effect.objects.exists()
 
@@ -128,7 +133,7 @@ def test_a_cancelled_task_that_crashes_is_not_run_again(
     start_worker("--concurrency", "1", settings={**SHORT, "STOP_GRACE": 60})
     path = tmp_path / "effects"
     result = worker_tasks.work.using(crash_delay=0).enqueue(str(path), 300)
-    wait_until(path.exists, 30)
+    wait_until(lambda: path.exists() and path.read_text(), 30, what="a running body")
 
     result.cancel("enough", by="ada")
     os.kill(int(path.read_text().split()[2]), signal.SIGKILL)
