@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import time
+import subprocess
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, cast
+
+import pytest
 
 from taskqueue.conf import get_settings
 from taskqueue.engine.rows import Claimed
 from taskqueue.outcomes import Outcome
+from taskqueue.worker import children, pool
+from taskqueue.worker.children import NEVER, ChildProcess
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.pool import Pool
 
 CLAIMED = Claimed(
     lease_id=7, task_id="id", name="n", attempt=2, args="[1]", kwargs="{}", options="",
@@ -21,56 +25,75 @@ CLAIMED = Claimed(
 )  # fmt: skip
 
 
-class IdleChild:
-    """A child with a free slot, that takes what it is given."""
-
-    takes_orders, free_slots, slots, started, stuck = True, 1, 1, 0, ()
-
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-        self.held: dict[int, Job] = {}
-        self.given: list[Job] = []
-
-    def running(self) -> Iterator[Job]:
-        return iter(())
-
-    def pulse(self, deadline: float) -> None:
-        self.deadline = deadline
-
-    def send_orders(self, jobs: list[Job], now: float) -> None:
-        self.given += jobs
+NOW = 1000.0
 
 
-def pool_with(child: IdleChild, job: Job) -> Pool:
-    pool = Pool(WorkerOptions(), get_settings(), cast(Any, None))
-    pool.children.append(cast(Any, child))
-    pool.add([job])
-    return pool
+class Clock:
+    """Stands still, however long the test takes."""
+
+    def monotonic(self) -> float:
+        return NOW
 
 
-def test_a_job_whose_claim_was_answered_too_late_is_handed_back_not_out() -> None:
-    now = time.monotonic()
-    job = Job(CLAIMED, now - 6.1, usual_lease=10)
-    child = IdleChild(now + 100)
+class Watchdog:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.deadlines: dict[int, float] = {}
+
+    def live_until(self, process: int, deadline: float) -> None:
+        self.deadlines[process] = deadline
+
+
+@pytest.fixture
+def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChildProcess]:
+    """An idle one with a free slot, but for its process."""
+    for module in (children, pool):
+        monkeypatch.setattr(module, "time", Clock())
+    process = SimpleNamespace(pid=7)
+    popen = SimpleNamespace(Popen=lambda *args, **options: process, DEVNULL=subprocess.DEVNULL)
+    monkeypatch.setattr(children, "subprocess", popen)
+    child = ChildProcess(
+        pool="process", slots=1, worker_name="w", max_memory=None, declares=False,
+        watchdog=cast(Any, Watchdog()),
+    )  # fmt: skip
+    child.is_ready = True
+    yield child
+    child.socket.close()
+
+
+def pool_with(child: ChildProcess, job: Job) -> pool.Pool:
+    made = pool.Pool(WorkerOptions(), get_settings(), cast(Any, None))
+    made.children.append(child)
+    made.add([job])
+    return made
+
+
+def test_a_job_whose_claim_was_answered_too_late_is_handed_back_not_out(
+    child: ChildProcess,
+) -> None:
+    job = Job(CLAIMED, NOW - 6.1, usual_lease=10)
     pool = pool_with(child, job)
-    pool.dispatch(now)
-    assert child.given == []
+    pool.dispatch(NOW)
+    assert child.held == {}
     assert [(each.lease_id, each.kind) for each in pool.findings.outcomes] == [(7, "unstarted")]
 
-    job.renewed(now)
+    job.renewed(NOW)
     pool.add([job])
-    pool.dispatch(now)
-    assert child.given == [job]
+    pool.dispatch(NOW)
+    assert child.held == {7: job}
 
 
-def test_a_child_lives_no_longer_than_is_safe_for_the_job_that_it_is_handed() -> None:
-    now = time.monotonic()
-    child = IdleChild(now + 100)
-    pool_with(child, Job(CLAIMED, now - 2, usual_lease=10)).dispatch(now)
-    assert child.deadline == now + 4
-    child = IdleChild(now + 1)
-    pool_with(child, Job(CLAIMED, now - 2, usual_lease=10)).dispatch(now)
-    assert child.deadline == now + 1
+@pytest.mark.parametrize(
+    ("before", "after"), [(NEVER, NOW + 4), (NOW + 100, NOW + 4), (NOW + 1,) * 2]
+)
+def test_a_child_lives_no_longer_than_is_safe_for_the_job_that_it_is_handed(
+    child: ChildProcess, before: float, after: float
+) -> None:
+    watchdog = cast(Any, child._watchdog)
+    child.deadline = watchdog.deadlines[7] = before
+    pool_with(child, Job(CLAIMED, NOW - 2, usual_lease=10)).dispatch(NOW)
+    assert child.deadline == watchdog.deadlines[7] == after
 
 
 def test_an_order_holds_what_was_claimed_under_the_same_names() -> None:
