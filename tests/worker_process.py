@@ -132,7 +132,7 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"The worker still runs after {timeout} s.\n{self}") from None
 
-    def wait_until_ready(self, timeout: float = 30) -> None:
+    def wait_until_ready(self, timeout: float = 60) -> None:
         """Return once the worker has registered itself in the database."""
         from taskqueue.models import Worker
 
