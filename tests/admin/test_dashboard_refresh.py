@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -13,8 +12,7 @@ from django.utils import timezone
 from taskqueue.models import Queue, Task
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import URL, make_running, make_worker, region
-
-T = TypeVar("T")
+from tests.monitoring.rows import within_a_minute
 
 REFRESH = {"X-Requested-With": "taskqueue-refresh"}
 
@@ -23,15 +21,6 @@ def ask(client: Client, etag: str = "", **given: str) -> Any:
     """What the script asks for."""
     headers = REFRESH | ({"If-None-Match": etag} if etag else {})
     return client.get(URL, given, headers=headers)
-
-
-def within_a_minute(look: Callable[[], T]) -> T:
-    """What is seen while no minute ends: with each, charts begin and end with another one."""
-    while True:
-        begun = timezone.now()
-        seen = look()
-        if timezone.now().replace(second=0, microsecond=0) <= begun:
-            return seen
 
 
 def test_the_fragment_is_the_inner_part_of_the_page(log_in_as: LogIn) -> None:

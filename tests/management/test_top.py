@@ -11,8 +11,8 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
@@ -24,12 +24,22 @@ from taskqueue.management.cli.top.frame import frame, shared
 from taskqueue.management.cli.top.live import lines_of
 from taskqueue.management.cli.top.reading import Reader, Seen
 from taskqueue.management.cli.top.screen import ENTER, LEAVE
+from taskqueue.models import Rollup
 from taskqueue.monitoring.overview import overview
 from tests.engine.steps import HOUR
 from tests.management.test_taskqueue import exit_code, run, run_json
-from tests.monitoring.rows import MINUTE, ago, make_rollup, make_running, make_task, make_worker
+from tests.monitoring.rows import (
+    MINUTE,
+    ago,
+    make_rollup,
+    make_running,
+    make_task,
+    make_worker,
+    within_a_minute,
+)
 from tests.worker_process import ROOT, end_other_sessions, wait_until, worker_environment
 
+T = TypeVar("T")
 EVIL = "\x1b[2Jgone\u202e\n\x07"
 
 
@@ -45,6 +55,16 @@ def fill() -> None:
     task = make_task("running", name="shop.tasks.发送", attempt=2)
     make_running("w1", task=task, progress=42, progress_message=f"row 4{EVIL}")
     make_rollup(ago(MINUTE), succeeded=5, failed=1, run=[0.2], wait=[0.2])
+
+
+def of_the_last_minute(look: Callable[[], T]) -> T:
+    """What is seen where the rollup stands in the last minute that is over."""
+
+    def seen() -> T:
+        Rollup.objects.update(starts_at=ago(MINUTE))
+        return look()
+
+    return within_a_minute(seen)
 
 
 def text_of(**options: Any) -> str:
@@ -89,7 +109,7 @@ def test_rows_are_shared_out_and_what_one_does_not_need_is_left_to_others() -> N
 def test_a_frame_shows_counts_queues_workers_and_what_runs() -> None:
     fill()
     before = timezone.now()
-    text = text_of(title="here  ")
+    text = of_the_last_minute(lambda: text_of(title="here  "))
     days = {f"here  {moment:%Y-%m-%d}" for moment in (before, timezone.now())}
     assert text.startswith(tuple(days))
     for part in (
@@ -132,7 +152,7 @@ def test_once_prints_one_frame_or_one_document() -> None:
     fill()
     assert "shop.tasks.发送" in run("top", "--once")
     assert "shop.tasks.发送" in run("top")  # What goes to no terminal is printed once.
-    told = run_json("top", "--once")
+    told: Any = of_the_last_minute(lambda: run_json("top", "--once"))
     assert (told["tasks"]["ready"], told["per_minute"], told["failed_per_minute"]) == (3, 6, 1)
     assert {queue["queue"] for queue in told["queues"]} == {"default", "mail"}
     assert [task["progress"] for task in told["running"]] == [42.0]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.utils import timezone
 
 from taskqueue.histogram import bucket_of, stored
 from taskqueue.models import Lease, Rollup, Task, Worker
 from taskqueue.states import FINISHED
+
+T = TypeVar("T")
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -18,6 +21,15 @@ HOUR = timedelta(hours=1)
 def ago(duration: timedelta) -> datetime:
     """That long before now."""
     return timezone.now() - duration
+
+
+def within_a_minute(look: Callable[[], T]) -> T:
+    """What is seen while no minute ends: with each, charts begin and end with another one."""
+    while True:
+        begun = timezone.now()
+        seen = look()
+        if timezone.now().replace(second=0, microsecond=0) <= begun:
+            return seen
 
 
 def make_task(status: str = "ready", **fields: Any) -> Task:
