@@ -21,8 +21,9 @@ pytestmark = pytest.mark.slow
 STOP_GRACE, KILL_GRACE = 0.5, 0.5
 SHORT = {"PING_INTERVAL": 0.3, "STOP_GRACE": STOP_GRACE, "KILL_GRACE": KILL_GRACE}
 GRACE = timedelta(seconds=STOP_GRACE + KILL_GRACE)
-SLACK = timedelta(seconds=3)
-"""What a busy machine may add."""
+SLACK = timedelta(seconds=20)
+"""What a busy machine may add; a lease is longer."""
+FAR_PING = {"LEASE_DURATION": 600, "PING_INTERVAL": 120}
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -61,7 +62,9 @@ def assert_stopped(task_id: object) -> Lease:
 def test_a_busy_loop_that_swallows_everything_is_killed_and_the_next_task_runs_at_once(
     start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    worker = start_worker("--concurrency", "1", settings=SHORT)
+    # Time for the child to swallow what is raised before it is killed.
+    patient = {**SHORT, "KILL_GRACE": 6}
+    worker = start_worker("--concurrency", "1", settings=patient)
     path = tmp_path / "effects"
     result = worker_tasks.spin_stubbornly.enqueue(str(path))
     wait_until(path.exists, 30, what="a running body")
@@ -73,7 +76,7 @@ def test_a_busy_loop_that_swallows_everything_is_killed_and_the_next_task_runs_a
 
     lease = assert_stopped(result.id)
     assert "swallowed" in path.read_text()
-    wait_until(lambda: not child.is_running(), 10, what="the end of the child")
+    wait_until(lambda: not child.is_running(), 30, what="the end of the child")
     assert following.wait(30).status == "succeeded"
     after = Lease.objects.get(task_id=following.id).started_at - lease.finished_at
     assert after < SLACK
@@ -124,7 +127,7 @@ def test_an_async_body_that_looks_away_is_stopped(start_worker: StartWorker, poo
 def test_a_notification_brings_the_stop_long_before_the_next_ping(
     start_worker: StartWorker,
 ) -> None:
-    start_worker("--concurrency", "1", settings={**SHORT, "PING_INTERVAL": 9})
+    start_worker("--concurrency", "1", settings={**SHORT, **FAR_PING})
     result = tasks.wait_for_stop.enqueue()
     running = Lease.objects.filter(task_id=result.id, started_at__isnull=False)
     wait_until(running.exists, 30, what="a running body")
@@ -133,7 +136,7 @@ def test_a_notification_brings_the_stop_long_before_the_next_ping(
     result.wait(30)
 
     lease = assert_stopped(result.id)
-    assert lease.stop_seen_at - lease.stop_requested_at < timedelta(seconds=1)
+    assert lease.stop_seen_at - lease.stop_requested_at < SLACK
 
 
 def test_what_has_ended_is_refused_with_exit_code_1(transactional_db: None) -> None:
