@@ -19,7 +19,8 @@ from tests.worker_process import wait_until
 pytestmark = pytest.mark.slow
 
 SHORT = {"PING_INTERVAL": 0.3}
-AT_ONCE = timedelta(seconds=1)
+SOON = timedelta(seconds=20)
+"""Far below what it would wait for otherwise, on a busy machine too."""
 
 
 def row(name: str = "w1") -> Worker:
@@ -118,7 +119,10 @@ def assert_returned(result: TaskResult[Any]) -> None:
 def test_a_worker_that_is_killed_returns_what_runs_and_ends_at_once(
     start_worker: StartWorker, tmp_path: Path, pool: str, before: str
 ) -> None:
-    worker = start_worker("--name", "w1", "--concurrency", "1", "--pool", pool, settings=SHORT)
+    worker = start_worker(
+        "--name", "w1", "--concurrency", "1", "--pool", pool, "--shutdown-timeout", "600",
+        settings=SHORT,
+    )  # fmt: skip
     running, _ = start_body(tmp_path)
     if before != "running":
         {"quiet": quiet_worker, "stopping": stop_worker}[before]("w1")
@@ -131,17 +135,18 @@ def test_a_worker_that_is_killed_returns_what_runs_and_ends_at_once(
     assert_returned(running)
     killed = row()
     assert (killed.status, killed.request, killed.requested_by) == ("stopped", "kill", "anna")
-    assert killed.stopped_at - killed.request_seen_at < AT_ONCE + timedelta(seconds=1)
-    wait_until(lambda: not any(each.is_running() for each in family), 10, what="no process left")
+    assert killed.stopped_at - killed.request_seen_at < SOON
+    wait_until(lambda: not any(each.is_running() for each in family), 30, what="no process left")
 
 
 @pytest.mark.postgresql_only
 def test_a_notification_brings_it_long_before_the_next_ping(start_worker: StartWorker) -> None:
-    worker = start_worker("--name", "w1", settings={"PING_INTERVAL": 9})
+    far = {"LEASE_DURATION": 600, "PING_INTERVAL": 120}
+    worker = start_worker("--name", "w1", settings=far)
     tasks.noop.enqueue().wait(30)
     stop_worker("w1")
     assert worker.wait(30) == 0
-    assert row().request_seen_at - row().requested_at < AT_ONCE
+    assert row().request_seen_at - row().requested_at < SOON
 
 
 def test_a_worker_that_starts_anew_under_the_name_works(start_worker: StartWorker) -> None:
