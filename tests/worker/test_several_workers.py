@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from taskqueue.models import Lease, Task, Worker
@@ -17,7 +18,8 @@ from tests.worker_process import WorkerProcess, wait_until
 
 pytestmark = pytest.mark.slow
 
-SHORT = {"LEASE_DURATION": 3, "PING_INTERVAL": 0.5, "TAKEOVER_INTERVAL": 0.5}
+SHORT = {"LEASE_DURATION": 12, "PING_INTERVAL": 0.5, "TAKEOVER_INTERVAL": 0.5}
+"""Who is delayed by a busy machine is alive all the same: its lease is longer."""
 
 
 def start_several(start_worker: StartWorker, *names: str) -> dict[str, WorkerProcess]:
@@ -50,10 +52,10 @@ def test_three_of_five_workers_succeed_though_two_are_killed_in_the_middle(
     killed = sorted(first)[:2]
     for name in killed:
         workers[name].kill()
-    wait_until(lambda: len(running(result) - set(killed)) == 3, 30, what="two others")
+    wait_until(lambda: len(running(result) - set(killed)) == 3, 90, what="two others")
     until.touch()
 
-    result.wait(30)
+    result.wait(60)
 
     assert result.status == "succeeded"
     ends = ended(result)
@@ -73,7 +75,7 @@ def test_every_worker_alive_runs_a_broadcast_once(
     start_several(start_worker, *names)
     result = shared_tasks.name_worker.using(broadcast=True).enqueue()
 
-    result.wait(30)
+    result.wait(60)
 
     assert result.status == "succeeded"
     assert sorted(result.return_value) == names
@@ -134,7 +136,7 @@ def test_a_failure_leaves_its_place_to_another_worker(start_worker: StartWorker)
     start_several(start_worker, "a", "b", "c")
     result = shared_tasks.fail_on.using(workers=2).enqueue("a")
 
-    result.wait(30)
+    result.wait(60)
 
     assert result.status == "succeeded"
     assert sorted(result.return_value) == ["b", "c"]
@@ -167,15 +169,18 @@ def test_a_worker_that_is_excluded_loses_its_lease_at_its_next_ping(
     until, journal = tmp_path / "until", tmp_path / "journal"
     result = shared_tasks.stay.using(worker_names=["a", "b"]).enqueue(str(journal), str(until))
     wait_until(lambda: running(result) == {"a"}, 30)
+    wait_until(lambda: journal.exists() and journal.read_text(), 30, what="a running body")
 
     Task.objects.filter(id=result.id).update(worker_names=["b"], pinned_to="b")
-    wait_until(lambda: ended(result) == [("a", "returned")], 5)
+    wait_until(lambda: ended(result) == [("a", "returned")], 30, what="the end of its lease")
     result.refresh()
     assert result.status == "ready"
+    body = int(journal.read_text().split()[2])
+    wait_until(lambda: not psutil.pid_exists(body), 30, what="the end of its body")
 
     until.touch()
     start_several(start_worker, "b")
-    result.wait(30)
+    result.wait(60)
     assert result.return_value == "b"
     assert "end" not in [
         line.split()[-1] for line in journal.read_text().splitlines() if line.split()[1] == "1"
