@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from tests.sample.models import Effect
 from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.slow
+
+
+FAR_PING = {"LEASE_DURATION": 600, "PING_INTERVAL": 200}
+"""The worker does not notice meanwhile, and end the body itself."""
 
 
 @pytest.mark.parametrize(
@@ -30,7 +35,7 @@ def test_a_body_whose_lease_was_ended_writes_nothing_more(
     start_worker: StartWorker, tmp_path: Path, pool: str, definition: Any, status: str
 ) -> None:
     """The lease ends behind the worker's back, as a takeover ends it; then the body goes on."""
-    start_worker("--pool", pool, "--concurrency", "1", settings={"PING_INTERVAL": 9})
+    start_worker("--pool", pool, "--concurrency", "1", settings=FAR_PING)
     go, done = tmp_path / "go", tmp_path / "done"
     result = definition.enqueue(str(go), str(done))
     wait_until(lambda: TaskLog.objects.filter(message="began").exists(), 30, what="a line")
@@ -42,14 +47,14 @@ def test_a_body_whose_lease_was_ended_writes_nothing_more(
     go.touch()
     wait_until(done.exists, 30, what="the end of the body")
     tasks_after = worker_tasks.crash_until.enqueue(1)
-    tasks_after.wait(30)
+    tasks_after.wait(60)
 
     assert rows(result.id) == before
     assert not Effect.objects.filter(note="atomic").exists()
 
 
 def far_away(lease: Lease) -> Any:
-    return lease.claimed_at.replace(year=lease.claimed_at.year + 1)
+    return lease.claimed_at + timedelta(days=365)
 
 
 def rows(task_id: object) -> list[Any]:
