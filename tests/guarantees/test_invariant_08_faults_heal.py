@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
 import pytest
 from django.db import connection
 from django.db.utils import InterfaceError, OperationalError
@@ -84,18 +84,19 @@ def test_a_long_outage_ends_bodies_before_their_leases_and_counts_no_crash(
     tmp_path: Path,
     short_lease: dict[str, Any],
 ) -> None:
+    short_lease["LEASE_DURATION"] = 12  # Longer than a busy machine delays a ping.
     worker = start_worker("--concurrency", "1", settings=short_lease)
     end = tmp_path / "end"
     result = worker_tasks.beat.enqueue(str(journal.path), str(end))
     wait_until(lambda: len(journal.of(result)) > 3, 30)
 
+    body = journal.of(result)[0].pid
     postgresql_server.stop("immediate")
-    silent_since = wait_until(lambda: silence(journal), 60, what="the end of the body")
-    assert silent_since
+    wait_until(lambda: not psutil.pid_exists(body), 60, what="the end of the body")
     postgresql_server.start()
     connection.close()
 
-    wait_until(lambda: any(line.attempt == 2 for line in journal.of(result)), 60)
+    wait_until(lambda: any(line.attempt == 2 for line in journal.of(result)), 120)
     end.touch()
     assert result.wait(60).return_value == 2
     assert Task.objects.get(id=result.id).crashes == 0
@@ -107,12 +108,6 @@ def shorten_the_log() -> None:
     """Leave little to replay of what the tests before have written."""
     with connection.cursor() as cursor:
         cursor.execute("CHECKPOINT")
-
-
-def silence(journal: Journal) -> float:
-    """How long nobody has appended anything, if that is more than a few beats."""
-    since = time.monotonic() - journal.lines()[-1].at
-    return since if since > 2 else 0.0
 
 
 @pytest.mark.postgresql_only
@@ -144,7 +139,7 @@ def test_a_worker_can_be_stopped_while_its_database_is_away(
     postgresql_server.stop("immediate")
     worker.terminate()
 
-    assert worker.wait() == 0
+    assert worker.wait(60) == 0
 
 
 @pytest.mark.sqlite_only
