@@ -25,6 +25,7 @@ from tests.chaos.history import (
     LeaseRow,
     Line,
     Sample,
+    Stall,
     TaskRow,
     Term,
 )
@@ -39,6 +40,7 @@ def gather(
     terms: Iterable[Term] = (),
     faults: Iterable[Fault] = (),
     samples: Iterable[Sample] = (),
+    stalls: Iterable[Stall] = (),
     is_over: bool = True,
     bounds: Bounds | None = None,
 ) -> History:
@@ -64,6 +66,7 @@ def gather(
         terms=tuple(terms),
         faults=tuple(faults),
         samples=tuple(samples),
+        stalls=tuple(stalls),
         gathered_at=gathered_at,
         is_over=is_over,
         bounds=bounds,

@@ -169,6 +169,14 @@ class Fault(NamedTuple):
     workers: tuple[str, ...] = ()
 
 
+class Stall(NamedTuple):
+    """So many seconds of that span the machine kept from a process that had something to do."""
+
+    since: float
+    until: float
+    seconds: float
+
+
 class Sample(NamedTuple):
     """Counts by status in one snapshot, with what was enqueued and pruned until then."""
 
@@ -189,7 +197,7 @@ class Bounds:
     kill_grace: float = 10.0
     shutdown_timeout: float = 30.0
     slack: float = 2.0
-    """What a loaded machine may take longer."""
+    """What a machine may take longer, beside what it kept from all: see `History.stalls`."""
     term_slack: float = 0.5
     """Until a signal is seen; a claim that was under way then may still come."""
     clock: float = 0.002
@@ -214,6 +222,7 @@ class History:
     terms: tuple[Term, ...] = ()
     faults: tuple[Fault, ...] = ()
     samples: tuple[Sample, ...] = ()
+    stalls: tuple[Stall, ...] = ()
     gathered_at: float = 0.0
     is_over: bool = True
     """Whether the run has come to its end: then every task must have."""
@@ -234,6 +243,7 @@ class History:
 _ROWS: Mapping[str, Any] = {
     "tasks": TaskRow, "leases": LeaseRow, "effects": EffectRow, "lines": Line,
     "audits": AuditRow, "changes": Change, "terms": Term, "samples": Sample,
+    "stalls": Stall,
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from tests.chaos.databases import Database
 from tests.chaos.fleet import LEASE, ChaosWorker, Fleet
 from tests.chaos.history import Fault
 from tests.chaos.kinds import Kind, mixture
+from tests.chaos.pace import Pace, kept
 from tests.chaos.proxy import ProxyProcess
 from tests.chaos.takeover import Hit
 from tests.worker_process import wait_until
@@ -49,6 +50,8 @@ class Stage(Fleet):
         self.hits: list[Hit] = []
         self.faults: list[Fault] = []
         self._cleanups: list[Callable[[], object]] = []
+        self.pace = Pace(folder / "pace")
+        self.at_end(self.pace.close)
         self._client: Client | None = None
 
     def proxy(self) -> ProxyProcess:
@@ -104,6 +107,15 @@ class Stage(Fleet):
         )
         with suppress(AssertionError):
             wait_until(lambda: self.ask(held.exists, False), timeout, what="a lease")
+
+    def await_soon(self, condition: Callable[[], object], seconds: float, *, what: str) -> None:
+        """Wait no longer than that, beside what the machine keeps from everybody."""
+        began = time.time()
+        while not condition():
+            now = time.time()
+            if now - began - kept(self.pace.stalls(), began, now) > seconds:
+                raise AssertionError(f"Not within {seconds} s: {what}")
+            time.sleep(0.05)
 
     def pause(self, least: float, most: float) -> None:
         """Let the seed choose when the fault comes."""

@@ -16,13 +16,13 @@ class Hit(NamedTuple):
     attempts: tuple[tuple[UUID, int], ...]
 
 
-def takeover_times(hits: Iterable[Hit]) -> list[float]:
-    """Seconds from each hit to the next claim of each task that was lost by it.
+def takeovers(hits: Iterable[Hit]) -> list[tuple[float, float]]:
+    """From when to when: from each hit to the next claim of each task that was lost by it.
 
     Only those tasks count that go before all others: for the rest a backlog may stand in the way,
     and their time is that until their lease was ended, when they were free to be claimed.
     """
-    times = []
+    spans = []
     for hit in hits:
         ids = [task_id for task_id, _ in hit.attempts]
         urgent = set(Task.objects.filter(id__in=ids, priority__gt=0).values_list("id", flat=True))
@@ -35,8 +35,8 @@ def takeover_times(hits: Iterable[Hit]) -> list[float]:
                 continue
             after = leases.get((task_id, attempt + 1)) if task_id in urgent else None
             moment = after.claimed_at if after is not None else lost.finished_at
-            times.append(moment.timestamp() - hit.at)
-    return times
+            spans.append((hit.at, moment.timestamp()))
+    return spans
 
 
 def percentile(values: list[float], share: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.chaos.history import Fault, Term
+from tests.chaos.history import Fault, Stall, Term
 from tests.chaos.story import Story, found
 
 # 8
@@ -77,3 +77,35 @@ def test_a_claim_that_left_no_trace_counts_too(story: Story) -> None:
 def test_a_worker_that_was_told_to_end_does(story: Story) -> None:
     story.now += 60
     assert found(story.history(terms=(Term("ada", 1000.0, None),))) == {15}
+
+
+# What the machine keeps from all
+
+
+def test_what_the_machine_kept_from_all_makes_nobody_late(story: Story) -> None:
+    task = story.enqueue()
+    lease = story.claim(task)
+    expires_at = story.leases[lease].expires_at
+    story.now = expires_at + 10
+    story.lose(lease)
+    story.move(task, "ready")
+    story.end(story.claim(task), "succeeded")
+    took = story.now - expires_at
+    assert found(story.history()) == {8}
+    for stall, expected in (
+        (Stall(expires_at, story.now, took), set()),
+        (Stall(expires_at, story.now, 1.0), {8}),
+        (Stall(expires_at - 20, expires_at, 20.0), {8}),
+        (Stall(story.now, story.now + 20, 20.0), {8}),
+    ):
+        assert found(story.history(stalls=(stall,))) == expected
+
+
+def test_who_was_kept_from_seeing_that_it_was_told_may_claim_meanwhile(story: Story) -> None:
+    told_at = story.now
+    task = story.enqueue()
+    story.end(story.claim(task), "succeeded")
+    story.terms.append(Term("ada", told_at, story.now))
+    assert found(story.history()) == {15}
+    assert found(story.history(stalls=(Stall(told_at, told_at + 2, 0.5),))) == {15}
+    assert found(story.history(stalls=(Stall(told_at, told_at + 2, 2.0),))) == set()

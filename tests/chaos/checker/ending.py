@@ -124,6 +124,6 @@ def _stop_in_vain(evidence: Evidence, lease: LeaseRow) -> Iterator[Violation]:
     assert lease.stop_seen_at is not None
     ended = lease.finished_at or evidence.history.gathered_at
     since = evidence.database_back(lease.stop_seen_at, within=grace)
-    if ended > since + grace:
+    if ended > since + grace + evidence.kept(since, ended):
         details = f"after {ended - lease.stop_seen_at:.1f} s of {grace:.1f}"
         yield Violation(14, "A stop took longer than its grace.", lease.task_id, details)

@@ -18,6 +18,7 @@ from tests.chaos.history import (
     Line,
     TaskRow,
 )
+from tests.chaos.pace import kept
 
 EXPIRED = "The lease ran out"
 """How the message of a lease begins that was taken over."""
@@ -141,6 +142,10 @@ class Evidence:
             begun = [fault for fault in outages if fault.began_at <= before + within]
             since = max([at, *(fault.healed_at + self.bounds.lease for fault in begun)])
         return since
+
+    def kept(self, since: float, until: float) -> float:
+        """How many seconds of that span the machine kept from whoever had something to do."""
+        return kept(self.history.stalls, since, until)
 
 
 def is_finished(status: str) -> bool:

@@ -15,13 +15,15 @@ def faults_heal(evidence: Evidence) -> Iterator[Violation]:
     allowed = bounds.takeover_interval + bounds.slack
     for lease in taken_over(evidence):
         since = evidence.database_back(lease.expires_at, within=allowed)
-        if lease.finished_at is not None and lease.finished_at > since + allowed:
-            late = f"{lease.finished_at - since:.3f} s after it could have been"
+        ended = lease.finished_at
+        if ended is not None and ended > since + allowed + evidence.kept(since, ended):
+            late = f"{ended - since:.3f} s after it could have been"
             yield Violation(8, "A lease was taken over late.", lease.task_id, f"{late}: {lease}")
     now = evidence.history.gathered_at
     for leases in evidence.leases.values():
         for lease in leases:
-            due = evidence.database_back(lease.expires_at, within=allowed) + allowed
+            since = evidence.database_back(lease.expires_at, within=allowed)
+            due = since + allowed + evidence.kept(since, now)
             if lease.status == "running" and evidence.history.is_over and now > due:
                 details = f"{now - lease.expires_at:.3f} s ago: {lease}"
                 yield Violation(8, "A lease ran out and nobody cares.", lease.task_id, details)
@@ -44,7 +46,8 @@ def told_workers_claim_nothing(evidence: Evidence) -> Iterator[Violation]:
     bounds = evidence.bounds
     for term in evidence.history.terms:
         ended = term.exited_at or evidence.history.gathered_at
-        if ended > term.at + bounds.shutdown_timeout + bounds.slack:
+        grace = bounds.shutdown_timeout + bounds.slack + evidence.kept(term.at, ended)
+        if ended > term.at + grace:
             details = f"{ended - term.at:.1f} s of {bounds.shutdown_timeout:g}"
             yield Violation(15, "A worker took too long to end.", "", f"{term}: {details}")
         for task_id, at in _claims_after(evidence, term, ended):
@@ -65,5 +68,6 @@ def _claims_after(evidence: Evidence, term: Term, ended: float) -> Iterator[tupl
             claims.setdefault((change.task_id, change.attempt), change.at)
     for (task_id, _), at in claims.items():
         # A later worker may have the same name.
-        if term.at + evidence.bounds.term_slack < at <= ended:
+        seen_by = term.at + evidence.bounds.term_slack + evidence.kept(term.at, at)
+        if seen_by < at <= ended:
             yield task_id, at

@@ -67,7 +67,7 @@ class WorkerKilled(Fault):
         began = stage.now()
         children = children_of(worker.pid)
         stage.hit(worker, worker.kill)
-        wait_until(lambda: not any(_lives(each) for each in children), 5, what="children's end")
+        stage.await_soon(lambda: not any(map(_lives, children)), 5, what="children's end")
         stage.start_worker("process", 2)
         stage.pause(0.2, 1)
         stage.note(self.name, began, worker)
