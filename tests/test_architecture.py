@@ -113,7 +113,7 @@ def run(*arguments: str, settings: str = "") -> str:
         env={**environment, "TASKQUEUE_TEST_DATABASE": "sqlite"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert process.returncode == 0, process.stdout + process.stderr

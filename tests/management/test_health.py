@@ -133,10 +133,10 @@ def test_a_database_that_never_answers_is_said_not_to_within_the_time() -> None:
             "NAME": "none",
             "HOST": "127.0.0.1",
             "PORT": str(silent.getsockname()[1]),
-            "OPTIONS": {"connect_timeout": 60},
+            "OPTIONS": {"connect_timeout": 600},
         }
         began = time.monotonic()
         code, said = manage(database, "taskqueue", "health", "--timeout", "0.2")
     assert (code, said) == (1, "CommandError: The database has not answered within 0.2 s.")
     # Nor does the process wait for its thread to give up.
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 100

@@ -88,7 +88,7 @@ def shop(tmp_path: Path) -> Any:
         (tmp_path / "shop" / "tasks.py").write_text(tasks)
         ended = subprocess.run(
             [sys.executable, "-B", "manage.py", "db", *arguments],
-            cwd=tmp_path, capture_output=True, text=True, timeout=60,
+            cwd=tmp_path, capture_output=True, text=True, timeout=120,
             env=os.environ | {"PYTHONPATH": path},
         )  # fmt: skip
         return ended.returncode, ended.stdout, ended.stderr.rstrip("\n")

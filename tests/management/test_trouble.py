@@ -70,7 +70,7 @@ def manage(database: dict[str, Any], *arguments: str) -> tuple[int, str]:
         [sys.executable, "-c", SCRIPT, json.dumps(database), *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     return ended.returncode, ended.stderr.rstrip("\n")
 

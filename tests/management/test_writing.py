@@ -92,4 +92,4 @@ def _manage(
     database: dict[str, Any], *arguments: str, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", SCRIPT, json.dumps(database), *arguments]
-    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, **options)
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120, **options)

@@ -29,6 +29,6 @@ def test_it_loads_no_models_before_django_is_set_up_and_needs_no_pytest() -> Non
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
     found = subprocess.run(
         [sys.executable, "-c", SCRIPT],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True,
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert found.stdout.splitlines() == ["[]", "taskqueue.testing.running"]
