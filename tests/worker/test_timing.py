@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from itertools import pairwise
+from statistics import median
 
 import pytest
 
@@ -16,8 +17,14 @@ from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.slow
 
-SOON = timedelta(seconds=1.2)
-"""Far above what is measured on an idle machine, and below every poll of these tests."""
+POLL = 60
+"""Seconds: what waits for this poll is late by more than `SOON`."""
+SOON = timedelta(seconds=20)
+"""Far above what is measured, also while the machine keeps a process waiting for long."""
+AT_ONCE = timedelta(seconds=1.2)
+"""The same for most of several tries, of which the machine may delay one or two; below the usual
+poll."""
+TRIES = 7
 
 
 def wait_until_idle() -> None:
@@ -26,9 +33,14 @@ def wait_until_idle() -> None:
     wait_until(lambda: Worker.objects.filter(is_idle=True).exists(), 30, what="an idle worker")
 
 
+def assert_mostly_at_once(times: list[timedelta]) -> None:
+    assert timedelta(0) <= min(times)
+    assert median(times) < AT_ONCE, times
+
+
 def lateness(result: TaskResult[object]) -> timedelta:
     """How long after its due time a task was claimed, by the database's clock."""
-    result.wait(30)
+    result.wait(50)
     return Lease.objects.get(task_id=result.id).claimed_at - due_at(result)
 
 
@@ -38,7 +50,7 @@ def due_at(result: TaskResult[object]) -> datetime:
 
 @pytest.mark.postgresql_only
 def test_an_enqueue_wakes_an_idle_worker_long_before_its_poll(start_worker: StartWorker) -> None:
-    start_worker("--poll-interval", "60")
+    start_worker("--poll-interval", str(POLL))
     wait_until_idle()
 
     assert lateness(tasks.noop.enqueue()) < SOON
@@ -46,19 +58,19 @@ def test_an_enqueue_wakes_an_idle_worker_long_before_its_poll(start_worker: Star
 
 @pytest.mark.postgresql_only
 def test_every_enqueue_wakes_it_also_after_it_was_busy(start_worker: StartWorker) -> None:
-    start_worker("--poll-interval", "60")
+    start_worker("--poll-interval", str(POLL))
     for _ in range(5):
         wait_until_idle()
         tasks.noop.enqueue_many([((), {})] * 300)
         last = tasks.noop.enqueue()
-        assert lateness(last) < timedelta(seconds=20)
+        assert lateness(last) < timedelta(seconds=40)
 
 
 @pytest.mark.postgresql_only
 def test_a_task_due_soon_starts_when_it_is_due_though_enqueued_to_an_idle_worker(
     start_worker: StartWorker,
 ) -> None:
-    start_worker("--poll-interval", "30")
+    start_worker("--poll-interval", str(POLL))
     wait_until_idle()
 
     result = tasks.noop.using(run_after=0.3).enqueue()
@@ -67,7 +79,7 @@ def test_a_task_due_soon_starts_when_it_is_due_though_enqueued_to_an_idle_worker
 
 
 def test_a_worker_sleeps_exactly_until_the_next_due_time(start_worker: StartWorker) -> None:
-    start_worker("--poll-interval", "30")
+    start_worker("--poll-interval", str(POLL))
     assert tasks.noop.enqueue().wait(30).status == "succeeded"  # Its child has started.
     results = [tasks.noop.using(run_after=seconds).enqueue() for seconds in (3, 3.3, 3.6)]
 
@@ -81,16 +93,16 @@ def test_a_task_due_soon_starts_when_it_is_due_at_the_usual_poll_interval(
     start_worker()
     tasks.noop.enqueue().wait(30)
 
-    for _ in range(5):
-        result = tasks.noop.using(run_after=0.3).enqueue()
-        assert timedelta(0) <= lateness(result) < SOON
+    times = [lateness(tasks.noop.using(run_after=0.3).enqueue()) for _ in range(TRIES)]
+
+    assert_mostly_at_once(times)
 
 
 def test_a_retry_starts_when_its_delay_is_over(start_worker: StartWorker) -> None:
-    start_worker("--poll-interval", "30")
+    start_worker("--poll-interval", str(POLL))
     result = tasks.fail_until.using(backoff=Fixed(0.3)).enqueue(3)
 
-    result.wait(40)
+    result.wait(100)
 
     leases = list(Lease.objects.filter(task_id=result.id).order_by("attempt"))
     for before, after in pairwise(leases):
@@ -103,8 +115,11 @@ def test_a_worker_that_cannot_listen_polls(start_worker: StartWorker) -> None:
     """As behind PgBouncer in transaction mode: the notification never arrives."""
     start_worker("--poll-interval", "0.3")
     wait_until_idle()
-    Worker.objects.update(is_idle=False)
+    times = []
+    for _ in range(TRIES):
+        Worker.objects.update(is_idle=False)
+        times.append(lateness(tasks.noop.enqueue()))
 
-    assert lateness(tasks.noop.enqueue()) < SOON
+    assert_mostly_at_once(times)
     result = tasks.noop.using(run_after=0.2).enqueue()
     assert lateness(result) < timedelta(seconds=2) + SOON
