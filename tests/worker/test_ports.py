@@ -26,8 +26,9 @@ def broken() -> Answer:
 
 
 @pytest.fixture
-def port() -> Iterator[Address]:
-    """A port with a route of each kind."""
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
+    """A port with a route of each kind, which waits for a client that the machine delays."""
+    monkeypatch.setattr(exchanges, "LONGEST", 600.0)
     opened = Ports()
     opened.add(ANY, "/live", lambda: Answer(200, "application/json", b'{"status": "ok"}'))
     opened.add(ANY, "/metrics", lambda: Answer(200, "text/plain", FIGURES))
@@ -38,7 +39,7 @@ def port() -> Iterator[Address]:
 
 
 def ask(address: Address, path: str = "/live", method: str = "GET") -> tuple[int, bytes]:
-    connection = HTTPConnection(address.host, address.port, timeout=10)
+    connection = HTTPConnection(address.host, address.port, timeout=30)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -49,7 +50,7 @@ def ask(address: Address, path: str = "/live", method: str = "GET") -> tuple[int
 
 def say(address: Address, text: bytes) -> bytes:
     """What comes back to these very bytes until the end."""
-    with socket.create_connection((address.host, address.port), timeout=10) as client:
+    with socket.create_connection((address.host, address.port), timeout=30) as client:
         client.sendall(text)
         client.shutdown(socket.SHUT_WR)
         return client.makefile("rb").read()
@@ -86,7 +87,7 @@ def test_clients_that_fall_silent_keep_nobody_from_an_answer(port: Address) -> N
         clients = []
         for number in range(MOST_CONNECTIONS + 20):
             client = open_clients.enter_context(
-                socket.create_connection((port.host, port.port), timeout=10)
+                socket.create_connection((port.host, port.port), timeout=30)
             )
             # Nothing, half a request, a whole one whose answer nobody reads, a reset.
             client.sendall((b"", b"GET /li", b"GET /metrics HTTP/1.1\r\n\r\n")[number % 3])
@@ -102,7 +103,7 @@ def test_clients_that_fall_silent_keep_nobody_from_an_answer(port: Address) -> N
 def test_a_request_that_never_ends_is_ended(port: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchanges, "LONGEST", 0.1)
     monkeypatch.setattr(ports, "TICK", 0.05)
-    with socket.create_connection((port.host, port.port), timeout=10) as client:
+    with socket.create_connection((port.host, port.port), timeout=30) as client:
         client.sendall(b"GET /live HTTP/1.1\r\nX-Slow: ")
         assert client.recv(1) == b""
 
