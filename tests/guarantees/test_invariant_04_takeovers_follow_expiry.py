@@ -21,10 +21,14 @@ from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.slow
 
+BUSY = timedelta(seconds=12)
+"""What a busy machine may add."""
+
 
 def test_what_a_killed_worker_held_is_taken_over_soon_after_its_lease(
     start_worker: StartWorker, journal: Journal, tmp_path: Path, short_lease: dict[str, Any]
 ) -> None:
+    short_lease["LEASE_DURATION"] = 12  # Longer than a busy machine delays a ping.
     assert_taken_over(start_worker, journal, tmp_path / "end", settings=short_lease, crash_delay=1)
 
 
@@ -55,22 +59,23 @@ def assert_taken_over(
     lost, again = Lease.objects.filter(task_id=result.id).order_by("attempt")
     assert (lost.status, lost.worker_id, again.worker_id) == ("lost", "first", "second")
     # The lease had been renewed at the last ping, so that its end is a lease after that.
-    assert timedelta(0) < lost.finished_at - lost.expires_at <= timedelta(seconds=2)
+    assert timedelta(0) < lost.finished_at - lost.expires_at <= timedelta(seconds=2) + BUSY
     pause = again.claimed_at - lost.finished_at
-    assert timedelta(seconds=crash_delay) <= pause <= timedelta(seconds=crash_delay + 3)
+    assert timedelta(seconds=crash_delay) <= pause <= timedelta(seconds=crash_delay + 3) + BUSY
     assert (Task.objects.get(id=result.id).crashes, result.attempts) == (1, 2)
     assert_takeovers_followed_expiry()
     assert_ownership_does_not_overlap(journal)
 
 
-OFTEN = {"LEASE_DURATION": 3, "PING_INTERVAL": 0.5, "TAKEOVER_INTERVAL": 0.3}
+OFTEN = {"LEASE_DURATION": 12, "PING_INTERVAL": 0.5, "TAKEOVER_INTERVAL": 0.3}
+"""A lease that is longer than a busy machine delays a ping."""
 
 
 def assert_left_alone(start_worker: StartWorker, pool: str, results: list[TaskResult[Any]]) -> None:
     for _ in range(2):
         start_worker("--pool", pool, "--concurrency", "1", settings=OFTEN)
     for result in results:
-        assert result.wait(60).status == "succeeded"
+        assert result.wait(120).status == "succeeded"
         assert result.attempts == 1
     assert set(Lease.objects.values_list("status", flat=True)) == {"succeeded"}
 
@@ -78,7 +83,7 @@ def assert_left_alone(start_worker: StartWorker, pool: str, results: list[TaskRe
 def test_a_body_that_outlasts_many_leases_is_not_taken_over(
     start_worker: StartWorker, pool: str, journal: Journal
 ) -> None:
-    results = [worker_tasks.work.enqueue(str(journal.path), 8) for _ in range(2)]
+    results = [worker_tasks.work.enqueue(str(journal.path), 30) for _ in range(2)]
     assert_left_alone(start_worker, pool, results)
 
 
@@ -86,4 +91,4 @@ def test_a_body_that_holds_the_interpreter_beyond_its_lease_is_not_taken_over(
     start_worker: StartWorker, pool: str
 ) -> None:
     """Pings go on: they are the parent's, who holds no interpreter's lock but its own."""
-    assert_left_alone(start_worker, pool, [worker_tasks.hold_interpreter.enqueue(8)])
+    assert_left_alone(start_worker, pool, [worker_tasks.hold_interpreter.enqueue(16)])
