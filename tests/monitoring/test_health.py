@@ -53,7 +53,10 @@ def test_it_is_ready_once_the_migrations_are_applied() -> None:
 
 @pytest.mark.postgresql_only
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_refuses_or_never_answers_is_told_within_the_time() -> None:
+def test_a_database_that_refuses_or_never_answers_is_told_within_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("taskqueue.engine.connections.CONNECT_TIMEOUT", 60)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with elsewhere(port):

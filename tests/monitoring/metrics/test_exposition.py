@@ -246,6 +246,7 @@ def test_a_database_that_stays_silent_is_told_in_time_and_kept_one_connection_wa
 ) -> None:
     connection.close()
     monkeypatch.setattr(collector, "LONGEST", 0.2)
+    monkeypatch.setattr("taskqueue.engine.connections.CONNECT_TIMEOUT", 60)
     with socket.create_server(("127.0.0.1", 0)) as silent, elsewhere(silent.getsockname()[1]):
         assert value(scrape(), "up") == 0
         asked = collector._question
