@@ -21,14 +21,14 @@ from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.slow
 
-BUSY = timedelta(seconds=12)
+BUSY = timedelta(seconds=3)
 """What a busy machine may add."""
 
 
 def test_what_a_killed_worker_held_is_taken_over_soon_after_its_lease(
     start_worker: StartWorker, journal: Journal, tmp_path: Path, short_lease: dict[str, Any]
 ) -> None:
-    short_lease["LEASE_DURATION"] = 12  # Longer than a busy machine delays a ping.
+    short_lease["LEASE_DURATION"] = 6  # Longer than a busy machine delays a ping.
     assert_taken_over(start_worker, journal, tmp_path / "end", settings=short_lease, crash_delay=1)
 
 
@@ -67,7 +67,7 @@ def assert_taken_over(
     assert_ownership_does_not_overlap(journal)
 
 
-OFTEN = {"LEASE_DURATION": 12, "PING_INTERVAL": 0.5, "TAKEOVER_INTERVAL": 0.3}
+OFTEN = {"LEASE_DURATION": 6, "PING_INTERVAL": 0.5, "TAKEOVER_INTERVAL": 0.3}
 """A lease that is longer than a busy machine delays a ping."""
 
 
@@ -83,7 +83,7 @@ def assert_left_alone(start_worker: StartWorker, pool: str, results: list[TaskRe
 def test_a_body_that_outlasts_many_leases_is_not_taken_over(
     start_worker: StartWorker, pool: str, journal: Journal
 ) -> None:
-    results = [worker_tasks.work.enqueue(str(journal.path), 30) for _ in range(2)]
+    results = [worker_tasks.work.enqueue(str(journal.path), 14) for _ in range(2)]
     assert_left_alone(start_worker, pool, results)
 
 
@@ -91,4 +91,4 @@ def test_a_body_that_holds_the_interpreter_beyond_its_lease_is_not_taken_over(
     start_worker: StartWorker, pool: str
 ) -> None:
     """Pings go on: they are the parent's, who holds no interpreter's lock but its own."""
-    assert_left_alone(start_worker, pool, [worker_tasks.hold_interpreter.enqueue(16)])
+    assert_left_alone(start_worker, pool, [worker_tasks.hold_interpreter.enqueue(10)])
