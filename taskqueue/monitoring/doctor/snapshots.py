@@ -32,7 +32,7 @@ FROM pg_stat_activity
 WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
     AND pid <> pg_backend_pid()
     AND (datname = current_database() OR datname IS NULL)
-    AND backend_type <> 'autovacuum worker'
+    AND backend_type NOT IN ('autovacuum launcher', 'autovacuum worker')
 ORDER BY xact_start NULLS LAST, pid
 LIMIT %s
 """
