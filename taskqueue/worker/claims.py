@@ -21,10 +21,10 @@ APART_INTERVAL = 0.05
 SLOW_LOOK = 0.01
 """Seconds: a look for such tasks that takes longer and finds none is not soon repeated."""
 APART_SHARE = 0.05
-"""The most of its time that a worker spends on slow looks, until the pauses would be too long."""
-LONGEST_APART_PAUSE = 5.0
-"""Seconds. A look that took longer than the pause allows for may have met a network or a host that
-stood still, and says nothing of the next one."""
+"""The most of its time that a worker spends on slow looks."""
+FIRST_APART_PAUSE = 5.0
+"""Seconds, at most, after the first slow look: it may have met a network or a host that stood
+still, and says nothing of the next one."""
 
 
 class Claims:
@@ -44,6 +44,8 @@ class Claims:
         """Whether the last claim gave all that was wanted."""
         self._looked_apart_at = 0.0
         self._slow_until = 0.0
+        self._slow_looks = 0
+        """How many in a row."""
 
     def claim(
         self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
@@ -103,9 +105,9 @@ class Claims:
     def _apart(
         self, connection: BaseDatabaseWrapper, want: int, unknown: list[str], names: list[str]
     ) -> list[Claimed]:
-        if not names or want <= 0:
-            return []
         began = time.monotonic()
+        if not names or want <= 0 or began < self._slow_until:
+            return []
         claimed = claim_apart(
             connection,
             worker=self._worker_name,
@@ -117,8 +119,13 @@ class Claims:
         ended = time.monotonic()
         if not claimed and ended - began > SLOW_LOOK:
             # Many may wait there that only others may take: they are passed over one by one.
-            pause = min(LONGEST_APART_PAUSE, (ended - began) / APART_SHARE)
-            self._slow_until = ended + pause
+            self._slow_looks += 1
+            pause = (ended - began) / APART_SHARE
+            self._slow_until = ended + (
+                pause if self._slow_looks > 1 else min(pause, FIRST_APART_PAUSE)
+            )
+        else:
+            self._slow_looks = 0
         return claimed
 
     # Tasks that any worker may take

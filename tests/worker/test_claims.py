@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.db import connections
 from taskqueue.engine.apart import claim_apart
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker import claims
-from taskqueue.worker.claims import LONGEST_APART_PAUSE, Claims
+from taskqueue.worker.claims import FIRST_APART_PAUSE, Claims
 from taskqueue.worker.lanes import Lanes, QueueChoice
 from tests.engine.steps import LEASE
 from tests.sample.tasks import add
@@ -59,8 +60,29 @@ def test_a_slow_look_that_found_none_is_not_repeated_for_a_bounded_while(
         assert look(worker) == [], "it has its part"
     task.enqueue(2)
     assert look(worker) == []
-    clock.now += LONGEST_APART_PAUSE
+    clock.now += FIRST_APART_PAUSE
     assert len(look(worker)) == 1
+
+
+def test_slow_looks_in_a_row_take_a_small_share_of_the_time(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[float] = []
+
+    def take_long(*args: Any, **options: Any) -> list[Claimed]:
+        clock.now += 1
+        looked_at.append(clock.now)
+        return []
+
+    monkeypatch.setattr(claims, "claim_apart", take_long)
+    worker = claims_of("a")
+    add.using(workers=2).enqueue(1)
+    for _ in range(1000):
+        look(worker)
+        clock.now += 0.1
+    # After the first it looks again soon.
+    assert looked_at[1] - looked_at[0] < 1 + FIRST_APART_PAUSE + 1
+    assert min(b - a for a, b in pairwise(looked_at[1:])) >= 20
 
 
 def test_a_look_that_was_not_slow_is_repeated(clock: Clock) -> None:
