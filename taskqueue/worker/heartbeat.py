@@ -93,6 +93,8 @@ class Heartbeat:
         self._wake = threading.Event()
         self._is_over = False
         self._is_lost = False
+        self._has_missed = False
+        """Whether the last ping could not renew what somebody else had locked."""
         self.thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
 
     def start(self) -> None:
@@ -135,7 +137,7 @@ class Heartbeat:
         return self._pause(held)
 
     def _pause(self, held: list[Job]) -> float:
-        shortest = self._interval
+        shortest = min(self._interval, RETRY) if self._has_missed else self._interval
         for job in held:
             if job.ping_seconds is not None:
                 shortest = min(shortest, job.ping_seconds)
@@ -176,7 +178,12 @@ class Heartbeat:
         self._worker.on_asked(asked)
         # The end of what runs is for the main thread to bring about, with its graces.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
-        self._pulse(began, [job for job in held if job.lease_id not in ended])
+        # Nor was one renewed whose row somebody else had locked: it was passed over, and may be
+        # taken over as soon as the row is free.
+        known = renewal.renewed | renewal.ended
+        self._has_missed = any(job.lease_id not in known for job in held)
+        safe = known - ended
+        self._pulse(began, [job for job in held if job.lease_id in safe])
         self._worker.on_renewal(renewal)
 
     def _heed_terms(

@@ -1,0 +1,44 @@
+"""A lease whose row somebody keeps locked, so that no ping can renew it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.db.transaction import atomic
+
+from taskqueue.models import Lease
+from tests.conftest import StartWorker
+from tests.sample import tasks
+from tests.worker_process import children_of, wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgresql_only]
+
+SETTINGS = {"LEASE_DURATION": 6, "PING_INTERVAL": 0.5, "CRASH_DELAY": 0.1}
+
+
+def test_a_body_ends_before_another_worker_may_take_its_task_over(
+    start_worker: StartWorker, pool: str, tmp_path: Path
+) -> None:
+    arguments = ("--pool", pool, "--concurrency", "1")
+    first = start_worker(*arguments, "--name", "first", settings=SETTINGS)
+    started, go = tmp_path / "started", tmp_path / "go"
+    result = tasks.append_and_wait.enqueue(str(started), str(go))
+    wait_until(started.exists, 30, what="a body")
+    [child] = children_of(first.pid)
+    start_worker(*arguments, "--name", "second", settings=SETTINGS)
+
+    with atomic():
+        lease = Lease.objects.select_for_update().get(task_id=result.id)
+        assert lease.status == "running"
+        wait_until(lambda: not child.is_running(), 30, what="the end of the body")
+        # It ended in time: nobody could renew the lease or take it over meanwhile.
+        lease.refresh_from_db()
+        assert lease.status == "running"
+    go.touch()
+
+    assert result.wait(60).status == "succeeded"
+    statuses = Lease.objects.filter(task_id=result.id).order_by("id").values_list("status")
+    assert [status for (status,) in statuses] == ["lost", "succeeded"]
+    result.refresh()
+    assert started.read_text().count("started") == 2
