@@ -19,6 +19,8 @@ import time
 MESSAGE = struct.Struct("!qd")
 """The process, and the moment by the monotonic clock: infinity for a child that may live as long
 as its parent, 0 for one that is gone."""
+LONGEST_WAIT = 0.5
+"""Seconds. A process that is frozen waits, once it is not any more, for all of its time anew."""
 
 
 def kill(process: int) -> None:
@@ -36,7 +38,10 @@ def guard(source: int) -> None:
     while True:
         next_at = min(deadlines.values(), default=math.inf)
         wait = None if next_at == math.inf else max(0.0, next_at - time.monotonic())
-        readable, _, _ = select.select([source], [], [], wait)
+        readable, _, _ = select.select([source], [], [], wait and min(wait, LONGEST_WAIT))
+        if not readable:
+            # One that was frozen acts on what it has been told meanwhile.
+            readable, _, _ = select.select([source], [], [], 0)
         if readable:
             data = os.read(source, 65536)
             if not data:

@@ -13,14 +13,29 @@ from taskqueue.worker.guardian import MESSAGE
 
 logger = logging.getLogger("taskqueue.worker")
 
+RETRY = 1.0
+"""Seconds between two tries to start a guardian."""
+LONGEST_END = 5.0
+"""Seconds after which a guardian that does not end, for it is frozen, is killed."""
+
 
 class Watchdog:
-    """Says until when each child may live. Any thread may use it; it never blocks."""
+    """Says until when each child may live. Any thread may use it; it never blocks.
+
+    A guardian that is gone is replaced; until one is there, no task is to be claimed. Raises
+    OSError where the first cannot be started.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._deadlines: dict[int, float] = {}
-        self._process = self._started()
+        self._process: subprocess.Popen[bytes] | None = self._started()
+        self._retry_at = 0.0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a guardian, as far as is known."""
+        return self._process is not None
 
     def live_until(self, process: int, deadline: float) -> None:
         """Let a child live until that moment of the monotonic clock."""
@@ -34,26 +49,61 @@ class Watchdog:
             if self._deadlines.pop(process, None) is not None:
                 self._tell(process, 0.0)
 
+    def ensure(self, now: float) -> None:
+        """See that there is a guardian, and start one where there is none."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is not None:
+                self._give_up("it ended")
+            if self._process is None and now >= self._retry_at:
+                self._retry_at = now + RETRY
+                self._replace()
+
     def close(self) -> None:
         """End the guardian, and with it every child that is left."""
+        if self._process is None:
+            return
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait()
+        try:
+            self._process.wait(LONGEST_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     def _tell(self, process: int, deadline: float) -> None:
+        if self._process is None:
+            return
         try:
-            self._write(MESSAGE.pack(process, deadline))
+            _write(self._process, MESSAGE.pack(process, deadline))
         except OSError as error:
-            logger.error("Guardian lost, another is started error=%s", error)
-            self._process.kill()
-            self.close()
-            self._process = self._started()
-            for known, until in self._deadlines.items():
-                self._write(MESSAGE.pack(known, until))
+            self._give_up(error)
+            self._replace()
 
-    def _write(self, data: bytes) -> None:
-        assert self._process.stdin is not None
-        os.write(self._process.stdin.fileno(), data)
+    def _give_up(self, why: object) -> None:
+        """It hears nothing more. Once its input closes, it would end the children."""
+        process, self._process = self._process, None
+        assert process is not None
+        assert process.stdin is not None
+        logger.error("Guardian lost, another is started error=%s", why)
+        process.kill()
+        process.wait()
+        process.stdin.close()
+
+    def _replace(self) -> None:
+        """Start another, and tell it all."""
+        try:
+            process = self._started()
+        except OSError as error:
+            logger.error("No guardian, nothing is claimed error=%s", error)
+            return
+        try:
+            for known, until in self._deadlines.items():
+                _write(process, MESSAGE.pack(known, until))
+        except OSError:
+            process.kill()
+            process.wait()
+            return
+        self._process = process
 
     @staticmethod
     def _started() -> subprocess.Popen[bytes]:
@@ -66,3 +116,8 @@ class Watchdog:
         assert process.stdin is not None
         os.set_blocking(process.stdin.fileno(), False)
         return process
+
+
+def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
+    assert process.stdin is not None
+    os.write(process.stdin.fileno(), data)

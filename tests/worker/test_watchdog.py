@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -41,11 +42,17 @@ def watchdog() -> Iterator[Watchdog]:
 @contextmanager
 def frozen(watchdog: Watchdog) -> Iterator[None]:
     """The guardian hears what is said meanwhile in one go, however long it takes to say it."""
-    os.kill(watchdog._process.pid, signal.SIGSTOP)
+    guardian = guardian_of(watchdog)
+    os.kill(guardian, signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(watchdog._process.pid, signal.SIGCONT)
+        os.kill(guardian, signal.SIGCONT)
+
+
+def guardian_of(watchdog: Watchdog) -> int:
+    assert watchdog._process is not None
+    return watchdog._process.pid
 
 
 def test_a_process_dies_at_its_deadline(watchdog: Watchdog, sleeper: Process) -> None:
@@ -99,9 +106,69 @@ def test_processes_die_with_the_watchdog(sleeper: Process) -> None:
 
 def test_a_guardian_that_is_killed_is_replaced(watchdog: Watchdog, sleeper: Process) -> None:
     watchdog.live_until(sleeper.pid, time.monotonic() + 600)
-    first = watchdog._process.pid
+    first = guardian_of(watchdog)
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: watchdog._process.poll() is not None, 30)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
     watchdog.live_until(sleeper.pid, time.monotonic() + 0.1)
-    assert watchdog._process.pid != first
+    assert guardian_of(watchdog) != first
     assert sleeper.wait(30) == -signal.SIGKILL
+
+
+def test_a_guardian_that_ends_while_nothing_is_said_is_replaced(
+    watchdog: Watchdog, sleeper: Process
+) -> None:
+    watchdog.live_until(sleeper.pid, time.monotonic() + 600)
+    first = guardian_of(watchdog)
+    os.kill(first, signal.SIGKILL)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    watchdog.ensure(time.monotonic())
+    assert guardian_of(watchdog) != first
+    watchdog.close()
+    assert sleeper.wait(30) == -signal.SIGKILL, "the second knows of it"
+
+
+def test_while_no_guardian_can_be_started_there_is_none(
+    watchdog: Watchdog, sleeper: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> Process:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    first = guardian_of(watchdog)
+    os.kill(first, signal.SIGKILL)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    now = time.monotonic()
+    with monkeypatch.context() as patch:
+        patch.setattr(watchdog, "_started", refuse)
+        watchdog.live_until(sleeper.pid, now + 600)
+        watchdog.ensure(now)
+        watchdog.live_until(sleeper.pid, now + 0.1)
+        assert not watchdog.is_there
+    watchdog.ensure(now + 0.5)
+    assert not watchdog.is_there, "it is not tried all the time"
+    watchdog.ensure(now + 2)
+    assert watchdog.is_there
+    assert sleeper.wait(30) == -signal.SIGKILL
+
+
+def test_a_guardian_that_was_frozen_heeds_what_it_was_told_meanwhile(
+    watchdog: Watchdog, sleeper: Process, other: Process
+) -> None:
+    watchdog.live_until(other.pid, time.monotonic() + 0.1)
+    other.wait(30)  # From here on it hears what it is told at once.
+    near = time.monotonic() + 3
+    watchdog.live_until(sleeper.pid, near)
+    with frozen(watchdog):
+        watchdog.live_until(sleeper.pid, time.monotonic() + 600)
+        wait_until(lambda: time.monotonic() > near, 30)
+    with pytest.raises(subprocess.TimeoutExpired):
+        sleeper.wait(1)
+
+
+@pytest.mark.slow
+def test_a_frozen_guardian_keeps_nobody_from_ending() -> None:
+    watchdog = Watchdog()
+    guardian = guardian_of(watchdog)
+    os.kill(guardian, signal.SIGSTOP)
+    watchdog.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(guardian, 0)
