@@ -22,6 +22,8 @@ from taskqueue.worker.watchdog import Watchdog
 READ_SIZE = 1 << 18
 NEVER = float("inf")
 """The deadline of a child that holds nothing."""
+NEAR = 1.0
+"""Seconds before a deadline, at which it is looked at whether it has to be kept."""
 
 
 class ChildProcess:
@@ -85,6 +87,7 @@ class ChildProcess:
         self.born_at = time.monotonic()
         self.deadline = NEVER
         self._bounding = threading.Lock()
+        self._is_buried = False
         self._watchdog = watchdog
         watchdog.live_until(self.process.pid, self.deadline)
         self._unpacker = Unpacker()
@@ -113,17 +116,27 @@ class ChildProcess:
         """The jobs that stand behind them."""
         return list(islice(self.held.values(), self.slots - len(self.stuck), None))
 
-    def send_orders(self, jobs: list[Job], now: float) -> None:
-        """Hand jobs to the child."""
-        started = self.slots - len(self.stuck) - len(self.held)
-        for job in jobs[: max(0, started)]:
-            job.start(now)
+    def send_orders(self, jobs: list[Job], now: float) -> bool:
+        """Hand jobs to the child; False if it is too late for one of them, and none was handed.
+
+        The guardian knows until when they are safe before the child knows of them. Where this
+        process is frozen on the way, the guardian acts, or the second look at the clock sees it.
+        """
+        free = self.slots - len(self.stuck) - len(self.held)
+        safe_until = min(job.safe_until for job in jobs)
         with self._bounding:
+            if time.monotonic() >= safe_until:
+                return False
+            self._bound(min(self.deadline, safe_until))
+            if time.monotonic() >= safe_until:
+                return False
             for job in jobs:
                 self.held[job.lease_id] = job
-            self._bound(min([self.deadline, *(job.safe_until for job in jobs)]))
+        for job in jobs[: max(0, free)]:
+            job.start(now)
         self.started += len(jobs)
         self.send((frames.RUN, [job.order for job in jobs]))
+        return True
 
     def take_back(self, lease_id: int, now: float) -> Job | None:
         """A job is no longer with the child; the next one in line has started."""
@@ -192,13 +205,22 @@ class ChildProcess:
         moment a child is being killed. The main thread and that of the heartbeat may call it.
         """
         with self._bounding:
-            jobs = list(self.held.values())
-            if not (jobs or self.stuck):
-                deadline = NEVER
-            self._bound(min([deadline, *(job.safe_until for job in jobs)]))
+            if self.held or self.stuck:
+                self._bound(min(deadline, self._safe_until()))
+            else:
+                self._bound(NEVER)
+
+    def relax(self, now: float) -> None:
+        """Let a child live on whose deadline is near, and that of a job which has ended since."""
+        if self.deadline - now < NEAR and not self.stuck:
+            with self._bounding:
+                self._bound(self._safe_until())
+
+    def _safe_until(self) -> float:
+        return min((job.safe_until for job in list(self.held.values())), default=NEVER)
 
     def _bound(self, deadline: float) -> None:
-        if time.monotonic() < self.deadline != deadline:
+        if time.monotonic() < self.deadline != deadline and not self._is_buried:
             self.deadline = deadline
             self._watchdog.live_until(self.process.pid, deadline)
 
@@ -213,6 +235,9 @@ class ChildProcess:
     def bury(self) -> int:
         """Wait for the end of a child that is gone; how it ended."""
         self.socket.close()
+        with self._bounding:
+            # Its number may soon be another's, and the heartbeat may still know of it.
+            self._is_buried = True
         self._watchdog.forget(self.process.pid)
         try:
             return self.process.wait(timeout=5)

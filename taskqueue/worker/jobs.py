@@ -160,3 +160,7 @@ class Job:
             self.limit_at = now + self.timeout
         if self.deadline_at is not None:
             self.limit_at = min(self.limit_at or self.deadline_at, self.deadline_at)
+
+    def unstart(self) -> None:
+        """Its body had not started after all: the child gave the order back."""
+        self.started_at = self.limit_at = None

@@ -12,7 +12,7 @@ from taskqueue.conf import Settings
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.worker import endings, frames
 from taskqueue.worker.ahead import ClaimAhead
-from taskqueue.worker.children import ChildProcess, describe_exit
+from taskqueue.worker.children import NEAR, ChildProcess, describe_exit
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.logs import one_line
@@ -149,7 +149,7 @@ class Pool:
         """How many more tasks to claim."""
         ready = [child for child in self.children if child.takes_orders]
         slots = sum(child.slots - len(child.stuck) for child in ready)
-        if not slots or not self.takes_more:
+        if not slots or not self.takes_more or not self._watchdog.is_there:
             return 0
         if any(job.needs_own_child for job in self.backlog):
             return 0
@@ -214,7 +214,10 @@ class Pool:
             if job.needs_own_child:
                 break
         for start in range(0, len(jobs), ORDERS_A_FRAME):
-            child.send_orders(jobs[start : start + ORDERS_A_FRAME], now)
+            batch = jobs[start : start + ORDERS_A_FRAME]
+            if not child.send_orders(batch, now):
+                for job in batch:
+                    self.hand_back(job)
         if jobs and self._tasks_left(child) <= 0:
             child.is_condemned = True
 
@@ -327,6 +330,8 @@ class Pool:
     def _recalled(self, child: ChildProcess, lease_ids: list[int], now: float) -> None:
         child.is_recalling = False
         jobs = [child.held.pop(lease_id) for lease_id in lease_ids if lease_id in child.held]
+        for job in jobs:
+            job.unstart()
         child.started -= len(jobs)
         self._take_up(jobs)
 
@@ -368,6 +373,16 @@ class Pool:
         self._respawn_at = now + delay
         self.trouble = f"Children do not start ({end}): {child.trouble}"[-4000:]
         logger.error("Child did not start end=%s retry_in=%.1fs %s", end, delay, child.trouble)
+
+    def relax(self, now: float) -> None:
+        """Let children live on whose deadline was that of a job which has ended since."""
+        for child in self.children:
+            child.relax(now)
+
+    def next_deadline(self, now: float) -> float | None:
+        """When `relax` is needed next."""
+        moments = (child.deadline - NEAR for child in self.children)
+        return min((moment for moment in moments if moment > now), default=None)
 
     # Looking
 

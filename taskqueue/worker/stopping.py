@@ -65,8 +65,13 @@ class Stopping:
         """Interrupt and end bodies whose time is over."""
         for child in list(self._pool.children):
             for job in list(child.running()):
-                if not (job.is_over or child.is_killed):
+                if child.is_killed:
+                    break
+                if not job.is_over:
                     self._enforce(child, job, now)
+                elif self._pool.can_kill:
+                    # It was called back as its lease ended, and had just begun.
+                    child.kill()
 
     def _enforce(self, child: ChildProcess, job: Job, now: float) -> None:
         if job.limit_at is not None and now >= job.limit_at + self._kill_grace:
@@ -118,6 +123,7 @@ class Stopping:
                     pool.findings.outcomes.append(endings.interrupted(job, now))
             for job in child.waiting():
                 pool.hand_back(job)
-            child.held.clear()
+            # A child that holds nothing may live: first its end, then that.
             child.kill()
+            child.held.clear()
         pool.hand_back_backlog()

@@ -228,6 +228,7 @@ class Supervisor:
             self._heed_renewals(now)
             self._populate(now)
             self._stopping.enforce(now)
+            self._pool.relax(now)
             self._pool.rebalance(now)
             self._pool.dispatch(now)
             if self._ledger.is_due(now):
@@ -305,6 +306,7 @@ class Supervisor:
             logger.info("Code changed, children are replaced file=%s", self._reloader.changed)
             self._pool.recycle()
         self._pool.retire(now)
+        self._watchdog.ensure(now)
         for child in self._pool.populate(now):
             self._watch.add(child.socket, self._receiver(child))
 
@@ -365,7 +367,8 @@ class Supervisor:
         moments = [now + LONGEST_SLEEP]
         if pool.backlog or any(child.waiting() for child in pool.children):
             moments.append(now + REBALANCE_INTERVAL)
-        for moment in (pool.respawn_at, self._stopping.next_limit(), self._stop_at):
+        limits = (self._stopping.next_limit(), pool.next_deadline(now))
+        for moment in (pool.respawn_at, self._stop_at, *limits):
             if moment is not None:
                 moments.append(moment)
         if not self._ledger.is_waiting:

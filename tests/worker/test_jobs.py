@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -31,26 +31,42 @@ NOW = 1000.0
 class Clock:
     """Stands still, however long the test takes."""
 
+    def __init__(self) -> None:
+        self.now = NOW
+
     def monotonic(self) -> float:
-        return NOW
+        return self.now
 
 
 class Watchdog:
     """Keeps what it is told."""
 
+    is_there = True
+
     def __init__(self) -> None:
         self.deadlines: dict[int, float] = {}
+        self.on_told: Callable[[], None] = lambda: None
 
     def live_until(self, process: int, deadline: float) -> None:
         self.deadlines[process] = deadline
+        self.on_told()
+
+    def forget(self, process: int) -> None:
+        self.deadlines.pop(process, None)
 
 
 @pytest.fixture
-def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChildProcess]:
-    """An idle one with a free slot, but for its process."""
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
     for module in (children, pool):
-        monkeypatch.setattr(module, "time", Clock())
-    process = SimpleNamespace(pid=7)
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def child(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[ChildProcess]:
+    """An idle one with a free slot, but for its process."""
+    process = SimpleNamespace(pid=7, wait=lambda timeout=None: 0)
     popen = SimpleNamespace(Popen=lambda *args, **options: process, DEVNULL=subprocess.DEVNULL)
     monkeypatch.setattr(children, "subprocess", popen)
     child = ChildProcess(
@@ -63,7 +79,7 @@ def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChildProcess]:
 
 
 def pool_with(child: ChildProcess, job: Job) -> pool.Pool:
-    made = pool.Pool(WorkerOptions(), get_settings(), cast(Any, None))
+    made = pool.Pool(WorkerOptions(), get_settings(), child._watchdog)
     made.children.append(child)
     made.add([job])
     return made
@@ -94,6 +110,59 @@ def test_a_child_lives_no_longer_than_is_safe_for_the_job_that_it_is_handed(
     child.deadline = watchdog.deadlines[7] = before
     pool_with(child, Job(CLAIMED, NOW - 2, usual_lease=10)).dispatch(NOW)
     assert child.deadline == watchdog.deadlines[7] == after
+
+
+def test_a_worker_that_is_frozen_as_it_hands_a_job_out_keeps_it_from_the_child(
+    child: ChildProcess, clock: Clock
+) -> None:
+    def freeze() -> None:
+        clock.now += 3600
+
+    watchdog = cast(Any, child._watchdog)
+    watchdog.on_told = freeze
+    pool = pool_with(child, Job(CLAIMED, NOW, usual_lease=10))
+    pool.dispatch(NOW)
+    assert watchdog.deadlines == {7: NOW + 6}, "the guardian ends the child meanwhile"
+    assert child.held == {}
+    assert [each.kind for each in pool.findings.outcomes] == ["unstarted"]
+
+
+def test_near_its_deadline_a_child_is_bound_by_what_it_holds_now(
+    child: ChildProcess, clock: Clock
+) -> None:
+    watchdog = cast(Any, child._watchdog)
+    brief = CLAIMED._replace(lease_id=1, lease_seconds=4.0)
+    pool = pool_with(child, Job(brief, NOW, usual_lease=100))
+    pool.dispatch(NOW)
+    assert (child.deadline, pool.next_deadline(NOW)) == (NOW + 2.4, NOW + 1.4)
+    child.take_back(1, NOW)
+    pool.add([Job(CLAIMED, NOW, usual_lease=100)])
+    pool.dispatch(NOW)
+    assert child.deadline == NOW + 2.4
+    clock.now = NOW + 1.5
+    pool.relax(clock.now)
+    assert child.deadline == watchdog.deadlines[7] == NOW + 60
+    child.take_back(7, clock.now)
+    clock.now = NOW + 59.5
+    pool.relax(clock.now)
+    assert child.deadline == watchdog.deadlines[7] == NEVER
+    assert pool.next_deadline(clock.now) == NEVER
+
+
+def test_a_child_that_has_died_is_none_of_the_guardians(child: ChildProcess) -> None:
+    child.held[7] = Job(CLAIMED, NOW, usual_lease=10)
+    child.bury()
+    child.pulse(NOW + 6)
+    assert cast(Any, child._watchdog).deadlines == {}
+
+
+def test_what_a_child_gave_back_has_not_started(child: ChildProcess) -> None:
+    job = Job(CLAIMED, NOW, usual_lease=10)
+    pool = pool_with(child, job)
+    pool.dispatch(NOW)
+    assert job.started_at is not None
+    pool._recalled(child, [7], NOW)
+    assert (job.started_at, job.limit_at) == (None, None)
 
 
 def test_an_order_holds_what_was_claimed_under_the_same_names() -> None:
