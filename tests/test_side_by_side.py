@@ -116,6 +116,7 @@ def test_tests_are_shared_out_where_all_are_run_and_not_where_some_are_chosen() 
     assert shared_out("--quick") == shared_out(TASKQUEUE_FULL="1") == {False}
 
 
+@pytest.mark.slow
 def test_what_is_shared_out_is_run_on_one_database_or_the_other() -> None:
     chosen = ["tests/worker", "tests/admin/test_admin.py", "tests/admin/test_sites.py"]
     every, sqlite, postgresql = (

@@ -29,6 +29,7 @@ def read(client: Client, address: str) -> str:
 # Who may see what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("role", "status"), ROLES.items())
 @pytest.mark.parametrize("model", MODELS)
 def test_lists_pages_and_histories_are_for_those_who_may_view(

@@ -20,6 +20,7 @@ BOUNDED = ("queue", "worker")
 """Lists that are cut at a few hundred rows, and read them whole."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["viewer", "superuser"])
 def test_a_list_of_a_thousand_costs_few_queries(
     role: str, rows: Rows, log_in_as: LogIn, django_assert_max_num_queries: Any

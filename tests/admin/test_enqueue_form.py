@@ -132,6 +132,7 @@ BAD: list[dict[str, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_told_and_nothing_is_written(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     before = state()

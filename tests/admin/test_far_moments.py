@@ -59,6 +59,7 @@ def _move(model: Any, far: datetime) -> None:
         model.objects.filter(pk=row.pk).update(**dict.fromkeys(given, far + place * towards))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_page_shows_moments_for_which_there_is_no_local_time(
     route: str, made: Everything, settings: Any

@@ -25,6 +25,7 @@ SEARCHES = (
 VERBS = ("retry", "cancel", "stop", "run_now", "delete")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [7, 20_000])
 def test_the_question_asks_the_database_few_questions(
     log_in_as: LogIn,

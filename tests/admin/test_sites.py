@@ -41,6 +41,7 @@ def in_ops(url: str) -> str:
     return url.replace("/admin/", "/ops/", 1)
 
 
+@pytest.mark.slow
 def test_no_page_leads_out_of_the_site(sites: str, log_in_as: LogIn) -> None:
     made, client = everything("plain"), log_in_as("superuser")
     seen = 0

@@ -34,6 +34,7 @@ def operations(document: Any) -> list[tuple[str, str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_it_is_made_without_warnings_and_valid() -> None:
     from drf_spectacular.drainage import GENERATOR_STATS
     from drf_spectacular.validation import validate_schema
@@ -47,6 +48,7 @@ def test_it_is_made_without_warnings_and_valid() -> None:
     assert document["info"]["title"] == "taskqueue"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.1"])
 def test_a_project_that_documents_all_of_its_addresses_is_not_warned_either(version: str) -> None:
     from drf_spectacular.drainage import GENERATOR_STATS

@@ -105,6 +105,7 @@ def test_a_database_that_is_not_there_is_said_to_be_in_trouble(kind: str, tmp_pa
     assert "\n" not in said
 
 
+@pytest.mark.slow
 def test_a_write_lock_that_somebody_holds_is_said_to_be_held(tmp_path: Path) -> None:
     database = sqlite_at(tmp_path / "db")
     assert manage(database, "migrate", "-v0")[0] == 0

@@ -43,6 +43,7 @@ one_junk = st.builds(
 all_junk = st.lists(lists, min_size=5, max_size=6).map(" ".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(one_junk | all_junk | characters)
 @example("*,5 * * * *")

@@ -110,6 +110,7 @@ def test_a_rule_can_be_pickled(rule: Rule) -> None:
     assert pickle.loads(pickle.dumps(rule)) == rule
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_junk_is_refused_with_nothing_but_an_invalid_schedule(data: st.DataObject) -> None:
     names: dict[Any, list[str]] = {

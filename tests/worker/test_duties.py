@@ -105,6 +105,7 @@ def test_an_attempt_that_seems_wedged_is_marked_within_a_minute() -> None:
     assert lease_of(claimed).wedged_at is not None
 
 
+@pytest.mark.slow
 def test_a_lease_that_ran_out_is_taken_over() -> None:
     result = noop.enqueue()
     run_out(claim_one())
@@ -112,6 +113,7 @@ def test_a_lease_that_ran_out_is_taken_over() -> None:
     wait_until(lambda: serve(own) and task_of(result).status == "retrying", timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite_only
 def test_on_sqlite_a_lease_is_looked_at_twice_before_it_is_taken_over() -> None:
     noop.enqueue()

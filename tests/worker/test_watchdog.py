@@ -60,6 +60,7 @@ def test_a_process_dies_at_its_deadline(watchdog: Watchdog, sleeper: Process) ->
     assert sleeper.wait(30) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_later_deadline_replaces_an_earlier_one(watchdog: Watchdog, sleeper: Process) -> None:
     with frozen(watchdog):
         watchdog.live_until(sleeper.pid, time.monotonic() + 0.5)
@@ -150,6 +151,7 @@ def test_while_no_guardian_can_be_started_there_is_none(
     assert sleeper.wait(30) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_guardian_that_was_frozen_heeds_what_it_was_told_meanwhile(
     watchdog: Watchdog, sleeper: Process, other: Process
 ) -> None:

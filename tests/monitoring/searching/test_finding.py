@@ -58,6 +58,7 @@ def ids(*pages: Page) -> list[Any]:
     return [task.id for page in pages for task in page.tasks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effort", [SMALL, Effort()], ids=["small", "usual"])
 def test_pages_walked_either_way_hold_each_task_that_fits_once(effort: Effort) -> None:
     make_tasks(90)
