@@ -57,7 +57,7 @@ def fenced(job: Job, now: float) -> Outcome:
         job.lease_id,
         Kind.FENCED,
         error_class=snapshots.class_path(AttemptLost),
-        error_message="The worker lost the database and stopped its bodies.",
+        error_message="The worker could not renew its leases in time, and stopped its bodies.",
         started=job.started_at,
         ended=now,
     )

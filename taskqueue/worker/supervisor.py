@@ -196,6 +196,8 @@ class Supervisor:
         pool = self._pool
         if not pool.takes_more or self._is_replaced:
             return self.status().value
+        if not self._watchdog.is_there:
+            return "no guardian can be started"
         return pool.trouble or ("" if pool.is_ready else "no child takes orders")
 
     def _end(self, registered: Registered, registration: Registration) -> None:
