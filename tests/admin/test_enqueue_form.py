@@ -248,7 +248,7 @@ def test_a_secret_is_typed_unseen_and_never_given_back(log_in_as: LogIn) -> None
 
 def test_secrets_of_other_kinds_are_as_silent(log_in_as: LogIn) -> None:
     def keep(
-        pin: int = 4711, kind: Literal["gold", "iron"] = "gold", box: dict[str, Any] | None = None,
+        pin: int = 471_147_114_711, kind: Literal["gold", "iron"] = "gold", box: dict[str, Any] | None = None,
         **rest: Any,
     ) -> None:  # fmt: skip
         """Has many."""
@@ -256,7 +256,7 @@ def test_secrets_of_other_kinds_are_as_silent(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     with declared(keep, sensitive=["pin", "kind", "box", "token"]) as definition:
         page = read(client, form_url(definition.name))
-        assert "4711" not in page
+        assert "471147114711" not in page
         assert "Left out: &#x27;gold" not in page
         wrong = {"arg_pin": SECRET, "arg_kind": SECRET, "arg_box": f'"{SECRET}"'}
         for given in (wrong, {"arg_rest": f'{{"token": "{SECRET}"}}'}):

@@ -124,11 +124,11 @@ def test_secret_arguments_are_not_shown() -> None:
 
 
 def test_arguments_of_a_task_that_is_not_known_here_are_hidden() -> None:
-    create("s", "--args", "[4711]", task=ADD)
+    create("s", "--args", "[471147114711]", task=ADD)
     Schedule.objects.update(task_name="gone.task")
     for action in (["show", "s"], ["list", "--format", "json"]):
         output = run(*action)
-        assert "4711" not in output
+        assert "471147114711" not in output
         assert "hidden: no definition of this name is known here" in output
 
 
