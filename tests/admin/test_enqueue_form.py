@@ -248,8 +248,8 @@ def test_a_secret_is_typed_unseen_and_never_given_back(log_in_as: LogIn) -> None
 
 def test_secrets_of_other_kinds_are_as_silent(log_in_as: LogIn) -> None:
     def keep(
-        pin: int = 471_147_114_711, kind: Literal["gold", "iron"] = "gold", box: dict[str, Any] | None = None,
-        **rest: Any,
+        pin: int = 471_147_114_711, kind: Literal["gold", "iron"] = "gold",
+        box: dict[str, Any] | None = None, **rest: Any,
     ) -> None:  # fmt: skip
         """Has many."""
 
