@@ -44,6 +44,7 @@ def frozen(watchdog: Watchdog) -> Iterator[None]:
     """The guardian hears what is said meanwhile in one go, however long it takes to say it."""
     guardian = guardian_of(watchdog)
     os.kill(guardian, signal.SIGSTOP)
+    os.waitid(os.P_PID, guardian, os.WSTOPPED | os.WNOWAIT)
     try:
         yield
     finally:
@@ -155,10 +156,10 @@ def test_while_no_guardian_can_be_started_there_is_none(
 def test_a_guardian_that_was_frozen_heeds_what_it_was_told_meanwhile(
     watchdog: Watchdog, sleeper: Process, other: Process
 ) -> None:
-    watchdog.live_until(other.pid, time.monotonic() + 0.1)
-    other.wait(30)  # From here on it hears what it is told at once.
-    near = time.monotonic() + 3
+    near = time.monotonic() + 4
     watchdog.live_until(sleeper.pid, near)
+    watchdog.live_until(other.pid, time.monotonic() + 0.1)
+    other.wait(30)  # From here on it waits for the deadline.
     with frozen(watchdog):
         watchdog.live_until(sleeper.pid, time.monotonic() + 600)
         wait_until(lambda: time.monotonic() > near, 30)
