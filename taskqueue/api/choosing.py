@@ -14,14 +14,13 @@ from rest_framework import serializers
 from taskqueue.api.clock import now
 from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks.filters import check_may_search
+from taskqueue.api.tasks.filters import usable_by
 from taskqueue.control import TaskFilter
 from taskqueue.definitions import registry
 from taskqueue.engine.control.filters import each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.searching import SearchError, parse
 from taskqueue.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from taskqueue.permissions import VIEW_ARGUMENTS
 from taskqueue.states import TaskStatus
 
 CANONICAL = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -119,10 +118,7 @@ def chosen(given: Mapping[str, Any], user: Any) -> TaskFilter:
         which = _read(ways[0], given)
     except (ValueError, TypeError) as error:  # SearchError is one.
         raise _refused(str(error)) from None
-    check_may_search(which, user)
-    if which.arguments and user.has_perm(VIEW_ARGUMENTS):
-        which = replace(which, arguments_of_unknown=True)
-    return which
+    return usable_by(which, user)
 
 
 def exposed_only(which: TaskFilter) -> TaskFilter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +14,7 @@ from django.utils.translation import ngettext
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.wording import wording_for
-from taskqueue.monitoring.searching import SearchError, parse
-from taskqueue.permissions import VIEW_ARGUMENTS
+from taskqueue.monitoring.searching import SearchError, parse, permitted_search
 
 MOST_CHOSEN = 1000
 """Tasks that can be ticked; a page of the list shows fewer."""
@@ -38,7 +37,7 @@ class Choice:
         return cls(query=given.get("q", "").strip(), is_all=given.get("everything") == "1")
 
     def which(self, user: Any) -> TaskFilter:
-        """The filter. Raises `SearchError` where nothing is chosen, or what was typed is none."""
+        """Return the filter. Raises `SearchError` if nothing is chosen or the search is invalid."""
         if not (self.ids or self.query or (self.is_all and self.ids is None)):
             raise SearchError(_("No tasks are chosen. Choose some, and try again."))
         if self.ids is not None:
@@ -49,9 +48,7 @@ class Choice:
             return TaskFilter(ids=self.ids)
         connection = project_connection()
         which = parse(self.query, now=wording_for(connection).now(connection)).which
-        if which.arguments and user.has_perm(VIEW_ARGUMENTS):
-            which = replace(which, arguments_of_unknown=True)
-        return which
+        return permitted_search(which, user)
 
     @property
     def words(self) -> str:

@@ -15,7 +15,6 @@ from django.db.models import QuerySet
 from django.http import (
     HttpRequest,
     HttpResponse,
-    HttpResponseBadRequest,
     HttpResponseNotAllowed,
     StreamingHttpResponse,
 )
@@ -27,7 +26,7 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.tasks.narrowing import searched
 from taskqueue.engine.control import TaskFilter
 from taskqueue.models import Task
-from taskqueue.monitoring.searching import Effort, SearchError, find
+from taskqueue.monitoring.searching import Effort, SearchError, SearchNotAllowed, find
 from taskqueue.permissions import VIEW_ARGUMENTS
 from taskqueue.redaction import ShownArguments, redacted
 
@@ -63,6 +62,8 @@ class TaskExport(ReadOnlyAdmin):
             return _refused(f"There are the formats {', '.join(FORMS)}.")
         try:
             which = searched(request, request.GET.get("q", "")).which
+        except SearchNotAllowed as error:
+            return _refused(str(error), status=403)
         except SearchError as error:
             return _refused(str(error))
         content_type, lines = form
@@ -163,5 +164,5 @@ async def _asynchronously(chunks: Iterator[str]) -> AsyncIterator[str]:
         yield chunk
 
 
-def _refused(reason: str) -> HttpResponse:
-    return HttpResponseBadRequest(reason, content_type="text/plain; charset=utf-8")
+def _refused(reason: str, *, status: int = 400) -> HttpResponse:
+    return HttpResponse(reason, status=status, content_type="text/plain; charset=utf-8")

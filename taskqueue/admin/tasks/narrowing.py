@@ -17,8 +17,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control import TaskFilter
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.searching import Page, Search, parse, written
-from taskqueue.permissions import VIEW_ARGUMENTS
+from taskqueue.monitoring.searching import Page, Search, parse, permitted_search, written
 from taskqueue.states import TaskStatus
 
 MOST_QUEUES = 12
@@ -58,14 +57,9 @@ class Matching(int):
 
 
 def searched(request: HttpRequest, text: str) -> Search:
-    """The search, as far as this user may search. Raises SearchError.
-
-    Of tasks whose definition is not known here, nobody knows which arguments are sensitive.
-    """
+    """Return the search as this user may use it. Raises `SearchError`."""
     search = parse(text, now=timezone.now())
-    if search.which.arguments and request.user.has_perm(VIEW_ARGUMENTS):
-        return replace(search, which=replace(search.which, arguments_of_unknown=True))
-    return search
+    return replace(search, which=permitted_search(search.which, request.user))
 
 
 def address(text: str, **cursor: str) -> str:

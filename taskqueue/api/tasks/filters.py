@@ -15,10 +15,14 @@ from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.wording import wording_for
-from taskqueue.monitoring.searching import SearchError, parse
+from taskqueue.monitoring.searching import (
+    SearchError,
+    SearchNotAllowed,
+    parse,
+    permitted_search,
+)
 from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.terms import LONGEST, MOST_VALUES, Term, Value
-from taskqueue.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 
 PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
 QUALIFIERS = {
@@ -98,17 +102,16 @@ def which_of(given: Mapping[str, Any], user: Any) -> TaskFilter:
     for name in MOMENTS:
         if name in given:
             which = _narrowed(which, {name: given[name]}, name)
-    check_may_search(which, user)
-    if which.arguments and user.has_perm(VIEW_ARGUMENTS):
-        # Of tasks whose definition is not known here, nobody knows which arguments are sensitive.
-        which = replace(which, arguments_of_unknown=True)
-    return which
+    return usable_by(which, user)
 
 
-def check_may_search(which: TaskFilter, user: Any) -> None:
-    """Raise 403 where what is found would tell who has run what, and this user may not know."""
-    if which.worker and not user.has_perm(VIEW_LEASES):
-        raise Problem(403, "permission_denied", "To search by worker takes the one to view leases.")
+def usable_by(which: TaskFilter, user: Any) -> TaskFilter:
+    """Return the filter as this user may use it. Raises 403 for one that would tell too much."""
+    try:
+        with override("en"):
+            return permitted_search(which, user)
+    except SearchNotAllowed as error:
+        raise Problem(403, "permission_denied", str(error)) from None
 
 
 def _searched(text: str, name: str) -> TaskFilter:

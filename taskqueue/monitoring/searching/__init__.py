@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from taskqueue.monitoring.searching.discretion import shown_to, without_arguments
+from taskqueue.monitoring.searching.discretion import (
+    SearchNotAllowed,
+    permitted_search,
+    shown_to,
+    without_arguments,
+)
 from taskqueue.monitoring.searching.finding import Effort, Page, find
 from taskqueue.monitoring.searching.search import Search, parse, written
 from taskqueue.monitoring.searching.terms import SearchError, search_text
@@ -12,8 +17,10 @@ __all__ = [
     "Page",
     "Search",
     "SearchError",
+    "SearchNotAllowed",
     "find",
     "parse",
+    "permitted_search",
     "search_text",
     "shown_to",
     "without_arguments",

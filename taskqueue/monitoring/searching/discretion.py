@@ -1,16 +1,40 @@
-"""A search as it may be shown: without values of arguments, for who may not view these."""
+"""What a user may search by, and the text of a search as they may see it: one rule for all faces."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from django.utils.translation import gettext as _
+
+from taskqueue.engine.control import TaskFilter
 from taskqueue.monitoring.searching.terms import SearchError, Value, split
-from taskqueue.permissions import VIEW_ARGUMENTS
+from taskqueue.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 from taskqueue.redaction import REDACTED
 
 HIDDEN = "args"
 """The qualifier behind which values of arguments stand."""
+
+
+class SearchNotAllowed(SearchError):
+    """The search would tell the user what they lack the permission to view."""
+
+
+def permitted_search(which: TaskFilter, user: Any) -> TaskFilter:
+    """Return the filter as this user may use it.
+
+    Raises `SearchNotAllowed` for a filter by worker without the permission to view leases: its
+    result tells who has run what. Only users who may view arguments search the arguments of
+    definitions that this process does not know, because nothing says which of these are sensitive.
+    """
+    if which.worker and not user.has_perm(VIEW_LEASES):
+        raise SearchNotAllowed(
+            _("Searching by worker requires the permission %(permission)s.")
+            % {"permission": VIEW_LEASES}
+        )
+    if which.arguments and user.has_perm(VIEW_ARGUMENTS):
+        return replace(which, arguments_of_unknown=True)
+    return which
 
 
 def shown_to(user: Any, text: str) -> str:
