@@ -1,7 +1,8 @@
 """The raw loop: claim 100 tasks with their leases, record them, until there are none.
 
 As fast as psycopg goes without pipelining: prepared statements, one round trip each, and nothing
-between them. It reads what a worker needs to know, and leaves the rows that a worker leaves.
+between them. It reads what a worker needs to know, and leaves the rows that a worker leaves. Its
+statements use the indexes that the engine's use: a condition less, and it sorts every ready task.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ CLAIM = """
 WITH picked AS MATERIALIZED (
     SELECT id
     FROM taskqueue_task
-    WHERE status = 'ready' AND queue_name = 'default'
+    WHERE status = 'ready' AND NOT claimed_apart AND queue_name = 'default'
     ORDER BY priority DESC, run_after, id
     LIMIT 100
     FOR UPDATE SKIP LOCKED
@@ -45,7 +46,7 @@ RECORD = """
 WITH ended AS (
     UPDATE taskqueue_lease
     SET status = 'succeeded', started_at = clock_timestamp(), finished_at = clock_timestamp()
-    WHERE id = ANY (%s) AND status = 'running'
+    WHERE id = ANY (%s) AND finished_at IS NULL
     RETURNING task_id
 )
 UPDATE taskqueue_task AS task
@@ -58,8 +59,9 @@ FROM ended
 WHERE task.id = ended.task_id AND task.status = 'running'
 """
 
-# The plans that a worker gets, whatever the statistics say at this moment.
+# The settings of a worker that owns its session.
 SESSION = """
+SET plan_cache_mode = force_custom_plan;
 SET enable_seqscan = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;

@@ -63,7 +63,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
                 values=rates[pool, processes],
                 against="raw loop" if processes == 1 else "two raw loops",
                 counterparts=raw,
-                target=AtLeast(0.6 if processes == 1 else 0.65),
+                target=AtLeast(0.65),
             )
             yield Figure(
                 what=f"{what}, start and end included",
