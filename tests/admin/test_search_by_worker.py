@@ -1,4 +1,4 @@
-"""Who may search by what: the admin's lists, exports and operations ask the same as the REST API."""
+"""Who may search by worker: the admin and the REST API ask for the same permission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user may search by, and the text of a search as they may see it: one rule for all faces."""
+"""What a user may search by, and the text of a search as that user may see it."""
 
 from __future__ import annotations
 
