@@ -1,4 +1,4 @@
-"""Who may do what to tasks by hand: the one rule for the admin and the REST API."""
+"""Who may do what to tasks and schedules by hand: the one rule for the admin and the REST API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from taskqueue.engine.control import TaskFilter, cancel_many
 from taskqueue.engine.control.locking import ALLOWED, TaskId
 from taskqueue.engine.shared import has_all_successes
 from taskqueue.models import Task
-from taskqueue.permissions import ENQUEUE, OPERATE, PURGE, STOP
+from taskqueue.permissions import EDIT_SCHEDULES, ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.states import PENDING, TaskStatus
 
 NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -26,11 +26,27 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "delete": (PURGE,),
 }
 """The permissions that each verb takes, all of them: what makes a new task asks for ENQUEUE."""
+_MAKES_TASKS = (EDIT_SCHEDULES, ENQUEUE)
+SCHEDULE_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "create": _MAKES_TASKS,
+    "edit": _MAKES_TASKS,
+    "run_now": _MAKES_TASKS,
+    "resume": _MAKES_TASKS,
+    "pause": (EDIT_SCHEDULES,),
+    "disable": (EDIT_SCHEDULES,),
+    "delete": (EDIT_SCHEDULES,),
+}
+"""The same for the verbs on schedules: whoever lets one make tasks may enqueue them."""
 
 
 def may(user: Any, verb: str) -> bool:
     """Whether the user may do it to tasks at all."""
     return all(user.has_perm(each) for each in NEEDED[verb])
+
+
+def may_schedule(user: Any, verb: str) -> bool:
+    """Whether the user may do it to schedules."""
+    return all(user.has_perm(each) for each in SCHEDULE_NEEDED[verb])
 
 
 def fits(task: Task, verb: str) -> bool:

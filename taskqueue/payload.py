@@ -58,7 +58,7 @@ def encode(value: Any, *, limit: int, what: str) -> str:
         text = _PlainFloats().encode(normal) if finder.has_large_float else dumps(normal)
     if len(text) > limit:
         raise InvalidArguments(
-            f"{what} take {len(text):,} bytes as JSON; the limit is {limit:,}. "
+            f"{what} must be at most {limit:,} bytes as JSON, not {len(text):,}. "
             "Store large data elsewhere and pass a reference to it.",
             path=(what,),
         )

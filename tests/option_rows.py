@@ -167,7 +167,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("metadata", {"a": {1}}, r"metadata\['a'\]"),
     ("metadata", {1: 2}, "Keys of JSON objects are text"),
     ("metadata", {"a": math.nan}, "which JSON does not have"),
-    ("metadata", {"a": "x" * 17_000}, "the limit is 16,384"),
+    ("metadata", {"a": "x" * 17_000}, "must be at most 16,384 bytes"),
     ("name", "", "1 to 255 letters"),
     ("name", "n" * 256, "1 to 255 letters"),
     ("name", "a b", "not 'a b'"),

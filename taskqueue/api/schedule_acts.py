@@ -25,8 +25,9 @@ from taskqueue.api.schedule_shown import (
     shown_run,
     times_to_come,
 )
-from taskqueue.api.schedules import EDITING, answer, locked
+from taskqueue.api.schedules import answer, locked
 from taskqueue.api.tasks.bodies import exposed
+from taskqueue.authority import SCHEDULE_NEEDED
 from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.permissions import VIEW_SCHEDULES
 
@@ -98,7 +99,7 @@ def _cursor(text: str) -> datetime:
 class ScheduleRun(ApiView):
     """Running a schedule by hand."""
 
-    needs = {"POST": EDITING}
+    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["run_now"])}
     tag = "schedules"
     is_conditional = True
 
@@ -118,7 +119,7 @@ class ScheduleRun(ApiView):
 class SchedulePause(ApiView):
     """Pausing a schedule."""
 
-    needs = {"POST": EDITING}
+    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["pause"])}
     tag = "schedules"
     is_conditional = True
 
@@ -138,7 +139,7 @@ class SchedulePause(ApiView):
 class ScheduleResume(ApiView):
     """Resuming a schedule."""
 
-    needs = {"POST": EDITING}
+    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["resume"])}
     tag = "schedules"
     is_conditional = True
 

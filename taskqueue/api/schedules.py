@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import F
 from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,17 +23,17 @@ from taskqueue.api.problems import Problem
 from taskqueue.api.rules import RuleField
 from taskqueue.api.schedule_shown import ScheduleShown, ScheduleWhole, shown, shown_whole
 from taskqueue.api.tasks.bodies import exposed
+from taskqueue.authority import SCHEDULE_NEEDED, may_schedule
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.permissions import EDIT_SCHEDULES, VIEW_SCHEDULES
+from taskqueue.permissions import VIEW_SCHEDULES
 from taskqueue.policies import Missed, Overlap
 from taskqueue.redaction import REDACTED
 from taskqueue.scheduled import LONGEST_NAME, MOST_FAILURES
 
-EDITING = (VIEW_SCHEDULES, EDIT_SCHEDULES)
 RESTING: Mapping[str, Any] = {"enabled": False}
 """The edit that nothing is enqueued by, and that any schedule takes."""
 
@@ -98,7 +99,7 @@ class Why(Strict):
 class ScheduleList(ApiView):
     """All schedules."""
 
-    needs = {"GET": (VIEW_SCHEDULES,), "POST": EDITING}
+    needs = {"GET": (VIEW_SCHEDULES,), "POST": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["create"])}
     tag = "schedules"
     has_etag = True
 
@@ -138,7 +139,11 @@ class ScheduleList(ApiView):
 class ScheduleDetail(ApiView):
     """One schedule."""
 
-    needs = {"GET": (VIEW_SCHEDULES,), "PATCH": EDITING, "DELETE": EDITING}
+    needs = {
+        "GET": (VIEW_SCHEDULES,),
+        "PATCH": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["disable"]),
+        "DELETE": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["delete"]),
+    }
     tag = "schedules"
     has_etag = True
     is_conditional = True
@@ -154,15 +159,19 @@ class ScheduleDetail(ApiView):
         problems=(404, 409, 412),
     )  # fmt: skip
     def patch(self, request: Request, name: str) -> Response:
-        """Change it; a new rule counts from now on. Another task takes its arguments anew. What
-        code declares is edited there: 409.
+        """Change it; a new rule counts from now on. Another task takes its arguments anew. All but
+        `{"enabled": false}` needs the permission to enqueue. What code declares is edited there:
+        409.
         """
         given = self.told(request, ScheduleEdited)
+        edits = {each: value for each, value in given.items() if each != "reason"}
+        may_make_tasks = edits != RESTING
+        if may_make_tasks and not may_schedule(request.user, "edit"):
+            raise PermissionDenied
 
         def act() -> Response:
             row = locked(request, name)
-            edits = {each: value for each, value in given.items() if each != "reason"}
-            if edits != RESTING:
+            if may_make_tasks:
                 _check_call(given.get("task", row.task_name), given)
             return answer(self, request, schedules.edit(name, by=request.user, **given))
 

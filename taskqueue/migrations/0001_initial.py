@@ -151,7 +151,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 "permissions": [
-                    ("edit_schedules", "Can create, edit, pause, run and delete schedules")
+                    (
+                        "edit_schedules",
+                        "Can pause and delete schedules; with enqueue also create, edit and run them",
+                    )
                 ],
                 "default_permissions": ("view",),
             },

@@ -94,7 +94,12 @@ class Schedule(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
-        permissions = [("edit_schedules", "Can create, edit, pause, run and delete schedules")]
+        permissions = [
+            (
+                "edit_schedules",
+                "Can pause and delete schedules; with enqueue also create, edit and run them",
+            )
+        ]
         indexes = [
             models.Index(
                 fields=["next_at"],

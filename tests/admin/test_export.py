@@ -117,6 +117,19 @@ def test_who_may_view_arguments_exports_them(rows: Rows, log_in_as: LogIn) -> No
     assert SECRET in row["args"]
 
 
+@pytest.mark.parametrize("blank", ["", " ", "  ", "\t", "\n", "\u3000", "\ufeff", "\xa0"])
+@pytest.mark.parametrize("sign", list("=+-@＝＋－＠"))  # noqa: RUF001
+def test_no_cell_is_a_formula_for_its_blanks_or_its_full_width_sign(blank: str, sign: str) -> None:
+    [_, line] = export.csv_lines([{"unique_key": f"{blank}{sign}1+1", "priority": -5}])
+    assert next(csv.reader([line])) == [f"'{blank}{sign}1+1", "-5"]
+
+
+@pytest.mark.parametrize("text", [" a=1", "a", "", "  ", "１＋１", "(=1)"])  # noqa: RUF001
+def test_a_text_that_is_no_formula_stays_as_it_is(text: str) -> None:
+    [_, line] = export.csv_lines([{"unique_key": text, "priority": 1}])
+    assert next(csv.reader([line])) == [text, "1"]
+
+
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_no_cell_is_a_formula(start: str, log_in_as: LogIn) -> None:
     add.using(unique_key=f"{start}1+1", priority=-5).enqueue(1)

@@ -103,7 +103,7 @@ def test_a_page_shows_the_last_run_also_after_its_task_is_pruned(log_in_as: LogI
 def test_arguments_of_an_unknown_definition_need_a_permission(log_in_as: LogIn) -> None:
     schedule = evil_schedule()
     Schedule.objects.update(task_name="shop.tasks.gone")
-    client = log_in_as("viewer", "view_schedule", "edit_schedules")
+    client = log_in_as("viewer", "view_schedule", "edit_schedules", "enqueue")
     for page in ("change", "edit"):
         assert SECRET not in read(client, url("schedule", page, schedule.pk))
     assert "taskqueue.view_arguments" in read(client, url("schedule", "change", schedule.pk))
@@ -112,7 +112,7 @@ def test_arguments_of_an_unknown_definition_need_a_permission(log_in_as: LogIn) 
 def test_who_has_that_permission_sees_them(log_in_as: LogIn) -> None:
     schedule = evil_schedule()
     Schedule.objects.update(task_name="shop.tasks.gone")
-    client = log_in_as("viewer", "view_schedule", "edit_schedules", "view_arguments")
+    client = log_in_as("viewer", "view_schedule", "edit_schedules", "enqueue", "view_arguments")
     for page in ("change", "edit"):
         assert SECRET in read(client, url("schedule", page, schedule.pk))
 

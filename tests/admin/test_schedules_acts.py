@@ -83,8 +83,8 @@ def test_occurrences_are_changed_by_nobody(role: str, log_in_as: LogIn) -> None:
     assert Occurrence.objects.get().status == "enqueued"
 
 
-def test_the_permission_to_edit_is_enough_to_see_and_act(log_in_as: LogIn) -> None:
-    schedule, client = simple_schedule(), log_in_as("staff", "edit_schedules")
+def test_who_may_edit_schedules_and_enqueue_sees_them_and_acts(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(), log_in_as("staff", "edit_schedules", "enqueue")
     assert "Paused" in press(client, schedule, "pause", reason=EVIL)
     row = schedules.get(schedule.name)
     assert (row.paused_by, row.pause_reason) == ("user", EVIL)
@@ -183,3 +183,17 @@ def test_what_code_declares_is_paused_run_and_resumed(log_in_as: LogIn) -> None:
     schedule, client = declared_schedule(), log_in_as("superuser")
     for verb, done in (("pause", "Paused"), ("run_now", "Run"), ("resume", "Resumed")):
         assert f"{done}: {schedule.name}" in press(client, schedule, verb)
+
+
+def test_who_may_not_enqueue_is_offered_what_makes_no_task(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(), log_in_as("staff", "edit_schedules")
+    schedules.pause(schedule.name)
+    page = read(client, url("schedule", "change", schedule.pk))
+    assert 'value="pause"' in page
+    assert url("schedule", "delete", schedule.pk) in page
+    for offered in ('value="run_now"', 'value="resume"', "/edit/"):
+        assert offered not in page, offered
+    listed = read(client, url("schedule", "changelist"))
+    assert "Pause</option>" in listed
+    assert "Run now</option>" not in listed
+    assert url("schedule", "add") not in listed

@@ -52,7 +52,7 @@ def test_each_kind_of_rule_is_created_and_stays_as_it_is_when_saved_again(
     kind: str, log_in_as: LogIn
 ) -> None:
     changes, rule = KINDS[kind]
-    client = log_in_as("staff", "edit_schedules")
+    client = log_in_as("staff", "edit_schedules", "enqueue")
     answer = client.post(url("schedule", "add"), filled(**changes))
     schedule = Schedule.objects.get(name="mornings")
     assert answer.headers["Location"] == url("schedule", "change", schedule.pk)
@@ -148,7 +148,7 @@ def test_a_secret_cannot_be_moved_to_where_it_would_be_shown(log_in_as: LogIn) -
 def test_hidden_arguments_are_written_anew_for_a_task_that_is_known(log_in_as: LogIn) -> None:
     schedule = evil_schedule()
     Schedule.objects.update(task_name="shop.tasks.gone")
-    client = log_in_as("staff", "edit_schedules")
+    client = log_in_as("staff", "edit_schedules", "enqueue")
     address = url("schedule", "edit", schedule.pk)
     form = client.get(address).context["adminform"].form
     answer = client.post(address, posted(form))

@@ -26,7 +26,7 @@ def test_another_task_type_is_not_given_the_arguments_of_the_one_before(
                        ("word", {"kwargs": {"user": "ann", "password": SECRET}})):  # fmt: skip
         schedules.create(name, sign_in, Every(hours=1), **call)  # type: ignore[arg-type]
     Schedule.objects.update(task_name=task_name)
-    for client in (root, member("view_schedule", "edit_schedules")):
+    for client in (root, member("view_schedule", "edit_schedules", "enqueue")):
         for name in ("place", "word"):
             for more in ({}, {"kwargs": {}} if name == "place" else {"args": []}):
                 answer = client.ask("PATCH", f"schedules/{name}/", {"task": tell.name, **more})

@@ -20,10 +20,10 @@ from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import ReasonForm, reason_of
 from taskqueue.admin.searches import row_id
+from taskqueue.authority import may_schedule
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule
 from taskqueue.payload import storable
-from taskqueue.permissions import EDIT_SCHEDULES
 from taskqueue.scheduled import LONGEST_NAME
 
 logger = logging.getLogger("taskqueue.admin")
@@ -50,15 +50,19 @@ class ScheduleActs(ReadOnlyAdmin):
     action_form = ReasonForm
     delete_template = "admin/taskqueue/schedule/delete.html"
 
+    def has_pause_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether they may pause and delete: what makes no task."""
+        return may_schedule(request.user, "pause")
+
     def has_edit_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether they may change anything."""
-        return bool(request.user.has_perm(EDIT_SCHEDULES))
+        """Whether they may also create, edit, resume and run: what makes tasks."""
+        return may_schedule(request.user, "edit")
 
     @admin.action(permissions=["edit"], description=gettext_lazy("Run now"))
     def run_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         self._act_on_each(request, "run_now", queryset)
 
-    @admin.action(permissions=["edit"], description=gettext_lazy("Pause"))
+    @admin.action(permissions=["pause"], description=gettext_lazy("Pause"))
     def pause(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         self._act_on_each(request, "pause", queryset)
 
@@ -66,7 +70,7 @@ class ScheduleActs(ReadOnlyAdmin):
     def resume(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         self._act_on_each(request, "resume", queryset)
 
-    @admin.action(permissions=["edit"], description=gettext_lazy("Delete"))
+    @admin.action(permissions=["pause"], description=gettext_lazy("Delete"))
     def delete_chosen(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         if request.POST.get("post"):
             self._act_on_each(request, "delete", queryset)
@@ -86,12 +90,12 @@ class ScheduleActs(ReadOnlyAdmin):
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """A button of the page."""
-        if not self.has_edit_permission(request):
+        verb = request.POST.get("verb", "")
+        if not may_schedule(request.user, verb if verb in VERBS else "pause"):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         schedule: Any = self.get_object(request, str(object_id))
-        verb = request.POST.get("verb", "")
         if schedule is None:
             self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
             return redirect("admin:taskqueue_schedule_changelist")
@@ -106,7 +110,7 @@ class ScheduleActs(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """The page that asks, and the deletion. Its occurrences are not read for it."""
-        if not self.has_edit_permission(request):
+        if not self.has_pause_permission(request):
             raise PermissionDenied
         schedule: Any = self.get_object(request, object_id)
         changelist = redirect("admin:taskqueue_schedule_changelist")

@@ -62,8 +62,8 @@ class ScheduleAdmin(ScheduleEditing):
         css = {"all": ["taskqueue/pages.css"]}
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Who edits them sees them."""
-        return super().has_view_permission(request, obj) or self.has_edit_permission(request)
+        """Whoever acts on them sees them."""
+        return super().has_view_permission(request, obj) or self.has_pause_permission(request)
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).annotate(now=DatabaseClock())
@@ -119,6 +119,7 @@ class ScheduleAdmin(ScheduleEditing):
         context: dict[str, Any] = {}
         if schedule is not None and self.has_view_permission(request, schedule):
             context = extras(request, schedule)
+            context["may_pause"] = self.has_pause_permission(request)
             context["may_edit"] = self.has_edit_permission(request)
             context["is_declared"] = schedule.source == ScheduleSource.CODE
             context["is_deletable"] = is_deletable(schedule)

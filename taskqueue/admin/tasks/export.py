@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import datetime
 from typing import Any
@@ -40,8 +41,11 @@ COLUMNS = (
     "nominal_at", "retry_of_id", "error_class", "error_message", "metadata",
 )  # fmt: skip
 ARGUMENTS = ("args", "kwargs")
-RISKY = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""With these a spreadsheet takes a text for a formula."""
+FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")  # noqa: RUF001
+"""How a text begins that a spreadsheet may take for a formula.
+
+Spreadsheets skip blanks before the sign, and read its full-width form as the sign itself.
+"""
 
 
 class TaskExport(ReadOnlyAdmin):
@@ -126,7 +130,7 @@ def _cell(value: Any) -> Any:
     if value is None or isinstance(value, int):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(RISKY) else text
+    return f"'{text}" if FORMULA.match(text) else text
 
 
 def json_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:

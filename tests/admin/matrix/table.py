@@ -87,8 +87,8 @@ def _many(verb: str, on: str, needs: str = "operate", **more: str) -> Act:
     return Act(name=verb, on="", needs=ways(f"view_task {needs}"), body=body)
 
 
-def _schedule_act(verb: str, on: str = "schedule") -> Act:
-    return Act(name=verb, on=on, needs=ways("edit_schedules"), body={"verb": verb})
+def _schedule_act(verb: str, on: str = "schedule", needs: str = "edit_schedules") -> Act:
+    return Act(name=verb, on=on, needs=ways(needs), body={"verb": verb})
 
 
 def _action(action: str, on: str, needs: str, **more: Any) -> Act:
@@ -114,6 +114,9 @@ TASK_EDITS = (
 )
 VIEW_TASK = ways("view_task")
 EDIT_SCHEDULES = ways("edit_schedules")
+MAKING = "edit_schedules enqueue"
+"""What makes tasks, now or by the rule."""
+MAKE_SCHEDULES = ways(MAKING)
 CAN_SEE_SCHEDULES = ways("view_schedule", "edit_schedules")
 OPERATE = ways("view_task operate")
 PAUSE = {"verb": "pause", "minutes": "5", "reason": "why"}
@@ -156,27 +159,27 @@ PAGES: dict[str, Page] = {
     "schedule/": Page(
         look=CAN_SEE_SCHEDULES,
         acts=(
-            _action("run_now", "schedule", "edit_schedules"),
+            _action("run_now", "schedule", MAKING),
             _action("pause", "schedule", "edit_schedules"),
-            _action("resume", "paused schedule", "edit_schedules"),
+            _action("resume", "paused schedule", MAKING),
             _action("delete_chosen", "schedule", "edit_schedules", post="yes"),
         ),
     ),
     "schedule/add/": Page(
-        look=EDIT_SCHEDULES,
-        acts=(Act(name="create", on="", needs=EDIT_SCHEDULES, body=filled()),),
+        look=MAKE_SCHEDULES,
+        acts=(Act(name="create", on="", needs=MAKE_SCHEDULES, body=filled()),),
     ),
     "schedule/<int:object_id>/edit/": Page(
-        look=EDIT_SCHEDULES,
+        look=MAKE_SCHEDULES,
         on="schedule",
-        acts=(Act(name="edit", on="schedule", needs=EDIT_SCHEDULES, body=filled(overlap="allow")),),
+        acts=(Act(name="edit", on="schedule", needs=MAKE_SCHEDULES, body=filled(overlap="allow")),),
     ),
     "schedule/<int:object_id>/act/": Page(
         look=None,
         acts=(
-            _schedule_act("run_now"),
+            _schedule_act("run_now", needs=MAKING),
             _schedule_act("pause"),
-            _schedule_act("resume", "paused schedule"),
+            _schedule_act("resume", "paused schedule", needs=MAKING),
         ),
     ),
     "schedule/<path:object_id>/delete/": Page(
