@@ -147,24 +147,40 @@ FOR UPDATE SKIP LOCKED
 
 # Locks: leases by id, then their tasks by id.
 LOCK_LEASES = """
-SELECT id, task_id::text
-FROM taskqueue_lease
-WHERE id = ANY (%s::bigint[]) AND finished_at IS NULL AND is_shared
-ORDER BY id
-FOR UPDATE
+SELECT lease.id, lease.task_id::text
+FROM (SELECT * FROM unnest(%s::bigint[]) AS held (lease_id) ORDER BY lease_id) AS held
+CROSS JOIN LATERAL (
+    SELECT id, task_id
+    FROM taskqueue_lease
+    WHERE id = held.lease_id AND finished_at IS NULL AND is_shared
+    LIMIT 1
+    FOR UPDATE
+) AS lease
 """
 
 LOCK_TASKS = """
-SELECT id FROM taskqueue_task WHERE id = ANY (%s::uuid[]) ORDER BY id FOR UPDATE
+SELECT task.id
+FROM (SELECT * FROM unnest(%s::uuid[]) AS held (task_id) ORDER BY task_id) AS held
+CROSS JOIN LATERAL (
+    SELECT id FROM taskqueue_task WHERE id = held.task_id LIMIT 1 FOR UPDATE
+) AS task
 """
 
 LIVE_TERMS = """
 SELECT lease.id, task.worker_names::text, EXTRACT(epoch FROM task.ping_interval)::float8
-FROM taskqueue_lease AS lease
-JOIN taskqueue_task AS task ON task.id = lease.task_id
-WHERE lease.id = ANY (%s::bigint[])
-    AND lease.finished_at IS NULL
-    AND (task.claimed_apart OR task.ping_interval IS NOT NULL)
+FROM unnest(%s::bigint[]) AS held (lease_id)
+CROSS JOIN LATERAL (
+    SELECT id, task_id
+    FROM taskqueue_lease
+    WHERE id = held.lease_id AND finished_at IS NULL
+    LIMIT 1
+) AS lease
+CROSS JOIN LATERAL (
+    SELECT worker_names, ping_interval
+    FROM taskqueue_task
+    WHERE id = lease.task_id AND (claimed_apart OR ping_interval IS NOT NULL)
+    LIMIT 1
+) AS task
 """
 
 

@@ -120,6 +120,7 @@ PLANNING = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
     "jit": "off",
 }
 # A worker may be frozen, or its network gone, in the midst of a transaction. Its locks would keep

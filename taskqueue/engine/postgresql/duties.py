@@ -119,8 +119,8 @@ SELECT
     EXISTS (SELECT FROM taskqueue_operation WHERE finished_at IS NULL)
 """
 
-# Locks: overdue tasks by id, then expired ones by id, skipping locked ones; running ones are their
-# worker's to end.
+# Locks: overdue tasks, then expired ones, in the order of their indexes, skipping locked ones;
+# running ones are their worker's to end.
 END_OVERDUE = """
 WITH overdue AS MATERIALIZED (
     SELECT id
@@ -128,7 +128,7 @@ WITH overdue AS MATERIALIZED (
     WHERE deadline_at IS NOT NULL
         AND deadline_at <= statement_timestamp()
         AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
-    ORDER BY id
+    ORDER BY deadline_at
     LIMIT %s
     FOR UPDATE SKIP LOCKED
 ), expired AS MATERIALIZED (
@@ -138,7 +138,7 @@ WITH overdue AS MATERIALIZED (
         AND expires_at <= statement_timestamp()
         AND started_at IS NULL
         AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
-    ORDER BY id
+    ORDER BY expires_at
     LIMIT %s
     FOR UPDATE SKIP LOCKED
 ), ended AS (

@@ -10,15 +10,24 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.rows import Held, Renewal, StopRequest
 from taskqueue.engine.statement import change, fetch
 
+# Each lease is found by LATERAL, as in `record`.
+#
 # Locks: leases by id, skipping those that are being recorded at this moment.
 RENEW = """
 WITH held AS MATERIALIZED (
     SELECT lease.id, ping.seconds, ping.started
-    FROM unnest(%s::bigint[], %s::float8[], %s::float8[]) AS ping (lease_id, seconds, started)
-    JOIN taskqueue_lease AS lease ON lease.id = ping.lease_id
-    WHERE lease.finished_at IS NULL
-    ORDER BY lease.id
-    FOR UPDATE OF lease SKIP LOCKED
+    FROM (
+        SELECT *
+        FROM unnest(%s::bigint[], %s::float8[], %s::float8[]) AS ping (lease_id, seconds, started)
+        ORDER BY lease_id
+    ) AS ping
+    JOIN LATERAL (
+        SELECT id
+        FROM taskqueue_lease
+        WHERE id = ping.lease_id AND finished_at IS NULL
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    ) AS lease ON lease.id = ping.lease_id
 )
 UPDATE taskqueue_lease AS lease
 SET expires_at = clock_timestamp() + held.seconds * interval '1 second',
@@ -31,15 +40,26 @@ RETURNING
     lease.id, lease.stop_requested_at IS NOT NULL, lease.stop_requested_by, lease.stop_reason
 """
 
-STATUSES = "SELECT id, status FROM taskqueue_lease WHERE id = ANY (%s::bigint[])"
+STATUSES = """
+SELECT lease.id, lease.status
+FROM unnest(%s::bigint[]) AS missing (lease_id)
+CROSS JOIN LATERAL (
+    SELECT id, status FROM taskqueue_lease WHERE id = missing.lease_id LIMIT 1
+) AS lease
+"""
 
+# Locks: leases by id.
 SEE_STOPS = """
 WITH held AS MATERIALIZED (
-    SELECT id
-    FROM taskqueue_lease
-    WHERE id = ANY (%s::bigint[]) AND finished_at IS NULL AND stop_seen_at IS NULL
-    ORDER BY id
-    FOR UPDATE
+    SELECT lease.id
+    FROM (SELECT * FROM unnest(%s::bigint[]) AS seen (lease_id) ORDER BY lease_id) AS seen
+    JOIN LATERAL (
+        SELECT id
+        FROM taskqueue_lease
+        WHERE id = seen.lease_id AND finished_at IS NULL AND stop_seen_at IS NULL
+        LIMIT 1
+        FOR UPDATE
+    ) AS lease ON lease.id = seen.lease_id
 )
 UPDATE taskqueue_lease AS lease
 SET stop_seen_at = clock_timestamp()
@@ -58,14 +78,15 @@ WHERE status = 'running'
 
 # Locks: leases that ran out, skipping those that are being renewed or recorded. PostgreSQL
 # checks the expiry again on the row that it locked. Leases are spared for one lease's time after
-# the server's own start: nobody could renew while it was away.
+# the server's own start: nobody could renew while it was away. Ordered by id, PostgreSQL may walk
+# the primary key of all leases that ever were.
 EXPIRED = """
 SELECT id
 FROM taskqueue_lease
 WHERE status = 'running'
     AND expires_at < clock_timestamp()
     AND pg_postmaster_start_time() + %s::interval < clock_timestamp()
-ORDER BY id
+ORDER BY expires_at
 LIMIT %s
 FOR UPDATE SKIP LOCKED
 """

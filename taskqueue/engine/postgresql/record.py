@@ -17,6 +17,10 @@ from taskqueue.outcomes import Outcome
 # that, not for the status: while the statistics say that few leases run, PostgreSQL would walk the
 # partial index of all running ones for each outcome.
 #
+# Each lease is found by LATERAL with a LIMIT, which PostgreSQL cannot turn into a join over the
+# whole table, whatever the statistics say. The condition of the JOIN says no more, but keeps the
+# estimate of `held` small: what is joined to it is found by its key too.
+#
 # Locks: leases by id, then their tasks. A lease that no longer runs, or whose stop was seen,
 # drops out of `held`, and with it everything that its attempt would have written. No retention
 # counts as infinity, for GREATEST passes over NULL, and what is kept for ever would be pruned.
@@ -26,13 +30,21 @@ WITH held AS MATERIALIZED (
         lease.id, lease.task_id, outcome.return_value,
         clock.now - outcome.started * interval '1 second' AS started_at,
         clock.now - outcome.ended * interval '1 second' AS finished_at
-    FROM unnest(%s::bigint[], %s::text[], %s::float8[], %s::float8[])
-        AS outcome (lease_id, return_value, started, ended)
-    JOIN taskqueue_lease AS lease ON lease.id = outcome.lease_id
+    FROM (
+        SELECT *
+        FROM unnest(%s::bigint[], %s::text[], %s::float8[], %s::float8[])
+            AS outcome (lease_id, return_value, started, ended)
+        ORDER BY lease_id
+    ) AS outcome
+    JOIN LATERAL (
+        SELECT id, task_id
+        FROM taskqueue_lease
+        WHERE id = outcome.lease_id
+            AND finished_at IS NULL AND stop_seen_at IS NULL AND NOT is_shared
+        LIMIT 1
+        FOR UPDATE
+    ) AS lease ON lease.id = outcome.lease_id
     CROSS JOIN (SELECT clock_timestamp() AS now) AS clock
-    WHERE lease.finished_at IS NULL AND lease.stop_seen_at IS NULL AND NOT lease.is_shared
-    ORDER BY lease.id
-    FOR UPDATE OF lease
 ), ended AS (
     UPDATE taskqueue_lease AS lease
     SET status = 'succeeded',
@@ -69,25 +81,36 @@ WITH held AS MATERIALIZED (
         outcome.delay, outcome.retryable,
         clock.now - outcome.started * interval '1 second' AS body_started_at,
         clock.now - outcome.ended * interval '1 second' AS finished_at
-    FROM unnest(
-        %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::float8[], %s::bool[],
-        %s::float8[], %s::float8[]
-    ) AS outcome (
-        lease_id, kind, error_class, error_message, traceback, delay, retryable, started, ended
-    )
-    JOIN taskqueue_lease AS lease ON lease.id = outcome.lease_id
+    FROM (
+        SELECT *
+        FROM unnest(
+            %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::float8[], %s::bool[],
+            %s::float8[], %s::float8[]
+        ) AS outcome (
+            lease_id, kind, error_class, error_message, traceback, delay, retryable, started, ended
+        )
+        ORDER BY lease_id
+    ) AS outcome
+    JOIN LATERAL (
+        SELECT id, task_id, started_at, stop_requested_at, stop_reason
+        FROM taskqueue_lease
+        WHERE id = outcome.lease_id AND finished_at IS NULL AND NOT is_shared
+        LIMIT 1
+        FOR UPDATE
+    ) AS lease ON lease.id = outcome.lease_id
     CROSS JOIN (SELECT clock_timestamp() AS now) AS clock
-    WHERE lease.finished_at IS NULL AND NOT lease.is_shared
-    ORDER BY lease.id
-    FOR UPDATE OF lease
 ), locked AS MATERIALIZED (
     SELECT
         held.*, task.failures, task.max_attempts, task.crashes, task.max_crashes,
         task.parked_at, task.crash_delay
-    FROM held
-    JOIN taskqueue_task AS task ON task.id = held.task_id
-    ORDER BY task.id
-    FOR UPDATE OF task
+    FROM (SELECT * FROM held ORDER BY task_id) AS held
+    JOIN LATERAL (
+        SELECT id, failures, max_attempts, crashes, max_crashes, parked_at, crash_delay
+        FROM taskqueue_task
+        WHERE id = held.task_id
+        LIMIT 1
+        FOR UPDATE
+    ) AS task ON task.id = held.task_id
 ), verdict AS MATERIALIZED (
     SELECT
         locked.*,
@@ -182,8 +205,12 @@ SELECT
     line.level, line.logger, line.message
 FROM unnest(%s::bigint[], %s::float8[], %s::int[], %s::text[], %s::text[])
     WITH ORDINALITY AS line (lease_id, age, level, logger, message, place)
-JOIN taskqueue_lease AS lease ON lease.id = line.lease_id
-WHERE lease.finished_at IS NULL
+JOIN LATERAL (
+    SELECT id, task_id, attempt
+    FROM taskqueue_lease
+    WHERE id = line.lease_id AND finished_at IS NULL
+    LIMIT 1
+) AS lease ON lease.id = line.lease_id
 ORDER BY line.place
 """
 
@@ -195,12 +222,19 @@ WITH held AS MATERIALIZED (
         COALESCE(
             lease.started_at, clock_timestamp() - note.started * interval '1 second'
         ) AS started_at
-    FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::text[])
-        AS note (lease_id, started, progress, message)
-    JOIN taskqueue_lease AS lease ON lease.id = note.lease_id
-    WHERE lease.finished_at IS NULL
-    ORDER BY lease.id
-    FOR UPDATE OF lease
+    FROM (
+        SELECT *
+        FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::text[])
+            AS note (lease_id, started, progress, message)
+        ORDER BY lease_id
+    ) AS note
+    JOIN LATERAL (
+        SELECT id, task_id, started_at
+        FROM taskqueue_lease
+        WHERE id = note.lease_id AND finished_at IS NULL
+        LIMIT 1
+        FOR UPDATE
+    ) AS lease ON lease.id = note.lease_id
 ), noted AS (
     UPDATE taskqueue_lease AS lease
     SET started_at = held.started_at,
