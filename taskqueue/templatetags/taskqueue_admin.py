@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import django
 from django import template
 from django.utils.translation import gettext_lazy
 
@@ -49,6 +50,18 @@ def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
             for name, key, title in PAGES
             if name in viewable
         ]
+    }
+
+
+@register.inclusion_tag("admin/taskqueue/includes/breadcrumbs.html", takes_context=True)
+def taskqueue_breadcrumbs(context: Any, *trail: Any) -> dict[str, Any]:
+    """The way from the app to this page: titles and addresses in turn, this page's title last."""
+    return {
+        "opts": context["opts"],
+        "steps": list(zip(trail[:-1:2], trail[1::2], strict=True)),
+        "here": trail[-1],
+        # A list from Django 6.1 on: each version's style sheet knows only its own.
+        "is_list": django.VERSION >= (6, 1),
     }
 
 

@@ -21,6 +21,7 @@ from tests.conftest import IS_FULL
 
 pytestmark = pytest.mark.slow
 WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 360, "height": 740}
+TABLET = {"width": 800, "height": 1000}
 ENDED = 60
 """Fewer rows than the pictures show, for axe looks at each."""
 ALIKE = ("dashboard-day", "dashboard-week", "task-searched")
@@ -35,6 +36,30 @@ def test_no_page_complains_or_is_wider_than_a_phone(admin_page: Any) -> None:
         page.goto(address)
         widths[name] = page.evaluate("document.scrollingElement.scrollWidth")
     assert {name: width for name, width in widths.items() if width > NARROW["width"]} == {}
+
+
+COVERED = """() => {
+    const boxes = (selector) => [...document.querySelectorAll(selector)].map(
+        (element) => element.getBoundingClientRect()
+    );
+    const meet = (a, b) => a.left < b.right && b.left < a.right
+        && a.top < b.bottom && b.top < a.bottom;
+    return boxes(".breadcrumbs, .taskqueue-tabs a").some(
+        (link) => boxes(".object-tools a").some((button) => meet(link, button))
+    );
+}"""
+
+
+def test_no_button_of_djangos_lies_upon_links(admin_page: Any) -> None:
+    addresses = pages(fill(ENDED))
+    names = ("schedule-one", "schedule-paused", "schedule-edit", "schedule", "task", "lease-one")
+    covered = []
+    for size in (WIDE, TABLET, NARROW):
+        admin_page.set_viewport_size(size)
+        for name in names:
+            admin_page.goto(addresses[name])
+            covered += [(name, size["width"])] if admin_page.evaluate(COVERED) else []
+    assert covered == []
 
 
 def test_axe_finds_nothing_wrong_with_any_page(lenient_page: Any) -> None:
