@@ -14,8 +14,9 @@ STATUSES = (
     "blocked", "scheduled", "ready", "running", "retrying", "succeeded", "failed", "cancelled",
 )  # fmt: skip
 SEARCHES = (
-    "name:shop.tasks.task_00",
-    "name:shop.tasks.task_19",
+    "name:shop.tasks.task_000",
+    "name:shop.tasks.task_299",
+    "name:shop.tasks.rarely",
     "name:shop.*",
     "name:shop.tasks.nowhere",
     "queue:queue-3",
@@ -26,10 +27,12 @@ SEARCHES = (
     "priority:>=5 status:ready",
     "schedule:schedule-3",
     "worker:worker-3",
+    "worker:nobody",
     "key:nobody",
     "args.user.id:42",
-    "args.user.id:42 name:shop.tasks.task_03 status:failed",
+    "args.user.id:42 name:shop.tasks.task_003 status:failed",
     "metadata.tenant:7 status:succeeded",
+    "metadata.tenant:nobody",
     "after:2d before:1d",
     "nothing like it",
 )

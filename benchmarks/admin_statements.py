@@ -5,10 +5,15 @@ Run without parameters they have single percent signs, with them doubled ones.
 
 from __future__ import annotations
 
-NAMES, QUEUES, WORKERS = 20, 8, 12
+NAMES, QUEUES, WORKERS = 300, 100, 12
+RARE_EVERY = 500_000
+"""One task in so many has a name that is found nowhere else."""
 
 # Skewed: the first name is the most frequent. Every name keeps to one queue.
-_NAME = "'shop.tasks.task_' || lpad(pick.name::text, 2, '0')"
+_NAME = (
+    f"CASE pick.seed %% {RARE_EVERY} WHEN 1 THEN 'shop.tasks.rarely'"
+    " ELSE 'shop.tasks.task_' || lpad(pick.name::text, 3, '0') END"
+)
 _QUEUE = f"'queue-' || (pick.name %% {QUEUES})"
 _PICK = (
     f"(SELECT floor({NAMES} * power(random(), 2))::int AS name, random() AS chance, number AS seed)"
@@ -98,7 +103,7 @@ FROM (
 ) AS newest CROSS JOIN generate_series(1, 4) AS line
 """
 
-# An hour, a quarter, a minute each, as workers merge them; each name in several queues.
+# Minutes of two hours, quarters of a day, hours of 90 days, as workers merge them.
 ROLLUPS = f"""
 INSERT INTO taskqueue_rollup (
     id, resolution, starts_at, queue_name, name, succeeded, failed, lost, stopped, returned,
@@ -109,17 +114,16 @@ SELECT
     gen_random_uuid(), span.seconds,
     date_bin(span.seconds * interval '1 second', clock_timestamp(), 'epoch')
         - (span.skipped + step) * span.seconds * interval '1 second',
-    'queue-' || queue, 'shop.tasks.task_' || lpad(name::text, 2, '0'),
+    'queue-' || name % {QUEUES}, 'shop.tasks.task_' || lpad(name::text, 3, '0'),
     span.seconds, span.seconds / 100, 1, 0, 0, span.seconds, span.seconds / 100, 0, 100,
     times.run, 100, times.wait, random() * 100, gen_random_uuid()
-FROM (VALUES (3600, 24, 144), (900, 8, 88), (60, 0, 120)) AS span (seconds, skipped, steps)
+FROM (VALUES (3600, 24, 90 * 24 - 24), (900, 8, 88), (60, 0, 120)) AS span (seconds, skipped, steps)
 CROSS JOIN LATERAL generate_series(0, span.steps - 1) AS step
 CROSS JOIN generate_series(0, {NAMES - 1}) AS name
-CROSS JOIN generate_series(0, 2) AS queue
 CROSS JOIN LATERAL (
     SELECT
         jsonb_object_agg((bucket - 8)::text, 1 + (step + name + bucket) % 9) AS run,
-        jsonb_object_agg((bucket - 30)::text, 1 + (step + queue + bucket) % 9) AS wait
+        jsonb_object_agg((bucket - 30)::text, 1 + (step + bucket) % 9) AS wait
     FROM generate_series(name % 4, name % 4 + 9) AS bucket
 ) AS times
 """
