@@ -52,6 +52,7 @@ class Settings:
     API_THROTTLE_RATES: Mapping[str, str | None] = field(
         default_factory=lambda: DEFAULT_THROTTLE_RATES
     )
+    API_LONG_POLLS: int | None = None
     METRICS_TOKEN: str | None = None
 
 

@@ -152,6 +152,15 @@ def _authentication(value: Any) -> tuple[str, ...] | None:
     )
 
 
+def _long_polls(value: Any) -> int | None:
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    raise Mistake(
+        "TASKQUEUE['API_LONG_POLLS'] must be a whole number of 0 or more, or None for as many as "
+        f"suit the web server, not {value!r}."
+    )
+
+
 def _token(value: Any) -> str | None:
     if value is None or (isinstance(value, str) and len(value) >= SHORTEST_TOKEN):
         return value
@@ -163,6 +172,7 @@ def _token(value: Any) -> str | None:
 
 _OF_THE_API = {
     "API_AUTHENTICATION": _authentication,
+    "API_LONG_POLLS": _long_polls,
     "API_THROTTLE_RATES": _throttle_rates,
     "METRICS_TOKEN": _token,
 }

@@ -38,6 +38,7 @@ DEFAULTS: dict[str, Any] = {
     "CLAIM_AHEAD": "auto",
     "API_AUTHENTICATION": None,
     "API_THROTTLE_RATES": DEFAULT_THROTTLE_RATES,
+    "API_LONG_POLLS": None,
     "METRICS_TOKEN": None,
 }
 
@@ -65,6 +66,7 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("MAX_TRACEBACK", 256, 256),
     ("CLAIM_AHEAD", 0, 0),
     ("CLAIM_AHEAD", "auto", "auto"),
+    ("API_LONG_POLLS", 0, 0),
     ("RETENTION", {}, DEFAULT_RETENTION),
     ("RETENTION", {"failed": None}, {**DEFAULT_RETENTION, "failed": None}),
     ("RETENTION", {"succeeded": 0}, {**DEFAULT_RETENTION, "succeeded": 0 * SECOND}),
@@ -115,6 +117,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("API_THROTTLE_RATES", {"write": "5/s"}, "no key 'write'"),
     ("API_THROTTLE_RATES", {"read": "5"}, "'600/minute', or None for no limit"),
     ("API_THROTTLE_RATES", {"read": "0/s"}, "'600/minute', or None for no limit"),
+    ("API_LONG_POLLS", -1, "0 or more"),
+    ("API_LONG_POLLS", True, "0 or more"),
     ("METRICS_TOKEN", "short", "16 or more characters"),
     ("METRICS_TOKEN", 16 * b"x", "16 or more characters"),
 ]

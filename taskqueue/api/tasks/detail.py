@@ -17,7 +17,7 @@ from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import check_each, mistake
 from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of
 from taskqueue.api.tasks.option_fields import CHANGEABLE, ChangeableOptions
-from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
+from taskqueue.api.tasks.waiting import LONGEST_WAIT, Waited, waited
 from taskqueue.api.tasks.whole import TaskWhole
 from taskqueue.authority import NEEDED
 from taskqueue.engine.connections import project_connection
@@ -66,18 +66,19 @@ class TaskDetail(TaskView):
         seconds = self.asked(request, Waiting)["wait"]
         known = id_of(task_id)
         if "HTTP_IF_NONE_MATCH" not in request.META:
-            if seconds:
-                _wait_for_end(known, seconds, request.user)
-            return answer_now(request, known)
-        seen = waited(
+            if not seconds:
+                return answer_now(request, known)
+            return _wait_for_end(request, known, seconds).noted(answer_now(request, known))
+        found = waited(
+            request,
             lambda: answer_now(request, known),
             lambda each: not is_known(request, each["ETag"]),
             seconds,
-            request.user,
         )
+        seen = found.seen
         if is_known(request, seen["ETag"]):
-            return Response(status=304, headers={"ETag": seen["ETag"]})
-        return seen
+            return found.noted(Response(status=304, headers={"ETag": seen["ETag"]}))
+        return found.noted(seen)
 
     @describe("changeTask", answers={200: TaskWhole}, body=Change, problems=(404, 409, 412))
     def patch(self, request: Request, task_id: str) -> Response:
@@ -108,10 +109,10 @@ class TaskDetail(TaskView):
         return self.acted(request, task_id, act)
 
 
-def _wait_for_end(task_id: UUID, seconds: float, user: Any) -> None:
+def _wait_for_end(request: Request, task_id: UUID, seconds: float) -> Waited[str]:
     """Raises `TaskDoesNotExist`."""
 
-    def look() -> Any:
+    def look() -> str:
         return status_of(project_connection(), task_id)
 
-    waited(look, lambda status: status in FINISHED, seconds, user)
+    return waited(request, look, lambda status: status in FINISHED, seconds)

@@ -93,15 +93,16 @@ class TaskLogs(TaskView):
         """Lines in their order. To follow them, ask again with `after` and `wait`."""
         given = self.asked(request, WhichLines)
         known, limit = id_of(task_id), given["limit"]
-        seen = waited(
+        found = waited(
+            request,
             lambda: _look(known, given),
             lambda each: bool(each.lines) or each.status in FINISHED,
             given["wait"],
-            request.user,
         )
+        seen = found.seen
         lines = seen.lines[:limit]
         has_more = len(seen.lines) > limit
-        return self.shown(
+        answer = self.shown(
             request,
             {
                 "results": [_shown(each) for each in lines],
@@ -111,6 +112,7 @@ class TaskLogs(TaskView):
                 "is_complete": seen.status in FINISHED and not has_more,
             },
         )
+        return found.noted(answer)
 
 
 def _look(task_id: UUID, given: Mapping[str, Any]) -> Seen:

@@ -1,6 +1,7 @@
 """Waiting within a request: look, let go of what others may need, sleep, look again.
 
-Each wait holds a thread of the web server, so few may wait at a time.
+Each wait holds a thread of the web server, so few may wait at a time: the rest of the site needs
+threads too.
 """
 
 from __future__ import annotations
@@ -10,32 +11,54 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from django.core.handlers.asgi import ASGIRequest
 from django.db import connections
+from rest_framework.request import Request
+from rest_framework.response import Response
 
+from taskqueue.conf import get_settings
 from taskqueue.results.waiting import LONGEST_PAUSE, Pauses
 
 LONGEST_WAIT = 60
 """Seconds: proxies cut off what is silent for longer."""
-MOST_OF_ONE, MOST_IN_ALL = 4, 16
-"""How many waits of one user, and of all, a process bears at a time."""
+MOST_UNDER_ASGI, MOST_UNDER_WSGI = 16, 2
+"""How many requests wait at a time in a process, unless the setting API_LONG_POLLS says it. Under
+ASGI each request gets a thread of its own; under WSGI they come from a pool, often of four."""
+MOST_OF_ONE = 4
+"""How many of them one user may have, and never more than half."""
+RETRY_AFTER = 5
+"""Seconds after which those should ask again whose request could not wait."""
 T = TypeVar("T")
 
 
+class Waited(NamedTuple, Generic[T]):
+    """What was seen at last, and whether the request could not wait for more."""
+
+    seen: T
+    is_refused: bool = False
+
+    def noted(self, answer: Response) -> Response:
+        """The answer, with `Retry-After` where the request could not wait."""
+        if self.is_refused:
+            answer["Retry-After"] = str(RETRY_AFTER)
+        return answer
+
+
 class Seats:
-    """The places of those who wait in this process."""
+    """The requests that wait in this process."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._taken: Counter[object] = Counter()
 
     @contextmanager
-    def seat(self, user: Any) -> Iterator[bool]:
-        """A place for the time of the block; False where none is free for this user."""
-        who = user.pk
+    def seat(self, user: Any, most: int) -> Iterator[bool]:
+        """Yield True if this user may wait during the block, where at most so many wait in all."""
+        who, of_one = user.pk, min(MOST_OF_ONE, (most + 1) // 2)
         with self._lock:
-            has_seat = self._taken[who] < MOST_OF_ONE and self._taken.total() < MOST_IN_ALL
+            has_seat = self._taken[who] < of_one and self._taken.total() < most
             if has_seat:
                 self._taken[who] += 1
         try:
@@ -54,16 +77,33 @@ class Seats:
 SEATS = Seats()
 
 
-def waited(look: Callable[[], T], is_enough: Callable[[T], bool], seconds: float, user: Any) -> T:
-    """What is seen once it is enough, or when the time is over.
+def most_waits(request: Request) -> int:
+    """How many requests may wait at a time in this process.
 
-    Where too many wait already, what is seen now.
+    None waits in a WSGI server without threads: the process would serve nobody else meanwhile.
+    """
+    chosen = get_settings().API_LONG_POLLS
+    if chosen is not None:
+        return chosen
+    if isinstance(request._request, ASGIRequest):
+        return MOST_UNDER_ASGI
+    return MOST_UNDER_WSGI if request.META.get("wsgi.multithread") else 0
+
+
+def waited(
+    request: Request, look: Callable[[], T], is_enough: Callable[[T], bool], seconds: float
+) -> Waited[T]:
+    """Return what is seen once it is enough, or when the time is over.
+
+    Where too many requests wait already, return what is seen now.
     """
     seen = look()
     if not seconds or is_enough(seen):
-        return seen
-    with SEATS.seat(user) as has_seat:
-        pauses = Pauses(seconds if has_seat else 0)
+        return Waited(seen)
+    with SEATS.seat(request.user, most_waits(request)) as has_seat:
+        if not has_seat:
+            return Waited(seen, is_refused=True)
+        pauses = Pauses(seconds)
         while not is_enough(seen):
             try:
                 pause = pauses.next("It waits")
@@ -73,7 +113,7 @@ def waited(look: Callable[[], T], is_enough: Callable[[T], bool], seconds: float
                 _let_go()
             time.sleep(pause)
             seen = look()
-    return seen
+    return Waited(seen)
 
 
 def _let_go() -> None:

@@ -103,11 +103,9 @@ def test_a_task_that_goes_meanwhile_is_404(
 
 
 def test_who_waits_too_often_at_a_time_is_answered_at_once(
-    root: ApiClient, member: Any, while_it_sleeps: Callable[..., list[float]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(waiting, "MOST_OF_ONE", 2)
-    monkeypatch.setattr(waiting, "MOST_IN_ALL", 3)
+    root: ApiClient, member: Any, while_it_sleeps: Callable[..., list[float]], settings: Any
+) -> None:
+    settings.TASKQUEUE = {"API_LONG_POLLS": 3}
     result, wait = noop.enqueue(), path(noop.enqueue(), "?wait=60")
     other, third = member("view_task"), member("view_task")
     etag = root.look(path(result))["ETag"]
@@ -119,9 +117,14 @@ def test_who_waits_too_often_at_a_time_is_answered_at_once(
     def beyond() -> None:
         """Two wait: the first one's others do not, a third does, and then nobody else."""
         before = len(slept)
-        assert root.look(wait).json()["status"] == "ready"
-        assert root.look(path(result, "?wait=60"), If_None_Match=etag).status_code == 304
-        assert root.look(path(result, "logs/?wait=60")).json()["results"] == []
+        answers = [
+            root.look(wait),
+            root.look(path(result, "?wait=60"), If_None_Match=etag),
+            root.look(path(result, "logs/?wait=60")),
+        ]
+        assert [each.status_code for each in answers] == [200, 304, 200]
+        assert [each["Retry-After"] for each in answers] == ["5", "5", "5"]
+        assert answers[0].json()["status"] == "ready"
         assert len(slept) == before
         other.look(wait)
 
@@ -135,6 +138,27 @@ def test_who_waits_too_often_at_a_time_is_answered_at_once(
     assert root.look(wait).json()["status"] == "cancelled"
     assert seen == [200]
     assert not waiting.SEATS._taken
+
+
+@pytest.mark.parametrize(
+    ("is_threaded", "chosen", "waits"),
+    [(True, None, True), (False, None, False), (False, 1, True), (True, 0, False)],
+)
+def test_a_process_without_threads_does_not_wait_unless_the_setting_says_so(
+    is_threaded: bool,
+    chosen: int | None,
+    waits: bool,
+    root: ApiClient,
+    while_it_sleeps: Callable[..., list[float]],
+    settings: Any,
+) -> None:
+    settings.TASKQUEUE = {"API_LONG_POLLS": chosen}
+    root.defaults["wsgi.multithread"] = is_threaded
+    result = noop.enqueue()
+    slept = while_it_sleeps(lambda: control.cancel(result.id))
+    answer = root.look(path(result, "?wait=60"))
+    assert answer.json()["status"] == ("cancelled" if waits else "ready")
+    assert (len(slept), answer.headers.get("Retry-After")) == ((1, None) if waits else (0, "5"))
 
 
 @pytest.mark.parametrize("wait", ["-1", "61", "1.5", "long", "", "1e1"])
