@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from difflib import get_close_matches
 from functools import lru_cache
 from os import cpu_count
 from typing import Any
@@ -19,6 +18,7 @@ from taskqueue.setting_values import (
     Mistake,
     checked,
 )
+from taskqueue.suggestions import VERY_NEAR, nearest
 
 __all__ = ["DEFAULT_RETENTION", "NAMES", "Mistake", "Settings", "get_settings", "parse"]
 
@@ -84,8 +84,8 @@ def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
 
 def _known(name: Any, value: Any) -> Any:
     if name not in NAMES:
-        near = get_close_matches(str(name).upper(), NAMES, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"The keys are {', '.join(sorted(NAMES))}."
+        near = nearest(name, NAMES, cutoff=VERY_NEAR)
+        hint = f"Did you mean {near!r}?" if near else f"The keys are {', '.join(sorted(NAMES))}."
         raise Mistake(f"TASKQUEUE has no key {name!r}.", hint)
     return checked(name, value)
 

@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cached_property
 from threading import RLock
 from typing import (
@@ -31,6 +30,7 @@ from taskqueue.option_values import check_unique_key
 from taskqueue.options import Options, check_options, check_together
 from taskqueue.payload import encode
 from taskqueue.signatures import Signature
+from taskqueue.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from taskqueue.conf import Settings
@@ -225,10 +225,7 @@ class Registry:
         """The definition of that name. Raises `UnknownTask`, which suggests the nearest."""
         definition = self.find(name)
         if definition is None:
-            near = get_close_matches(name, self._definitions, n=1)
-            raise UnknownTask(
-                f"No task is named {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
-            )
+            raise UnknownTask(f"No task is named {name!r}." + did_you_mean(name, self._definitions))
         return definition
 
     def all(self) -> list[Definition[Any, Any]]:

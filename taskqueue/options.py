@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from taskqueue.exceptions import Duration, InvalidTask
 from taskqueue.option_values import Moment, check_value
 from taskqueue.retries import Backoff
+from taskqueue.suggestions import nearest_option
 
 if TYPE_CHECKING:
     from taskqueue.scheduled import Scheduled
@@ -81,8 +81,12 @@ def _not_allowed(name: str, allowed: frozenset[str]) -> str:
         )
     if name in DEFINITION_ONLY:
         return f"{name} belongs to the definition: set it in @task({name}=...)."
-    near = get_close_matches(name, allowed, n=1)
-    return f"There is no option {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+    near = nearest_option(name, NAMES)
+    if not near:
+        return f"There is no option {name!r}."
+    if near in allowed:
+        return f"There is no option {name!r}. Did you mean {near!r}?"
+    return f"There is no option {name!r}. {_not_allowed(near, allowed)}"
 
 
 def check_together(options: Options, *, name: str) -> None:

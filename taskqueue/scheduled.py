@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from taskqueue.option_values import check_duration
 from taskqueue.payload import check_text
 from taskqueue.policies import Missed, Overlap
 from taskqueue.rules import Rule
+from taskqueue.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from taskqueue.definitions import Definition
@@ -125,8 +125,7 @@ def window_of(value: Any) -> timedelta:
 def _check_choice(name: str, value: object, choices: type[StrEnum]) -> None:
     known = [choice.value for choice in choices]
     if not isinstance(value, str) or value not in known:
-        near = get_close_matches(str(value), known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(str(value), known)
         raise InvalidSchedule(f"{name} must be one of {', '.join(known)}, not {value!r}.{hint}")
 
 

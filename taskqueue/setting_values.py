@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from django.conf import settings as django_settings
 
 from taskqueue.retries import seconds_of
+from taskqueue.suggestions import nearest
 
 DEFAULT_RETENTION: dict[str, timedelta | None] = {
     "succeeded": timedelta(days=7),
@@ -79,10 +79,10 @@ def checked(name: str, value: Any) -> Any:
     if name == "POOL" and value not in ("process", "thread"):
         raise Mistake(f"TASKQUEUE['POOL'] must be 'process' or 'thread', not {value!r}.")
     if name == "DATABASE" and value not in list(django_settings.DATABASES):
-        near = get_close_matches(str(value), django_settings.DATABASES, n=1)
+        near = nearest(str(value), django_settings.DATABASES)
         raise Mistake(
             f"TASKQUEUE['DATABASE'] names {value!r}, which is not in DATABASES.",
-            f"Did you mean {near[0]!r}?" if near else "",
+            f"Did you mean {near!r}?" if near else "",
         )
     if name == "CLAIM_AHEAD" and not (
         value == "auto" or (type(value) is int and 0 <= value <= 10_000)

@@ -27,7 +27,9 @@ def _layer(name: str, parts: str, *, siblings: bool = False) -> Layer:
 
 # From the bottom up. A part is a module or a package directly below `taskqueue`.
 LAYERS = (
-    _layer("plain", "exceptions histogram outcomes policies retries states", siblings=True),
+    _layer(
+        "plain", "exceptions histogram outcomes policies retries states suggestions", siblings=True
+    ),
     _layer(
         "declarations",
         f"{INIT} apps argument_schema canvas checks conf context definitions identity"

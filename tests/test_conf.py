@@ -175,7 +175,7 @@ def test_an_unknown_key_suggests_the_nearest(wrong: str, right: str) -> None:
     assert mistake.hint == f"Did you mean {right!r}?"
 
 
-@pytest.mark.parametrize("key", ["zzz", 5, None, ("a",)])
+@pytest.mark.parametrize("key", ["zzz", 5, None, ("a",), "TIMEOUT", "PARTITION"])
 def test_a_key_that_resembles_none_is_answered_with_all(key: Any) -> None:
     _, (mistake,) = parse({key: 1})
     assert f"has no key {key!r}" in str(mistake)

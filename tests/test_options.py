@@ -15,6 +15,7 @@ from taskqueue import InvalidTask, task
 from taskqueue.definitions import Definition
 from taskqueue.models import Task
 from taskqueue.options import DEFINITION_ONLY, NAMES, USING_ONLY
+from taskqueue.suggestions import SYNONYMS
 from tests.engine.steps import claim_one
 from tests.option_rows import ACCEPTED, HUGE, REFUSED, ask
 from tests.sample.tasks import add, echo
@@ -85,6 +86,11 @@ def test_a_callable_backoff_belongs_to_the_definition() -> None:
         ("queue", "queue_name"),
         ("uniqe_key", "unique_key"),
         ("time_out", "timeout"),
+        ("TIMEOUT", "timeout"),
+        ("Max-Retries", "max_attempts"),
+        ("soft_time_limit", "timeout"),
+        ("ttl", "expires_after"),
+        ("unique", "unique_key"),
     ],
 )
 @pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
@@ -93,6 +99,31 @@ def test_an_unknown_option_suggests_the_nearest(
 ) -> None:
     with pytest.raises(InvalidTask, match=f"no option '{wrong}'. Did you mean '{right}'"):
         write(**{wrong: 1})
+
+
+@pytest.mark.parametrize("synonym", ["eta", "countdown", "delay", "at", "schedule_at"])
+def test_a_synonym_of_another_queue_leads_to_the_option(synonym: str) -> None:
+    with pytest.raises(InvalidTask, match="Did you mean 'run_after'"):
+        add.using(**{synonym: 1})
+    with pytest.raises(InvalidTask, match=r"no option .* Use \.using\(run_after=\.\.\.\)"):
+        declare(**{synonym: 1})
+
+
+def test_every_synonym_stands_for_an_option_and_is_none() -> None:
+    assert set(SYNONYMS.values()) <= NAMES
+    assert NAMES.isdisjoint(SYNONYMS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["partition", "partition_key", "limits", "rate", "rate_limit", "chain", "group", "callback",
+     "on_success", "on_failure", "workflow", "concurrency", "event", "batch"],
+)  # fmt: skip
+@pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
+def test_what_resembles_no_option_is_not_led_astray(write: Callable[..., Any], name: str) -> None:
+    with pytest.raises(InvalidTask) as refusal:
+        write(**{name: 1})
+    assert str(refusal.value) == f"There is no option {name!r}."
 
 
 def test_an_option_that_resembles_none_is_refused_without_a_guess() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
@@ -13,6 +12,7 @@ from rest_framework import serializers
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
 from taskqueue.payload import LARGEST_INTEGER
+from taskqueue.suggestions import nearest_option
 
 MOST_UNKNOWN = 5
 """Fields that are told of where there are more."""
@@ -32,8 +32,8 @@ class Strict(serializers.Serializer[Any]):
 
 
 def _unknown(name: str, known: list[str]) -> serializers.ErrorDetail:
-    near = get_close_matches(str(name), known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest_option(str(name), known)
+    hint = f" Did you mean {near!r}?" if near else ""
     return serializers.ErrorDetail(f"There is no such field.{hint}", code="unknown")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from rest_framework import serializers
@@ -19,6 +18,7 @@ from taskqueue.argument_schema import argument_schema
 from taskqueue.conf import get_settings
 from taskqueue.definitions import Definition, registry
 from taskqueue.permissions import ENQUEUE
+from taskqueue.suggestions import did_you_mean
 
 
 class TaskTypeShown(serializers.Serializer[Any]):
@@ -83,8 +83,7 @@ class TaskTypeDetail(ApiView):
         self.asked(request)
         definition = registry.find(name)
         if definition is None or not definition.options.api:
-            near = get_close_matches(name, [each.name for each in exposed()], n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, [each.name for each in exposed()])
             detail = f"The API may enqueue nothing named {name!r}.{hint}"
             raise Problem(404, "task_type_not_found", detail)
         arguments = argument_schema(definition)

@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from taskqueue.exceptions import LONGEST_DURATION, InvalidSchedule
+from taskqueue.suggestions import did_you_mean
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FULL_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -135,8 +135,7 @@ def week_days(owner: str, value: object) -> tuple[str, ...]:
 
 def suggestion(name: object, known: Iterable[str]) -> str:
     """Return a question after the nearest of `known`, or nothing."""
-    near = get_close_matches(str(name)[:100], list(known), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    return did_you_mean(str(name)[:100], list(known))
 
 
 def _day_range(owner: str, part: object) -> set[int]:

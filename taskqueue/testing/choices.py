@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
-from difflib import get_close_matches
 from typing import Any, Literal, Self, TypedDict, get_args
 
 from taskqueue.definitions import Definition, registry
 from taskqueue.option_values import check_value
+from taskqueue.suggestions import nearest_option
 
 Errors = Literal["record", "raise"]
 Backoff = Literal["keep", "skip"]
@@ -64,8 +64,8 @@ def check_names(given: Collection[str], known: Collection[str]) -> None:
     """Raise TypeError for a keyword that the caller's function does not have."""
     for name in given:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            rest = f". Did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}."
+            near = nearest_option(name, known)
+            rest = f". Did you mean {near!r}?" if near else f"; there are {', '.join(known)}."
             raise TypeError(f"There is no option {name!r}{rest}")
 
 

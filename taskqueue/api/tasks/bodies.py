@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from taskqueue.api.fields import Text
@@ -24,6 +23,7 @@ from taskqueue.exceptions import (
 from taskqueue.models.task import LONGEST_NAME
 from taskqueue.options import check_options
 from taskqueue.redaction import REDACTED, redacted_for
+from taskqueue.suggestions import did_you_mean
 
 AnyDefinition = Definition[Any, Any]
 Path = tuple[object, ...]
@@ -62,8 +62,7 @@ def exposed(name: str, *, at: Path = (), field: str = "name") -> AnyDefinition:
     definition = registry.find(name)
     if definition is None:
         open_names = [each.name for each in registry.all() if each.options.api]
-        near = get_close_matches(name, open_names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, open_names)
         told = f"No task is named {name!r}.{hint}"
         raise Problem(422, "unknown_task", told, errors=[mistake((*at, field), told)])
     if not definition.options.api:

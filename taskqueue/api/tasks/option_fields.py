@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any
 
 from rest_framework import serializers
@@ -18,6 +17,7 @@ from taskqueue.option_values import (
     MOST_WORKERS,
 )
 from taskqueue.retries import LONGEST, POLICIES, Backoff
+from taskqueue.suggestions import nearest_option
 
 LARGEST_COUNT = 2**31 - 1
 
@@ -38,8 +38,8 @@ class BackoffField(serializers.Field[Any, Any, Any, Any]):
         known = [each.name for each in fields(policy)]
         for given in values:
             if given not in known:
-                near = get_close_matches(given, known, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
+                near = nearest_option(given, known)
+                hint = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
                 raise serializers.ValidationError(f"{name} has no {given!r}. {hint}")
         try:
             return policy(**values)

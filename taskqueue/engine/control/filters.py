@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from taskqueue.models import Task
 from taskqueue.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.payload import storable
 from taskqueue.states import TaskStatus
+from taskqueue.suggestions import nearest
 
 Texts = str | Collection[str]
 """One text, or several of which one fits."""
@@ -162,8 +162,8 @@ def _check_statuses(statuses: Collection[str]) -> None:
     known = [status.value for status in TaskStatus]
     for status in statuses:
         if status not in known:
-            near = get_close_matches(status, known, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Choose from {known}."
+            near = nearest(status, known)
+            hint = f"Did you mean {near!r}?" if near else f"Choose from {known}."
             raise ValueError(f"There is no status {status!r}. {hint}")
 
 

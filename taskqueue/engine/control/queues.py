@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from difflib import get_close_matches
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
@@ -20,6 +19,7 @@ from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Queue
 from taskqueue.option_values import Moment
 from taskqueue.options import check_options
+from taskqueue.suggestions import did_you_mean
 
 
 def pause(name: str, *, until: Moment | None = None, by: object = "", reason: str = "") -> None:
@@ -74,5 +74,4 @@ def _paused(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Queue]:
 
 def _not_paused(connection: BaseDatabaseWrapper, name: str, now: datetime) -> str:
     names = _paused(connection, now).values_list("name", flat=True)
-    near = get_close_matches(name, list(names), n=1)
-    return f"Queue {name!r} is not paused." + (f" Did you mean {near[0]!r}?" if near else "")
+    return f"Queue {name!r} is not paused." + did_you_mean(name, list(names))

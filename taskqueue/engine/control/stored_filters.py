@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any
 
 from taskqueue.engine.control.filters import TaskFilter, each_of, is_storable
+from taskqueue.suggestions import did_you_mean
 
 MOMENTS = ("enqueued_after", "enqueued_before")
 NUMBERS = ("lowest_priority", "highest_priority")
@@ -44,8 +44,7 @@ def load(document: Any) -> TaskFilter:
         raise ValueError(f"A filter is stored as an object, not as {document!r}.")
     for name in document:
         if name not in READERS:
-            near = get_close_matches(str(name), READERS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(str(name), READERS)
             raise ValueError(f"No filter has {name!r}.{hint}")
     return TaskFilter(**{name: READERS[name](name, value) for name, value in document.items()})
 

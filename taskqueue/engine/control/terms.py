@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from taskqueue.engine.rows import apart_columns
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
 from taskqueue.options import Options, check_options, check_together
+from taskqueue.suggestions import nearest_option
 
 COLUMNS = (
     "priority", "queue_name", "worker_names", "lease_duration", "ping_interval", "max_attempts",
@@ -45,8 +45,8 @@ def check_terms(changes: Mapping[str, Any]) -> dict[str, Any]:
                 f"{name} cannot be changed after the enqueue. Choose from {sorted(TERMS)}."
             )
         if name not in TERMS:
-            near = get_close_matches(name, TERMS, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Choose from {sorted(TERMS)}."
+            near = nearest_option(name, TERMS)
+            hint = f"Did you mean {near!r}?" if near else f"Choose from {sorted(TERMS)}."
             raise InvalidTask(f"{name!r} of a task does not change after its enqueue. {hint}")
     if not changes:
         raise InvalidTask(f"Nothing to change: give at least one of {sorted(TERMS)}.")

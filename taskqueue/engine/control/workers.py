@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
@@ -17,6 +16,7 @@ from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import WorkerDoesNotExist
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
+from taskqueue.suggestions import did_you_mean
 
 STRENGTH = ("", WorkerRequest.QUIET.value, WorkerRequest.STOP.value, WorkerRequest.KILL.value)
 """A request is replaced by a stronger one only."""
@@ -125,5 +125,4 @@ def _missing(connection: BaseDatabaseWrapper, name: str, which: WorkerFilter) ->
     if ended is not None:
         return f"Worker {name!r} is {ended.status}: there is nobody to ask."
     living = rows.exclude(status__in=sorted(GONE)).values_list("name", flat=True)
-    near = get_close_matches(str(name), list(living), n=1)
-    return f"No worker is named {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+    return f"No worker is named {name!r}." + did_you_mean(str(name), list(living))

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +29,7 @@ from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry
 from taskqueue.engine.control.terms import check_terms, refusals
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidTask
+from taskqueue.suggestions import nearest
 
 Arguments = Mapping[str, Any]
 Each = Callable[..., Collection[UUID]]
@@ -60,8 +60,8 @@ def verb_named(name: str) -> Verb:
     """The verb. Raises ValueError for what is none."""
     if name in VERBS:
         return VERBS[name]
-    near = get_close_matches(str(name), VERBS, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Choose from {sorted(VERBS)}."
+    near = nearest(str(name), VERBS)
+    hint = f"Did you mean {near!r}?" if near else f"Choose from {sorted(VERBS)}."
     raise ValueError(f"{name!r} is nothing that can be done to many tasks. {hint}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from itertools import islice
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -16,6 +15,7 @@ from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
+from taskqueue.suggestions import did_you_mean
 
 MOST_PREVIEWED = 1000
 OVERDUE = timedelta(seconds=60)
@@ -120,7 +120,6 @@ def _times(rule: Rule, after: datetime) -> Iterator[datetime]:
 def missing(connection: BaseDatabaseWrapper, name: object) -> ScheduleDoesNotExist:
     """What is raised for a name that no schedule has; it suggests the nearest."""
     names = Schedule.objects.using(connection.alias).values_list("name", flat=True)
-    near = get_close_matches(str(name), list(names[:MOST_PREVIEWED]), n=1)
     return ScheduleDoesNotExist(
-        f"There is no schedule {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+        f"There is no schedule {name!r}." + did_you_mean(str(name), list(names[:MOST_PREVIEWED]))
     )

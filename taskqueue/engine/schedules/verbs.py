@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from typing import Any
 
 from django.db import IntegrityError
@@ -36,6 +35,7 @@ from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import Rule
 from taskqueue.scheduled import Scheduled, check_name
+from taskqueue.suggestions import did_you_mean
 
 TRIES = 5
 EDITABLE = frozenset(
@@ -119,8 +119,7 @@ def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: An
     """
     for change in changes:
         if change not in EDITABLE:
-            near = get_close_matches(change, EDITABLE, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(change, EDITABLE)
             raise InvalidSchedule(f"A schedule has nothing called {change!r} to edit.{hint}")
     with _locked(name) as (connection, schedule, now):
         _refuse_declared(schedule, "edited")

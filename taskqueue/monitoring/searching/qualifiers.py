@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from taskqueue.monitoring.searching.terms import SearchError, Term, Value
 from taskqueue.monitoring.searching.times import moment
 from taskqueue.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.states import TaskStatus
+from taskqueue.suggestions import nearest
 
 _ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PRIORITY = re.compile(r"(?P<sign>[<>]=?)?(?P<from>-?\d{1,4})?(?P<dots>\.\.)?(?P<to>-?\d{1,4})?")
@@ -72,9 +72,9 @@ def _path(term: Term) -> str:
 
 
 def _unknown(key: str) -> SearchError:
-    near = get_close_matches(key, QUALIFIERS, n=1)
+    near = nearest(key, QUALIFIERS)
     if near:
-        hint = _("Did you mean “%(near)s:”?") % {"near": near[0]}
+        hint = _("Did you mean “%(near)s:”?") % {"near": near}
     else:
         hint = _("There are: %(known)s.") % {"known": ", ".join(f"{name}:" for name in QUALIFIERS)}
     return SearchError(
@@ -117,12 +117,12 @@ def _statuses(values: Sequence[Value], now: datetime) -> Fields:
     statuses = tuple(value.text.lower() for value in values)
     for status in statuses:
         if status not in known:
-            near = get_close_matches(status, known, n=1)
+            near = nearest(status, known)
             raise SearchError(
                 _("There is no status “%(status)s”.") % {"status": status}
                 + " "
                 + (
-                    _("Did you mean “%(near)s”?") % {"near": near[0]}
+                    _("Did you mean “%(near)s”?") % {"near": near}
                     if near
                     else _("There are: %(known)s.") % {"known": ", ".join(known)}
                 )

@@ -1,0 +1,54 @@
+"""Names to suggest in place of an unknown one: synonyms from other task queues, near spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+NEAR, VERY_NEAR = 0.6, 0.75
+"""How alike a suggestion has to be: a name that people choose; a word of a fixed vocabulary."""
+LONGEST = 300
+"""Characters of a name that are compared: no name is longer."""
+_WORDS = {
+    "run_after": "at countdown defer_by defer_until delay eta run_at schedule_at schedule_in"
+    " scheduled_at start_at start_in",
+    "timeout": "execution_timeout job_timeout max_runtime soft_time_limit time_limit",
+    "max_attempts": "attempts max_retries max_tries retries retry tries",
+    "backoff": "default_retry_delay retry_backoff retry_delay retry_interval retry_policy",
+    "retry_for": "autoretry_for retry_on retry_when",
+    "give_up_on": "discard_on dont_autoretry_for no_retry_on throws",
+    "queue_name": "lane queue",
+    "expires_after": "expire expires expires_in expiry max_age ttl",
+    "retention": "failure_ttl keep keep_result result_expires result_ttl",
+    "unique_key": "dedup_key dedupe_key idempotency_key lock_key singleton_key unique unique_id",
+    "unique_for": "dedupe_for unique_until unique_ttl",
+    "on_duplicate": "if_exists on_conflict",
+    "lease_duration": "lease visibility_timeout",
+    "ping_interval": "heartbeat heartbeat_interval",
+    "worker_names": "hostname worker worker_name",
+    "metadata": "headers labels meta tags",
+    "takes_context": "bind pass_context with_context",
+    "priority": "prio",
+}
+SYNONYMS = {synonym: name for name, words in _WORDS.items() for synonym in words.split()}
+"""What other queues call our options."""
+
+
+def nearest(name: object, known: Iterable[str], *, cutoff: float = NEAR) -> str:
+    """Return the known name that is spelled most like this one, in any case; empty for none."""
+    by_folded = {each.casefold(): each for each in known}
+    found = get_close_matches(str(name)[:LONGEST].casefold(), by_folded, n=1, cutoff=cutoff)
+    return by_folded[found[0]] if found else ""
+
+
+def nearest_option(name: object, known: Iterable[str]) -> str:
+    """Return the option that is meant, known by a synonym or a near spelling; empty for none."""
+    names = tuple(known)
+    meant = SYNONYMS.get(str(name).casefold().replace("-", "_"), "")
+    return meant if meant in names else nearest(name, names, cutoff=VERY_NEAR)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return ` Did you mean 'x'?` for the nearest known name; empty for none."""
+    near = nearest(name, known)
+    return f" Did you mean {near!r}?" if near else ""
