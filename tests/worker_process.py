@@ -50,6 +50,15 @@ def children_of(worker: int) -> list[psutil.Process]:
     return found
 
 
+def guardian_of(worker: int) -> psutil.Process:
+    """The process that ends a worker's children when nobody renews their leases."""
+    return next(
+        process
+        for process in psutil.Process(worker).children()
+        if any(part.endswith("guardian.py") for part in process.cmdline())
+    )
+
+
 class WorkerProcess:
     """A worker in a process group of its own, on the test database. Its output goes to a file."""
 

@@ -13,6 +13,7 @@ from django.db import DatabaseError, connection
 
 from taskqueue.models import Lease, Task
 from taskqueue.states import FINISHED
+from tests.chaos import tasks
 from tests.chaos.client import Client
 from tests.chaos.databases import Database
 from tests.chaos.fleet import LEASE, ChaosWorker, Fleet
@@ -100,13 +101,18 @@ class Stage(Fleet):
             timeout, what="some work",
         )  # fmt: skip
 
-    def await_lease(self, worker: ChaosWorker, *, timeout: float = 5) -> None:
-        """Wait until a worker holds one of the long tasks, so that there is something to hit."""
-        held = Lease.objects.filter(
-            worker_id=worker.name, status="running", task__metadata__kind="long"
-        )
-        with suppress(AssertionError):
-            wait_until(lambda: self.ask(held.exists, False), timeout, what="a lease")
+    def await_lease(self, worker: ChaosWorker, *, seconds: float = 2.0) -> None:
+        """Have a worker hold a task whose body takes that many seconds, so that a fault hits it.
+
+        One task after the other: many of them would keep their successors waiting for a slot.
+        """
+        long = tasks.work.using(priority=10, metadata={"kind": "long"})
+        for _ in range(50):
+            result = long.enqueue(str(self.journal), seconds)
+            lease = Lease.objects.filter(task_id=result.id)
+            if wait_until(lease.first, 60, what="a claim").worker_id == worker.name:
+                return
+        raise AssertionError(f"{worker.name} claimed none of 50 tasks")
 
     def await_soon(self, condition: Callable[[], object], seconds: float, *, what: str) -> None:
         """Wait no longer than that, beside what the machine keeps from everybody."""

@@ -23,7 +23,7 @@ from tests.chaos.pace import kept
 EXPIRED = "The lease ran out"
 """How the message of a lease begins that was taken over."""
 NO_CRASH = (
-    "The worker lost the database",
+    "The worker could not renew its leases",
     "The database went away",
     "The worker ended before it ran its part",
 )

@@ -1,14 +1,12 @@
-"""Faults of processes: killed, frozen, unable to start, with a wrong clock."""
+"""Processes that are killed, or cannot start."""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 import psutil
@@ -16,12 +14,8 @@ import psutil
 from taskqueue.models import Lease, Worker
 from tests.chaos.faults.base import TAKEN_OVER, Fault
 from tests.chaos.faults.outages import OWN_CRASH
-from tests.chaos.fleet import LEASE, LONG_LEASE, ChaosWorker
-from tests.chaos.history import History
+from tests.chaos.fleet import LONG_LEASE, ChaosWorker
 from tests.worker_process import children_of, wait_until
-
-MOMENT = 1.0
-"""Seconds within which a process that wakes too late is killed."""
 
 
 class ChildKilled(Fault):
@@ -71,59 +65,6 @@ class WorkerKilled(Fault):
         stage.start_worker("process", 2)
         stage.pause(0.2, 1)
         stage.note(self.name, began, worker)
-
-
-class ParentFrozen(Fault):
-    """SIGSTOP the parent alone beyond its lease, then SIGCONT."""
-
-    name = "parent_frozen"
-    expectation = "its children stop themselves, its tasks are taken over; it registers anew"
-    is_quick = True
-    takeover_limit = TAKEN_OVER
-    seconds = 9.0
-
-    def strike(self) -> None:
-        stage = self.stage
-        stage.await_load(0.1)
-        worker = self.chance.choice(stage.workers)
-        stage.await_lease(worker)
-        began = stage.now()
-        stage.hit(worker, lambda: self.freeze(worker))
-        time.sleep(LEASE + self.chance.uniform(1.0, 3.0))
-        self.thawed_at = time.monotonic()
-        self.thaw(worker)
-        stage.note(self.name, began, worker)
-        stage.await_load(1)
-
-    def freeze(self, worker: ChaosWorker) -> None:
-        worker.suspend()
-
-    def thaw(self, worker: ChaosWorker) -> None:
-        worker.resume()
-
-
-class TreeFrozen(ParentFrozen):
-    """SIGSTOP a worker with all its processes beyond its lease, then SIGCONT."""
-
-    name = "tree_frozen"
-    expectation = "its tasks are taken over; on waking it writes nothing, and goes on"
-
-    def freeze(self, worker: ChaosWorker) -> None:
-        worker.suspend_tree()
-
-    def thaw(self, worker: ChaosWorker) -> None:
-        worker.resume_tree()
-
-    def amend(self, history: History) -> History:
-        """Children that were frozen too cannot end before they wake; they have a moment to."""
-        stale = {(str(task_id), attempt) for hit in self.stage.hits for task_id, attempt in hit[1]}
-        lines = tuple(
-            line
-            for line in history.lines
-            if (line.task_id, line.attempt) not in stale
-            or not 0 <= line.at - self.thawed_at < MOMENT
-        )
-        return replace(history, lines=lines)
 
 
 class ChildrenCannotStart(Fault):
