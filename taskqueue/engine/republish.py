@@ -13,7 +13,7 @@ from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
-from taskqueue.engine.control.tasks import reopen
+from taskqueue.engine.control.retrying import reopen
 from taskqueue.engine.notify import wake
 from taskqueue.engine.rows import Enqueued, Payload, Request
 from taskqueue.engine.shared import begin_anew

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from taskqueue import schedules
+from taskqueue.engine.control import request_stop
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit, Lease, Occurrence, Schedule, Task
 from taskqueue.states import TaskStatus
+from tests.engine.lost_workers import YEAR, lose, worker_row
+from tests.engine.steps import claim_one, lease_of
 from tests.sample.tasks import noop
 from tests.schedules.steps import (
     HOURLY,
@@ -77,6 +80,22 @@ def test_cancel_asks_the_running_one_to_stop_and_starts_the_new_one_after_it() -
     assert lease.stop_reason == f"The run of {at(2).isoformat()} has come."
     assert started() == [1]
     end(1, TaskStatus.CANCELLED)
+    serve(at(2.1))
+    assert started() == [1, 2]
+
+
+def test_cancel_leaves_the_lease_of_a_lost_worker_to_a_person() -> None:
+    make(overlap="cancel", task=noop.using(lease_duration=YEAR))
+    serve(at(1))
+    worker_row("w1")
+    claimed = claim_one(worker="w1")
+    lose("w1")
+
+    serve(at(2))
+
+    assert lease_of(claimed).status == "running"
+    assert hours_of(status="waiting") == [2]
+    assert request_stop(task_at(1).id, by="ada") == "cancelled"
     serve(at(2.1))
     assert started() == [1, 2]
 

@@ -18,7 +18,8 @@ from taskqueue.engine.control.duplicating import duplicate
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.lineage import retry_with
 from taskqueue.engine.control.queues import pause, resume
-from taskqueue.engine.control.tasks import cancel, request_stop, retry
+from taskqueue.engine.control.retrying import retry, retry_finished
+from taskqueue.engine.control.tasks import cancel, request_stop
 from taskqueue.engine.control.workers import (
     WorkerFilter,
     kill_worker,
@@ -48,6 +49,7 @@ __all__ = [
     "reschedule_many",
     "resume",
     "retry",
+    "retry_finished",
     "retry_many",
     "retry_with",
     "run_now",

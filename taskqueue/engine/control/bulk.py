@@ -17,18 +17,19 @@ from django.db.models import F, Q
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.abandoned import runs_on
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.changes import moment_of, reschedule_each, run_now_each, update_each
 from taskqueue.engine.control.deleting import delete_each
 from taskqueue.engine.control.duplicating import duplicate_each
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.locking import ALLOWED, Statuses
-from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry_each
+from taskqueue.engine.control.locking import ALLOWED, Statuses, statuses_for
+from taskqueue.engine.control.retrying import retry_each
+from taskqueue.engine.control.tasks import cancel_each, request_stop_each
 from taskqueue.engine.control.terms import check_terms
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Task
 from taskqueue.option_values import Moment
-from taskqueue.states import TaskStatus
 
 CHUNK = 500
 """Tasks a transaction."""
@@ -77,24 +78,29 @@ def dry_run(
     if run_after is not None:
         moment_of(run_after, wording_for(connection).now(connection))
     tasks = which.tasks(connection)
-    would = tasks.filter(status__in=sorted(_statuses(which, verb)))
+    would = tasks.filter(status__in=sorted(statuses_for(verb, which.statuses)))
     if verb == "retry":
         would = would.exclude(HAS_ALL_SUCCESSES)
+        would = would.exclude(runs_on(connection))
     return BulkOutcome(tasks.count(), would.count())
 
 
 def cancel_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Cancel all of them: what waits ends now, what runs is asked to stop."""
+    """Cancel all of them: what waits ends now, what runs is stopped as with `request_stop`."""
     return _in_chunks(which, "cancel", partial(cancel_each, person=person(by, reason)))
 
 
 def request_stop_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Ask those that run to stop."""
+    """Ask those that run to stop; attempts of lost workers end at once."""
     return _in_chunks(which, "stop", partial(request_stop_each, person=person(by, reason)))
 
 
 def retry_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Run those again that have finished."""
+    """Run those again that have finished.
+
+    A filter whose `statuses` name `running` also chooses what lost workers hold: these attempts
+    end at once.
+    """
     return _in_chunks(which, "retry", partial(retry_each, person=person(by, reason)))
 
 
@@ -140,22 +146,13 @@ def duplicate_many(which: TaskFilter, *, by: object = "", reason: str = "") -> B
 def _in_chunks(which: TaskFilter, verb: str, each: Each) -> BulkOutcome:
     """Each chunk commits with its audit lines, unless the caller holds a transaction."""
     connection = project_connection()
-    statuses = _statuses(which, verb)
+    # Looked at again under the lock: what was ready when it was found may run by then.
+    statuses = statuses_for(verb, which.statuses)
     matched = done = 0
     for ids in _chunks(which, connection):
         matched += len(ids)
         done += _do(connection, ids, statuses, partial(each, statuses=statuses, skip_locked=True))
     return BulkOutcome(matched, done)
-
-
-def _statuses(which: TaskFilter, verb: str) -> Statuses:
-    """The statuses that the verb allows for and the filter asks for, looked at under the lock.
-
-    What was ready when it was found, and was to be cancelled as such, may run by now.
-    """
-    if which.statuses is None:
-        return ALLOWED[verb]
-    return ALLOWED[verb] & frozenset(map(TaskStatus, which.statuses))
 
 
 def _do(

@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.abandoned import is_held_by_lost
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.locking import ALLOWED, Statuses, TaskId, id_of, locked, status_of
 from taskqueue.exceptions import TransitionRefused
@@ -26,8 +27,11 @@ def delete(task: TaskId, *, by: object = "", reason: str = "") -> None:
     with atomic(using=connection.alias):
         if not delete_each(connection, [task_id], person=person(by, reason)):
             status = status_of(connection, task_id)
+            remedy = "cancel() ends it."
+            if is_held_by_lost(connection, task_id):
+                remedy = "Its worker is lost: cancel() or request_stop() ends it at once."
             raise TransitionRefused(
-                f"Task {task_id} is {status}; only a finished one is deleted. cancel() ends it."
+                f"Task {task_id} is {status}; only a finished one is deleted. {remedy}"
             )
 
 

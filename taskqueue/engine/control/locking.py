@@ -6,7 +6,7 @@ wants many waits for none of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -38,7 +38,19 @@ ALLOWED: dict[str, Statuses] = {
     "delete": FINISHED,
     "duplicate": frozenset(TaskStatus),
 }
-"""The statuses in which each verb may be used on a task."""
+"""The statuses in which each verb may be used on tasks."""
+ALLOWED_OF_ONE: dict[str, Statuses] = {**ALLOWED, "retry": FINISHED | {TaskStatus.RUNNING}}
+"""And where these are asked for: a retry also frees a running task whose worker is lost."""
+
+
+def statuses_for(verb: str, asked: Collection[str] | None) -> Statuses:
+    """The statuses that the verb allows for and a filter asks for.
+
+    A filter that names no statuses does not end what runs in order to retry it.
+    """
+    if asked is None:
+        return ALLOWED[verb]
+    return ALLOWED_OF_ONE[verb] & frozenset(map(TaskStatus, asked))
 
 
 TaskId = UUID | str | Identified

@@ -1,4 +1,4 @@
-"""Cancel, ask to stop, retry: what ends a task by hand, and what starts it again.
+"""Cancel, ask to stop: what ends a task by hand.
 
 Each verb comes in a pair: for one task, loud when it is refused, and for each of many, which gives
 those that it was done to. The latter stand in the caller's transaction.
@@ -6,8 +6,7 @@ those that it was done to. The latter stand in the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from django.db import models
@@ -18,6 +17,12 @@ from django.db.transaction import atomic, set_rollback
 from taskqueue.conf import get_settings
 from taskqueue.engine import shared
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.abandoned import (
+    Ended,
+    ended_words,
+    leave_to_worker,
+    take_from_lost,
+)
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.locking import (
     ALLOWED,
@@ -34,8 +39,8 @@ from taskqueue.engine.notify import wake
 from taskqueue.engine.tally import count_by_hand
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
-from taskqueue.models import Lease, Occurrence, Task
-from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.models import Lease, Task
+from taskqueue.outcomes import Kind
 from taskqueue.states import FINISHED, PENDING, TaskStatus
 
 TRIES = 10
@@ -45,7 +50,8 @@ TRIES = 10
 def cancel(task: TaskId, *, by: object = "", reason: str = "") -> str:
     """Cancel a task: one that waits ends now, a running one is asked to stop.
 
-    Returns the status that the task has then. Raises `TaskDoesNotExist`, and
+    An attempt whose worker is lost ends at once, as with `request_stop`. Returns the status that
+    the task has then. Raises `TaskDoesNotExist`, and
     `TransitionRefused` for a finished task.
     """
     task_id = id_of(task)
@@ -72,13 +78,14 @@ def cancel_each(
     statuses: Statuses = ALLOWED["cancel"],
     person: Person,
     skip_locked: bool = False,
+    stop: Callable[..., dict[UUID, str]] | None = None,
 ) -> dict[UUID, str]:
-    """Of those in these statuses, ask what runs and cancel what waits; their statuses then.
+    """Of those in these statuses, stop what runs and cancel what waits; their statuses then.
 
-    Locks: leases first, then tasks, as who records them does. `skip_locked` leaves out
-    those that somebody else has.
+    `stop` is `request_stop_each`, or `ask_to_stop_each` where no person acts. Locks: leases first,
+    then tasks, as who records them does. `skip_locked` leaves out those that somebody else has.
     """
-    asked = request_stop_each(
+    asked = (stop or request_stop_each)(
         connection, ids, statuses=statuses, person=person, skip_locked=skip_locked
     )
     rest = [task_id for task_id in ids if task_id not in asked]
@@ -111,7 +118,9 @@ def _end_as_cancelled(
 def request_stop(task: TaskId, *, by: object = "", reason: str = "") -> str:
     """Ask a running task to stop: it is told, after a grace interrupted, after another killed.
 
-    Returns its status, which is `running` until it has stopped. Who asked first is remembered.
+    Returns its status, which is `running` until it has stopped. An attempt whose worker is lost
+    ends at once, and the task is cancelled; if the worker's host is only cut off, the body may
+    run until the worker reaches the database again. Who asked first is remembered.
     Raises `TaskDoesNotExist`, and `TransitionRefused` for a task that is not running.
     """
     task_id = id_of(task)
@@ -138,11 +147,40 @@ def request_stop_each(
     person: Person,
     skip_locked: bool = False,
 ) -> dict[UUID, str]:
-    """Ask the attempts that run of these tasks to stop; the statuses of the tasks that have any.
+    """Stop these tasks for a person; the statuses of those that have attempts.
 
-    A task of several workers takes no further ones; if nobody runs it, it ends as cancelled. Who
-    asked first is remembered, who asks later is audited.
+    Attempts that run are asked to stop, and those of lost workers end at once. A task of several
+    workers takes no further ones; if nobody runs it, it ends as cancelled. Who asked first is
+    remembered, who asks later is audited.
     """
+    return _stop_each(
+        connection, ids, statuses, person, skip_locked=skip_locked, end=take_from_lost
+    )
+
+
+def ask_to_stop_each(
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    *,
+    statuses: Statuses = ALLOWED["stop"],
+    person: Person,
+    skip_locked: bool = False,
+) -> dict[UUID, str]:
+    """The same without a person: attempts of lost workers keep their leases."""
+    return _stop_each(
+        connection, ids, statuses, person, skip_locked=skip_locked, end=leave_to_worker
+    )
+
+
+def _stop_each(
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    statuses: Statuses,
+    person: Person,
+    *,
+    skip_locked: bool,
+    end: Callable[[BaseDatabaseWrapper, Sequence[Lease], Kind], Mapping[UUID, Ended]],
+) -> dict[UUID, str]:
     if TaskStatus.RUNNING not in statuses:
         return {}
     running, missed = locked_leases(connection, ids, skip_locked=skip_locked)
@@ -154,18 +192,13 @@ def request_stop_each(
     # A worker may have taken one in between. Its lease is not waited for: the task is held by now.
     late, _ = locked_leases(connection, list(closed), skip_locked=True)
     _ask(connection, late, person)
+    ended = end(connection, running, Kind.LOST)
     # Those that waited for a next worker have no attempt that could be asked.
     idle = {each: "" for each in closed if each not in asked}
-    audit(
-        connection,
-        "stop",
-        [
-            Act(str(each), TaskStatus.RUNNING.value, detail)
-            for each, detail in (_asked_anew(running, person) | idle).items()
-        ],
-        person=person,
-    )
-    return asked | closed
+    details = _asked_anew(running, person) | idle | ended_words(ended)
+    acts = [Act(str(each), TaskStatus.RUNNING.value, detail) for each, detail in details.items()]
+    audit(connection, "stop", acts, person=person)
+    return asked | closed | {task_id: each.status for task_id, each in ended.items()}
 
 
 def _ask(connection: BaseDatabaseWrapper, leases: Iterable[Lease], person: Person) -> None:
@@ -189,78 +222,3 @@ def _asked_anew(running: Iterable[Lease], person: Person) -> dict[UUID, str]:
         elif lease.stop_requested_by != person.by:
             details.setdefault(lease.task_id, f"asked before by {lease.stop_requested_by!r}")
     return details
-
-
-def retry(task: TaskId, *, by: object = "", reason: str = "") -> None:
-    """Run a finished task again, its failures and crashes forgotten, its attempts counted on.
-
-    Raises `TaskDoesNotExist`, and `TransitionRefused` for a task that is not finished.
-    """
-    task_id = id_of(task)
-    connection = project_connection()
-    with atomic(using=connection.alias):
-        if not retry_each(connection, [task_id], person=person(by, reason)):
-            status = status_of(connection, task_id)
-            if status in FINISHED:
-                raise TransitionRefused(
-                    f"All workers of task {task_id} have succeeded: enqueue it again instead."
-                )
-            raise TransitionRefused(f"Task {task_id} is {status}; only a finished one is retried.")
-
-
-def retry_each(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    *,
-    statuses: Statuses = ALLOWED["retry"],
-    person: Person,
-    skip_locked: bool = False,
-) -> list[UUID]:
-    """Run those of the tasks again that have finished; of shared ones what had no success."""
-    finished = locked(connection, ids, statuses, skip_locked=skip_locked)
-    tasks = [task for task in finished if not shared.has_all_successes(task)]
-    if not tasks:
-        return []
-    reopen(connection, tasks)
-    acts = [Act(str(task.id), before=task.status) for task in tasks]
-    audit(connection, "retry", acts, person=person)
-    wake(connection, "")
-    return [task.id for task in tasks]
-
-
-def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
-    """Make finished tasks ready. A unique key that was released is not taken back."""
-    now = wording_for(connection).now(connection)
-    chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])
-    chosen.update(
-        status=TaskStatus.READY,
-        attempts_before_retry=F("attempt"),
-        failures=0,
-        crashes=0,
-        run_after=now,
-        ready_at=now,
-        parked_at=None,
-        started_at=None,
-        finished_at=None,
-        prune_after=None,
-        return_value=None,
-        error_class="",
-        error_message="",
-        deadline_at=None,
-        expires_at=None,
-    )
-    shared.reopen(connection, tasks)
-    _reopen_runs(connection, tasks)
-
-
-def _reopen_runs(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
-    """What a schedule thinks has ended goes on: later runs heed it, its end is noted anew."""
-    moments: dict[int, list[datetime]] = {}
-    for task in tasks:
-        if task.schedule_id is not None and task.nominal_at is not None:
-            moments.setdefault(task.schedule_id, []).append(task.nominal_at)
-    for schedule_id, nominal in moments.items():
-        runs = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule_id)
-        runs.filter(nominal_at__in=nominal, status=OccurrenceStatus.ENDED).update(
-            status=OccurrenceStatus.ENQUEUED, task_status="", finished_at=None
-        )

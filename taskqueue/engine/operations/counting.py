@@ -10,8 +10,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import statuses_for
 from taskqueue.engine.operations.verbs import verb_named
-from taskqueue.engine.operations.walking import Look, narrowed, next_look, next_window, statuses_for
+from taskqueue.engine.operations.walking import Look, fitting, narrowed, next_look, next_window
 from taskqueue.models import Task
 
 CAP = 10_000
@@ -52,8 +53,8 @@ def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate
             fitting=len(ids), doable=len(ids), is_capped=is_capped,
             sample=_tasks(connection, ids[:sample]),
         )  # fmt: skip
-    allowed = sorted(statuses_for(which, verb))
-    rows = Task.objects.using(connection.alias).filter(id__in=ids, status__in=allowed)
+    allowed = sorted(statuses_for(verb.name, which.statuses))
+    rows = fitting(connection, TaskFilter(ids=ids, statuses=allowed), verb)
     doable = sorted(rows.values_list("id", flat=True))
     return Estimate(
         fitting=len(ids), doable=len(doable), is_capped=is_capped,

@@ -17,9 +17,10 @@ from django.db.models.fields.json import KeyTransform
 from taskqueue.engine.connections import installed, is_busy, orm_transaction
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import statuses_for
 from taskqueue.engine.operations.stored import Walk, which_of
 from taskqueue.engine.operations.verbs import VERBS, Verb
-from taskqueue.engine.operations.walking import fitting, narrowed, next_look, statuses_for
+from taskqueue.engine.operations.walking import fitting, narrowed, next_look
 from taskqueue.engine.wording import wording_for
 from taskqueue.models.operation import Operation, OperationStatus
 from taskqueue.payload import storable
@@ -160,7 +161,7 @@ def _do(
 ) -> list[UUID]:
     """Do it to a chunk; those that it could be done to, had nobody held them."""
     given = verb.given(operation.arguments)
-    statuses = statuses_for(which_of(operation), verb)
+    statuses = statuses_for(verb.name, which_of(operation).statuses)
     done = frozenset(
         verb.each(
             connection,

@@ -24,8 +24,8 @@ from taskqueue.engine.control.changes import (
 )
 from taskqueue.engine.control.deleting import delete_each
 from taskqueue.engine.control.duplicating import duplicate_each
-from taskqueue.engine.control.locking import ALLOWED, Statuses
-from taskqueue.engine.control.tasks import cancel_each, request_stop_each, retry_each
+from taskqueue.engine.control.retrying import retry_each
+from taskqueue.engine.control.tasks import cancel_each, request_stop_each
 from taskqueue.engine.control.terms import check_terms, refusals
 from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidTask
@@ -49,11 +49,6 @@ class Verb:
     """What `each` is given, from what is stored."""
     refusals: Refusals
     """Those of the ids that cannot take what is given, whoever holds them, and why."""
-
-    @property
-    def statuses(self) -> Statuses:
-        """In which it may be done."""
-        return ALLOWED[self.name]
 
 
 def verb_named(name: str) -> Verb:

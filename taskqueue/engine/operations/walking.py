@@ -14,8 +14,10 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
 
+from taskqueue.engine.control.abandoned import runs_on
 from taskqueue.engine.control.bulk import HAS_ALL_SUCCESSES
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import statuses_for
 from taskqueue.engine.operations.verbs import Verb
 from taskqueue.models import Lease, Task
 from taskqueue.states import FINISHED, WAITING, LeaseStatus, TaskStatus
@@ -36,20 +38,19 @@ def narrowed(which: TaskFilter, verb: Verb) -> TaskFilter:
     """Those in a status in which the verb may be done, where tasks were not chosen one by one."""
     if which.ids is not None:
         return which
-    return replace(which, everything=False, statuses=sorted(statuses_for(which, verb)))
-
-
-def statuses_for(which: TaskFilter, verb: Verb) -> frozenset[TaskStatus]:
-    """The statuses that the verb allows for and the filter asks for."""
-    if which.statuses is None:
-        return verb.statuses
-    return verb.statuses & frozenset(map(TaskStatus, which.statuses))
+    return replace(
+        which, everything=False, statuses=sorted(statuses_for(verb.name, which.statuses))
+    )
 
 
 def fitting(connection: BaseDatabaseWrapper, which: TaskFilter, verb: Verb) -> QuerySet[Task]:
     """The rows of a narrowed filter that the verb may be done to, as far as a filter can tell."""
     tasks = which.tasks(connection)
-    return tasks.exclude(HAS_ALL_SUCCESSES) if verb.name == "retry" else tasks
+    if verb.name != "retry":
+        return tasks
+    tasks = tasks.exclude(HAS_ALL_SUCCESSES)
+    asks_for_running = TaskStatus.RUNNING in (which.statuses or ())
+    return tasks.exclude(runs_on(connection)) if asks_for_running else tasks
 
 
 def next_look(

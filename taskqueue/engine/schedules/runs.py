@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.engine.control.audit import Person
-from taskqueue.engine.control.tasks import cancel_each
+from taskqueue.engine.control.tasks import ask_to_stop_each, cancel_each
 from taskqueue.engine.enqueue import enqueue
 from taskqueue.engine.rows import Enqueued, Payload
 from taskqueue.engine.schedules.snapshots import request_from
@@ -97,7 +97,8 @@ class Runs:
         self._last_waiting = None
         ids = [task_id for row in self._enqueued if (task_id := row.task_id) is not None]
         person = Person(f"schedule {self._schedule.name}"[:150], reason)
-        statuses = cancel_each(self._connection, ids, person=person)
+        # No person: an attempt of a lost worker is waited for until its lease runs out.
+        statuses = cancel_each(self._connection, ids, person=person, stop=ask_to_stop_each)
         # One that had not started is over. What runs is asked to stop, and waited for.
         for row in list(self._enqueued):
             if row.task_id is not None and statuses.get(row.task_id) == "cancelled":

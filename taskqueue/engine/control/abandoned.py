@@ -1,0 +1,100 @@
+"""Attempts of lost workers, ended at once because a person says so.
+
+The lease decides who may take a task over, for a worker that is only cut off may still run the
+body. A person who knows better ends the lease: it is fenced, so that the worker's record changes no
+row, and its next ping ends the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q
+
+from taskqueue.conf import get_settings
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.lost import (
+    ENDED_BY_HAND,
+    LostAttempt,
+    all_lost_attempts,
+    lost_attempts,
+)
+from taskqueue.engine.record import record
+from taskqueue.engine.takeover import LOST
+from taskqueue.engine.tally import Tally
+from taskqueue.models import Lease
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.states import TaskStatus
+
+MOST = 10_000
+"""Attempts of lost workers that a filter takes into account."""
+
+
+class Ended(NamedTuple):
+    """What became of a task when attempts of lost workers were ended."""
+
+    status: str
+    attempts: list[LostAttempt]
+
+
+def leave_to_worker(
+    connection: BaseDatabaseWrapper, leases: Sequence[Lease], kind: Kind
+) -> Mapping[UUID, Ended]:
+    """End none: what no person decides waits for the lease to run out."""
+    return {}
+
+
+def take_from_lost(
+    connection: BaseDatabaseWrapper, leases: Sequence[Lease], kind: Kind
+) -> Mapping[UUID, Ended]:
+    """End those of these locked leases whose worker is lost, by task; the leases are `lost`.
+
+    With `Kind.LOST` that counts as a crash, with `Kind.FENCED` it counts as nothing, and the task
+    is ready. Where a stop was asked for, the task is cancelled either way.
+    """
+    mine = {lease.id for lease in leases}
+    found = [
+        each
+        for each in lost_attempts(connection, {lease.task_id for lease in leases})
+        if each.lease_id in mine
+    ]
+    if not found:
+        return {}
+    outcomes = [
+        Outcome(each.lease_id, kind, error_class=LOST, error_message=ENDED_BY_HAND)
+        for each in found
+    ]
+    limits = Limits.of(get_settings())
+    # A row of its own in the counts, as of all that no worker records.
+    statuses = record(connection, outcomes, limits=limits, tally=Tally())
+    ended: dict[UUID, Ended] = {}
+    for each in found:
+        if each.lease_id in statuses:
+            earlier = ended[each.task_id].attempts if each.task_id in ended else []
+            ended[each.task_id] = Ended(statuses[each.lease_id], [*earlier, each])
+    return ended
+
+
+def ended_words(ended: Mapping[UUID, Ended]) -> dict[UUID, str]:
+    """What the audit says of each task."""
+    return {
+        task_id: "; ".join(
+            f"attempt {each.attempt} ended: its worker {each.worker!r} was lost"
+            for each in of_task.attempts
+        )
+        for task_id, of_task in ended.items()
+    }
+
+
+def runs_on(connection: BaseDatabaseWrapper) -> Q:
+    """The tasks that run, and of which no lost worker holds an attempt."""
+    lost = {each.task_id for each in all_lost_attempts(connection, limit=MOST)}
+    return Q(status=TaskStatus.RUNNING) & ~Q(id__in=sorted(lost))
+
+
+def is_held_by_lost(connection: BaseDatabaseWrapper, task_id: UUID) -> bool:
+    """Whether a lost worker holds an attempt of the task."""
+    return bool(lost_attempts(connection, [task_id], limit=1))

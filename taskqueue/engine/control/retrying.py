@@ -1,0 +1,137 @@
+"""Retry: what has finished runs again, and so does what a lost worker holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F
+from django.db.transaction import atomic
+
+from taskqueue.engine import shared
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.abandoned import Ended, ended_words, take_from_lost
+from taskqueue.engine.control.audit import Act, Person, audit, person
+from taskqueue.engine.control.locking import (
+    ALLOWED,
+    ALLOWED_OF_ONE,
+    Statuses,
+    TaskId,
+    id_of,
+    locked,
+    locked_leases,
+    status_of,
+)
+from taskqueue.engine.notify import wake
+from taskqueue.engine.wording import wording_for
+from taskqueue.exceptions import TransitionRefused
+from taskqueue.models import Occurrence, Task
+from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.outcomes import Kind
+from taskqueue.states import FINISHED, TaskStatus
+
+
+def retry(task: TaskId, *, by: object = "", reason: str = "") -> None:
+    """Run a finished task again, its failures and crashes forgotten, its attempts counted on.
+
+    A running task whose worker is lost is ready at once too: its attempt ends as lost. If the
+    worker's host is only cut off, the body may run until the worker reaches the database again.
+    Raises `TaskDoesNotExist`, and `TransitionRefused` for any other task.
+    """
+    _retry(task, statuses=ALLOWED_OF_ONE["retry"], person=person(by, reason))
+
+
+def retry_finished(task: TaskId, *, by: object = "", reason: str = "") -> None:
+    """As `retry`, for those who may not end what runs."""
+    _retry(task, statuses=ALLOWED["retry"], person=person(by, reason))
+
+
+def _retry(task: TaskId, *, statuses: Statuses, person: Person) -> None:
+    task_id = id_of(task)
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        if not retry_each(connection, [task_id], statuses=statuses, person=person):
+            status = status_of(connection, task_id)
+            if status in FINISHED:
+                raise TransitionRefused(
+                    f"All workers of task {task_id} have succeeded: enqueue it again instead."
+                )
+            raise TransitionRefused(
+                f"Task {task_id} is {status}; only a finished one is retried, or a running one "
+                "whose worker is lost."
+            )
+
+
+def retry_each(
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    *,
+    statuses: Statuses = ALLOWED["retry"],
+    person: Person,
+    skip_locked: bool = False,
+) -> list[UUID]:
+    """Run those of the tasks again that have finished; of shared ones what had no success.
+
+    With `running` among the statuses also those whose worker is lost.
+    """
+    ended: Mapping[UUID, Ended] = {}
+    if TaskStatus.RUNNING in statuses:
+        running, _ = locked_leases(connection, ids, skip_locked=skip_locked)
+        ended = take_from_lost(connection, running, Kind.FENCED)
+    rest = [task_id for task_id in ids if task_id not in ended]
+    finished = locked(connection, rest, statuses & FINISHED, skip_locked=skip_locked)
+    tasks = [task for task in finished if not shared.has_all_successes(task)]
+    if not (tasks or ended):
+        return []
+    acts = [Act(str(task.id), before=task.status) for task in tasks]
+    words = ended_words(ended)
+    acts += [Act(str(each), TaskStatus.RUNNING.value, words[each]) for each in ended]
+    # What no worker has by now is ready; a shared one that others run goes on.
+    taken = locked(connection, list(ended), frozenset(TaskStatus))
+    others_run = [task for task in taken if task.status == TaskStatus.RUNNING]
+    reopen(connection, [*tasks, *(task for task in taken if task not in others_run)])
+    rows = Task.objects.using(connection.alias)
+    rows.filter(id__in=[task.id for task in others_run]).update(failures=0, crashes=0)
+    audit(connection, "retry", acts, person=person)
+    wake(connection, "")
+    return [*(task.id for task in tasks), *ended]
+
+
+def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
+    """Make finished tasks ready. A unique key that was released is not taken back."""
+    now = wording_for(connection).now(connection)
+    chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])
+    chosen.update(
+        status=TaskStatus.READY,
+        attempts_before_retry=F("attempt"),
+        failures=0,
+        crashes=0,
+        run_after=now,
+        ready_at=now,
+        parked_at=None,
+        started_at=None,
+        finished_at=None,
+        prune_after=None,
+        return_value=None,
+        error_class="",
+        error_message="",
+        deadline_at=None,
+        expires_at=None,
+    )
+    shared.reopen(connection, tasks)
+    _reopen_runs(connection, tasks)
+
+
+def _reopen_runs(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
+    """What a schedule thinks has ended goes on: later runs heed it, its end is noted anew."""
+    moments: dict[int, list[datetime]] = {}
+    for task in tasks:
+        if task.schedule_id is not None and task.nominal_at is not None:
+            moments.setdefault(task.schedule_id, []).append(task.nominal_at)
+    for schedule_id, nominal in moments.items():
+        runs = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule_id)
+        runs.filter(nominal_at__in=nominal, status=OccurrenceStatus.ENDED).update(
+            status=OccurrenceStatus.ENQUEUED, task_status="", finished_at=None
+        )

@@ -1,0 +1,102 @@
+"""Attempts whose worker is lost: the one definition, for everybody who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BooleanField, QuerySet
+from django.db.models.expressions import RawSQL
+
+from taskqueue.conf import get_settings
+from taskqueue.models import Lease, Worker
+
+# A worker is lost when it has ended, when another process has taken its name since the claim, or
+# when it has been silent for longer than its own lease, which is several of its pings. Silence is
+# counted from the start of the database server at the earliest: nobody could ping before. A worker
+# without a row has lost its name, and ends with its next ping; a fresh claim is spared until then.
+#
+# The status stands in the text, or SQLite would not use the index of running leases.
+_IS_LOST = """
+taskqueue_lease.status = 'running' AND COALESCE(
+    (
+        SELECT
+            worker.status = 'stopped'
+            OR worker.started_at > taskqueue_lease.claimed_at
+            OR {silence} > worker.lease_seconds
+        FROM taskqueue_worker AS worker
+        WHERE worker.name = taskqueue_lease.worker_id
+    ),
+    {age} > %s
+)
+"""
+_SECONDS_SINCE = {
+    "postgresql": (
+        "EXTRACT(epoch FROM clock_timestamp() - GREATEST({column}, pg_postmaster_start_time()))"
+    ),
+    "sqlite": "(julianday('now') - julianday({column})) * 86400.0",
+}
+IS_LOST = {
+    vendor: _IS_LOST.format(
+        silence=since.format(column="worker.seen_at"),
+        age=since.format(column="taskqueue_lease.claimed_at"),
+    )
+    for vendor, since in _SECONDS_SINCE.items()
+}
+ENDED_BY_HAND = "Its worker was lost, and somebody ended the attempt by hand."
+"""The message of an attempt that a person ended; its body may still have run."""
+
+
+class LostAttempt(NamedTuple):
+    """An attempt that a lost worker holds."""
+
+    lease_id: int
+    task_id: UUID
+    attempt: int
+    worker: str
+    seen_at: datetime | None
+    """The last sign of life; None where another process has the name, or no row is left."""
+    expires_at: datetime
+
+
+def lost_attempts(
+    connection: BaseDatabaseWrapper, task_ids: Collection[UUID], *, limit: int = 10_000
+) -> list[LostAttempt]:
+    """The running attempts of these tasks whose worker is lost, by the database's clock."""
+    if not task_ids:
+        return []
+    return _attempts(connection, _lost(connection).filter(task_id__in=task_ids)[:limit])
+
+
+def all_lost_attempts(connection: BaseDatabaseWrapper, *, limit: int) -> list[LostAttempt]:
+    """The first running attempts of all whose worker is lost."""
+    return _attempts(connection, _lost(connection)[:limit])
+
+
+def _lost(connection: BaseDatabaseWrapper) -> QuerySet[Lease]:
+    usual = get_settings().LEASE_DURATION.total_seconds()
+    is_lost = RawSQL(IS_LOST[connection.vendor], (usual,), output_field=BooleanField())  # noqa: S611
+    return Lease.objects.using(connection.alias).filter(is_lost).order_by("id")
+
+
+def _attempts(connection: BaseDatabaseWrapper, leases: QuerySet[Lease]) -> list[LostAttempt]:
+    rows: list[Any] = list(
+        leases.only("task_id", "attempt", "worker_id", "claimed_at", "expires_at")
+    )
+    names = {row.worker_id for row in rows}
+    workers: dict[str, Worker] = {}
+    if names:
+        found = Worker.objects.using(connection.alias).filter(name__in=names)
+        workers = {worker.name: worker for worker in found.only("name", "seen_at", "started_at")}
+    attempts = []
+    for row in rows:
+        worker = workers.get(row.worker_id)
+        is_same = worker is not None and worker.started_at <= row.claimed_at
+        seen_at = worker.seen_at if worker is not None and is_same else None
+        attempts.append(
+            LostAttempt(row.id, row.task_id, row.attempt, row.worker_id, seen_at, row.expires_at)
+        )
+    return attempts
