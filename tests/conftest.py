@@ -19,8 +19,15 @@ from django.conf import settings as django_settings
 from django.db import connection
 
 from project.postgres import Server
+from tests.pooler import PROGRAM, Pooler, mode_of
 from tests.warm_start import WarmStart
-from tests.worker_process import ROOT, WorkerProcess, end_other_sessions, worker_environment
+from tests.worker_process import (
+    ROOT,
+    WorkerProcess,
+    end_other_sessions,
+    poolers,
+    worker_environment,
+)
 
 StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]
@@ -34,6 +41,10 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("busy")
 
 DATABASE = os.environ.get("TASKQUEUE_TEST_DATABASE", "sqlite")
+POOLER = os.environ.get("TASKQUEUE_TEST_POOLER", "")
+"""The mode of the PgBouncer that workers connect through: `transaction`, `session` or empty."""
+POOL_SIZE = 100
+"""In session mode every connection of every worker has one of its own."""
 NO_DATABASE = [
     "rules/test_*.py",
     "chaos/test_check*.py",
@@ -99,13 +110,16 @@ MARKERS = {
     "postgresql_only": "about PostgreSQL; skipped on SQLite",
     "sqlite_only": "about SQLite; skipped on PostgreSQL",
 }
+DIRECT = "direct_only"
+"""The marker of tests that need workers on sessions of their own, such as those that listen."""
 PATIENCE = 60.0
 """Seconds for an answer that comes."""
 TOOL_NAMES = {"chromium": ("chromium", "chromium-browser", "google-chrome")}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for name, meaning in MARKERS.items():
+    direct = "about workers on sessions of their own; skipped behind a pooler"
+    for name, meaning in {**MARKERS, DIRECT: direct}.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
     signal.signal(signal.SIGTERM, _end_as_ctrl_c_does)
     # A shell without job control lets what it starts with & ignore Ctrl-C, and so would all that
@@ -145,13 +159,16 @@ def _is_left_to_the_other_database(item: pytest.Item) -> bool:
 
 def pytest_report_header() -> str:
     where = os.environ.get("TASKQUEUE_TEST_DATABASE_URL", "").rpartition("@")[2]
-    return f"database: {DATABASE} {where if DATABASE == 'postgresql' else ''}".rstrip()
+    way = f"workers behind PgBouncer: {POOLER}" if POOLER else ""
+    return f"database: {DATABASE} {where if DATABASE == 'postgresql' else ''} {way}".rstrip()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for database in ("postgresql", "sqlite"):
         if item.get_closest_marker(f"{database}_only") and database != DATABASE:
             pytest.skip(f"about {database} only")
+    if POOLER and item.get_closest_marker(DIRECT):
+        pytest.skip("about workers on sessions of their own")
 
 
 def require_tool(name: str) -> str:
@@ -243,7 +260,20 @@ def django_db_modify_db_settings(
 
 
 @pytest.fixture(scope="session")
-def _warm_start(django_db_setup: None) -> Iterator[WarmStart]:
+def _pooler(django_db_setup: None) -> Iterator[None]:
+    """The PgBouncer between the workers and the test database, where one is asked for."""
+    if not POOLER or DATABASE != "postgresql":
+        yield
+        return
+    require_tool(PROGRAM)
+    with Pooler(connection.settings_dict, mode_of(POOLER), size=POOL_SIZE) as pooler:
+        poolers.append(pooler)
+        yield
+        poolers.remove(pooler)
+
+
+@pytest.fixture(scope="session")
+def _warm_start(_pooler: None) -> Iterator[WarmStart]:
     """Where workers are forked from that have the environment of this session."""
     warm_start = WarmStart(worker_environment({}))
     yield warm_start

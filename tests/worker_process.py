@@ -16,11 +16,15 @@ from typing import Any, TypeVar
 import psutil
 from django.db import connection
 
+from tests.pooler import Pooler
 from tests.warm_start import WarmProcess, WarmStart
 
 ROOT = Path(__file__).resolve().parent.parent
 
 T = TypeVar("T")
+
+poolers: list[Pooler] = []
+"""What the workers connect through; none: they connect to the server itself."""
 
 
 def wait_until(condition: Callable[[], T], timeout: float = 30, *, what: str = "") -> T:
@@ -173,16 +177,21 @@ def _slots(arguments: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
     return [] if is_named or "CONCURRENCY" in settings else ["--concurrency", "1"]
 
 
+def worker_address() -> dict[str, str]:
+    """Return how workers reach the test database, as Django's settings name it."""
+    keys = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+    database = {key: str(connection.settings_dict[key]) for key in keys}
+    return {**database, **poolers[-1].address} if poolers else database
+
+
 def worker_environment(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return an environment in which `tests.settings` opens the test database."""
-    database = connection.settings_dict
-    keys = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
     return {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "tests.settings",
         "PYTHONUNBUFFERED": "1",
         "TASKQUEUE_TEST_DATABASE": connection.vendor,
-        "TASKQUEUE_TEST_CONNECTION": json.dumps({key: str(database[key]) for key in keys}),
+        "TASKQUEUE_TEST_CONNECTION": json.dumps(worker_address()),
         "TASKQUEUE_TEST_SETTINGS": json.dumps(settings),
     }
 

@@ -71,6 +71,8 @@ def _prepare_postgresql(settings: dict[str, Any], options: dict[str, Any], silen
     options.pop("pool", None)
     # Bound by the server, parameters are sent as they are, not put into the text.
     options["server_side_binding"] = True
+    # A prepared statement would stay on a session that a pooler may give to others.
+    options["prepare_threshold"] = None
     options.setdefault("connect_timeout", CONNECT_TIMEOUT)
     options.setdefault("keepalives_idle", max(1, int(silence / 3)))
     options.setdefault("keepalives_interval", 1)
@@ -87,16 +89,22 @@ def longest_silence() -> float:
 
 
 def own_session(connection: BaseDatabaseWrapper) -> None:
-    """The session is known to be this connection's alone, and may keep settings and plans."""
+    """Set up a session that `session_proof` has found to be this connection's alone.
+
+    Settings and prepared statements stay on it until `leave_session`.
+    """
     wording_for(connection).own_session(connection, silence=longest_silence())
     connection.settings_dict[OWNED] = True
 
 
-def owns_session(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the session is known to be this connection's alone.
+def leave_session(connection: BaseDatabaseWrapper) -> None:
+    """Undo all that was set on a session of one's own, so that it may be given to others."""
+    if connection.settings_dict.pop(OWNED, False):
+        wording_for(connection).leave_session(connection)
 
-    Behind a pooler that hands out sessions by the transaction, settings would reach others.
-    """
+
+def owns_session(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the session is known to be this connection's alone, and may keep settings."""
     return bool(connection.settings_dict.get(OWNED))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 CHANNEL = "taskqueue"
@@ -13,58 +14,63 @@ CHANNEL = "taskqueue"
 def wake(connection: BaseDatabaseWrapper, payload: str) -> None:
     """Wake all workers once the caller's transaction commits."""
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+        notify(connection, payload)
+
+
+def notify(connection: BaseDatabaseWrapper, payload: str, *, channel: str = CHANNEL) -> None:
+    """Notify the listeners of a channel once the caller's transaction commits."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, %s)", (channel, payload))
 
 
 class Listener:
-    """A worker's ear, on a connection that it uses for its statements too."""
+    """Listens on a connection that is used for other statements too.
 
-    def __init__(self, connection: BaseDatabaseWrapper, heard: Callable[[str], None]) -> None:
+    LISTEN outlives a transaction: use it only where `session_proof` allows it.
+    """
+
+    def __init__(
+        self,
+        connection: BaseDatabaseWrapper,
+        heard: Callable[[str], None],
+        *,
+        channel: str = CHANNEL,
+    ) -> None:
         self._connection = connection
         self._heard = heard
-        self.is_proven = False
+        self._channel = channel
 
-    def start(self) -> bool:
-        """Listen, and prove it by a notification to oneself.
+    @property
+    def _session(self) -> Any:
+        return cast(Any, self._connection.connection)
 
-        PgBouncer in transaction mode swallows LISTEN without an error; polling takes over.
-        """
-        if self._connection.vendor != "postgresql":
-            return False
-        session = cast(Any, self._connection.connection)
-        proof = f"proof {id(self)}"
-        received: list[str] = []
+    def start(self) -> None:
+        """Listen."""
+        self._session.add_notify_handler(self._on_notify)
+        self._execute("LISTEN")
 
-        def take_proof(notify: Any) -> None:
-            received.append(notify.payload)
+    def stop(self) -> None:
+        """Listen no more."""
+        self._session.remove_notify_handler(self._on_notify)
+        self._execute("UNLISTEN")
 
-        session.add_notify_handler(take_proof)
+    def _execute(self, verb: str) -> None:
         with self._connection.cursor() as cursor:
-            cursor.execute(f"LISTEN {CHANNEL}")
-            cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, proof))
-            cursor.execute("SELECT 1")
-        session.remove_notify_handler(take_proof)
-        self.is_proven = proof in received
-        session.add_notify_handler(self._on_notify)
-        return self.is_proven
+            cursor.execute(f"{verb} {self._channel}")
 
-    def _on_notify(self, notify: Any) -> None:
-        if not notify.payload.startswith("proof "):
-            self._heard(notify.payload)
+    def _on_notify(self, notification: Any) -> None:
+        """A notification came with the answer to a statement."""
+        self._heard(notification.payload)
 
     def fileno(self) -> int:
         """The socket that becomes readable when there is something to hear."""
-        return int(cast(Any, self._connection.connection).fileno())
+        return int(self._session.fileno())
 
     def hear(self) -> None:
         """Take in what has arrived, without waiting. Raises OperationalError on a lost session."""
-        from django.db import OperationalError
-
-        session = cast(Any, self._connection.connection)
         try:
-            session.pgconn.consume_input()
-            while notify := session.pgconn.notifies():
-                self._heard(notify.extra.decode())
+            self._session.pgconn.consume_input()
+            while notification := self._session.pgconn.notifies():
+                self._heard(notification.extra.decode())
         except Exception as error:
             raise OperationalError(str(error)) from error

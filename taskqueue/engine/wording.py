@@ -210,6 +210,9 @@ class Wording(Protocol):
         The server ends it when it has been silent for that many seconds within a transaction.
         """
 
+    def leave_session(self, connection: BaseDatabaseWrapper) -> None:
+        """Undo all that was set on such a session."""
+
     def plan_transaction(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
         """The same for this transaction alone, on a session that may be shared."""
 

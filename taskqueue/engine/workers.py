@@ -72,6 +72,7 @@ INSERT INTO taskqueue_queue (name, created_at) VALUES (%s, {clock})
 ON CONFLICT (name) DO NOTHING
 """
 
+SET_LISTENING = "UPDATE taskqueue_worker SET listens = %s WHERE id = %s"
 SET_IDLE = "UPDATE taskqueue_worker SET is_idle = %s WHERE id = %s"
 
 
@@ -144,6 +145,7 @@ def register(
             "running_leases": 0,
             "memory_bytes": None,
             "is_idle": False,
+            "listens": None,
             "trouble": "",
             "schedules": None,
             "request": "",
@@ -197,6 +199,12 @@ def touch(
         ),
     )
     return Asked._make(rows[0]) if rows else None
+
+
+def set_listening(connection: BaseDatabaseWrapper, *, worker_id: int, listens: bool) -> None:
+    """Say whether this worker listens, or polls."""
+    with connection.cursor() as cursor:
+        cursor.execute(SET_LISTENING, (listens, worker_id))
 
 
 def set_idle(connection: BaseDatabaseWrapper, *, worker_id: int, is_idle: bool) -> None:

@@ -644,6 +644,7 @@ class Migration(migrations.Migration):
                 ("running_leases", models.PositiveIntegerField(default=0)),
                 ("memory_bytes", models.PositiveBigIntegerField(null=True)),
                 ("is_idle", models.BooleanField(default=False)),
+                ("listens", models.BooleanField(null=True)),
                 ("trouble", models.TextField(blank=True, default="")),
                 ("schedules", models.JSONField(null=True)),
                 (

@@ -60,6 +60,8 @@ class Worker(models.Model):
     """What it and its children hold in memory; null where the host does not tell."""
     is_idle = models.BooleanField(default=False)
     """Whether it sleeps with a free slot and listens, so that an enqueue must wake it."""
+    listens = models.BooleanField(null=True)
+    """Whether enqueues wake it; false: it polls. Null until it knows, and on SQLite: all poll."""
     trouble = models.TextField(default="", blank=True)
     """What keeps it from working, such as children that do not start; empty when healthy."""
     schedules = models.JSONField(null=True)

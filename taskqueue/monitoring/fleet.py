@@ -55,6 +55,8 @@ class WorkerFigures:
     seen_seconds: float
     """Since then."""
     memory_bytes: int | None
+    listens: bool | None
+    """Whether enqueues wake it; None: not known, or on SQLite."""
     state: str
     """One of `active`, `quiet`, `draining`, `lost`, `stopped`."""
     trouble: str
@@ -136,6 +138,7 @@ def _figures(worker: Any) -> WorkerFigures:
         seen_at=worker.seen_at,
         seen_seconds=seen_seconds,
         memory_bytes=worker.memory_bytes,
+        listens=worker.listens,
         state=state,
         trouble=worker.trouble,
         started_at=worker.started_at,

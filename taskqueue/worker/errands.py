@@ -113,7 +113,7 @@ class Errands:
                 _close_project_connection()
             self._reports.put(report)
             self._ring()
-        self._intake.close()
+        self._intake.end()
         _close_project_connection()
 
     def _do(self, errand: Errand, report: Report) -> None:

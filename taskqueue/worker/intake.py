@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -12,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import Settings
 from taskqueue.engine import workers
 from taskqueue.engine.connections import (
+    leave_session,
     open_worker_connection,
     own_session,
     transaction,
@@ -20,6 +23,7 @@ from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
+from taskqueue.engine.session_proof import NoWitness, has_own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Registered
@@ -29,6 +33,9 @@ from taskqueue.worker.lanes import Lanes
 from taskqueue.worker.logs import one_line
 
 logger = logging.getLogger("taskqueue.worker")
+
+PROOF_INTERVAL = 60.0
+"""Seconds until the next try to prove a session, where there was no connection for a witness."""
 
 
 class Intake:
@@ -59,19 +66,44 @@ class Intake:
         self._tally = tally
         self._connection: BaseDatabaseWrapper | None = None
         self._is_idle = False
+        self._prove_at = 0.0
+        """When to find out whether the session is the worker's own."""
+        self._listens: bool | None = None
+        """What the worker's row says."""
         self.listener: Listener | None = None
 
     def open(self) -> None:
-        """Connect and begin to listen, where that has not been done."""
+        """Connect, and begin to listen on a session of the worker's own."""
         if self._connection is None:
-            silence = self._lease_duration.total_seconds() / 3
-            self._connection = open_worker_connection(silence=silence)
+            self._connection = open_worker_connection(silence=self._silence)
             self._is_idle = False
-            listener = Listener(self._connection, self._heard)
-            # Who hears himself has a session of his own.
-            self.listener = listener if listener.start() else None
-            if self.listener is not None:
-                own_session(self._connection)
+            self._prove_at = 0.0
+        if time.monotonic() >= self._prove_at:
+            self._try_to_listen(self._connection)
+
+    @property
+    def _silence(self) -> float:
+        return self._lease_duration.total_seconds() / 3
+
+    def _try_to_listen(self, connection: BaseDatabaseWrapper) -> None:
+        if self.is_sqlite:
+            self._prove_at = math.inf
+            return
+        try:
+            is_own = has_own_session(connection, silence=self._silence)
+            self._prove_at = math.inf
+        except NoWitness as error:
+            is_own = False
+            self._prove_at = time.monotonic() + PROOF_INTERVAL
+            logger.debug("No second connection, polling for now error=%s", one_line(error))
+        if is_own:
+            own_session(connection)
+            listener = Listener(connection, self._heard)
+            listener.start()
+            self.listener = listener
+        if is_own != self._listens:
+            workers.set_listening(connection, worker_id=self._registered.id, listens=is_own)
+            self._listens = is_own
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
@@ -84,8 +116,17 @@ class Intake:
         """Whether it works on SQLite."""
         return self.connection.vendor == "sqlite"
 
+    def end(self) -> None:
+        """Undo what was set on the session, and close the connection."""
+        if self._connection is not None:
+            try:
+                leave_session(self._connection)
+            except (DatabaseError, InterfaceError) as error:
+                logger.debug("Session was not left clean error=%s", one_line(error))
+        self.close()
+
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         self.listener = None
         if connection is not None:

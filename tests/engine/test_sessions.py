@@ -12,9 +12,15 @@ from django.db import DatabaseError, OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue.engine.connections import open_worker_connection, own_session, transaction
+from taskqueue.engine.connections import (
+    leave_session,
+    open_worker_connection,
+    own_session,
+    transaction,
+)
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record_success
+from taskqueue.engine.statement import fetch
 from taskqueue.outcomes import Kind
 from tests.engine.steps import claim_one, limits, outcome
 from tests.sample.tasks import noop
@@ -38,6 +44,15 @@ def setting(connection: BaseDatabaseWrapper, name: str) -> str:
         return str(cursor.fetchone()[0])
 
 
+def everything(connection: BaseDatabaseWrapper) -> list[Any]:
+    """What was set on a session, listens on it, or is prepared on it."""
+    return [
+        fetch(connection, "SELECT name, setting FROM pg_settings WHERE source = 'session'"),
+        fetch(connection, "SELECT pg_listening_channels()"),
+        fetch(connection, "SELECT statement FROM pg_prepared_statements"),
+    ]
+
+
 def seqscan(connection: BaseDatabaseWrapper) -> str:
     return setting(connection, "enable_seqscan")
 
@@ -50,14 +65,24 @@ def test_a_session_that_may_be_shared_keeps_no_setting(session: BaseDatabaseWrap
     assert session.connection.prepare_threshold is None
 
 
-def test_a_session_that_hears_itself_is_set_once(session: BaseDatabaseWrapper) -> None:
-    assert Listener(session, lambda payload: None).start()
+def test_a_session_of_ones_own_is_set_once_and_left_as_it_was(
+    session: BaseDatabaseWrapper,
+) -> None:
+    before = everything(session)
     own_session(session)
     assert seqscan(session) == "off"
     with transaction(session):
         assert seqscan(session) == "off"
     assert seqscan(session) == "off"
     assert session.connection.prepare_threshold is not None
+    Listener(session, lambda payload: None).start()
+    for _ in range(3):
+        assert everything(session) != before
+    leave_session(session)
+    assert everything(session) == before
+    with transaction(session):
+        pass
+    assert everything(session) == before
 
 
 @pytest.mark.parametrize("is_own", [True, False])

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
 
 from tests.chaos.proxy import ProxyProcess
-from tests.worker_process import worker_environment
+from tests.pooler import Pooler
+from tests.worker_process import worker_address
 
 POOLS = ("process", "thread")
 
@@ -21,16 +21,15 @@ def pool(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def proxy(transactional_db: None) -> Iterator[ProxyProcess]:
+def proxy(transactional_db: None, _pooler: None) -> Iterator[ProxyProcess]:
     """The way to PostgreSQL, which can be cut."""
-    settings = connection.settings_dict
-    found = ProxyProcess(settings["HOST"], int(settings["PORT"]))
+    address = worker_address()
+    found = ProxyProcess(address["HOST"], int(address["PORT"]))
     yield found
     found.close()
 
 
-def through(proxy: ProxyProcess) -> dict[str, str]:
+def through(way_in: ProxyProcess | Pooler) -> dict[str, str]:
     """What a worker's environment says for it to take that way."""
-    own = json.loads(worker_environment({})["TASKQUEUE_TEST_CONNECTION"])
-    way = {**own, "HOST": "127.0.0.1", "PORT": str(proxy.port)}
+    way = {**worker_address(), "HOST": "127.0.0.1", "PORT": str(way_in.port)}
     return {"TASKQUEUE_TEST_CONNECTION": json.dumps(way)}

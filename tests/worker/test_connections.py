@@ -9,7 +9,7 @@ from tests.conftest import StartWorker
 from tests.sample.tasks import mark, noop
 from tests.worker_process import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.postgresql_only]
+pytestmark = [pytest.mark.slow, pytest.mark.postgresql_only, pytest.mark.direct_only]
 
 OTHERS = """
     SELECT count(*) FROM pg_stat_activity

@@ -82,6 +82,10 @@ def _older(name: str) -> Worker | None:
     return workers.filter(name=name).first() if is_storable(name) else None
 
 
+def _wakes(listens: bool) -> str:
+    return _("by notification") if listens else _("by polling, behind a pooler")
+
+
 def _figures(worker: Worker) -> list[tuple[str, Any]]:
     """What a worker said of itself when it came."""
     return [
@@ -89,6 +93,7 @@ def _figures(worker: Worker) -> list[tuple[str, Any]]:
         (_("Process"), str(worker.pid)),
         (_("Pool"), worker.pool),
         (_("Queues and their weights"), as_json(worker.queues) if worker.queues else _("all")),
+        *([] if worker.listens is None else [(_("Wakes up"), _wakes(worker.listens))]),
         (_("Lease"), _("%(seconds)s s") % {"seconds": f"{worker.lease_seconds:g}"}),
         (_("Started"), moment(worker.started_at)),
         (_("Last seen"), moment(worker.seen_at)),

@@ -53,6 +53,7 @@ class PostgreSQL:
     plan_transaction = staticmethod(claiming.plan_transaction)
     limit_idleness = staticmethod(claiming.limit_idleness)
     own_session = staticmethod(claiming.own_session)
+    leave_session = staticmethod(claiming.leave_session)
     begin = staticmethod(claiming.begin)
 
 

@@ -159,6 +159,12 @@ def own_session(connection: BaseDatabaseWrapper, *, silence: float) -> None:
     session.prepare_threshold = PREPARE_AFTER
 
 
+def leave_session(connection: BaseDatabaseWrapper) -> None:
+    # Settings, LISTEN, prepared statements, and whatever else there may be one day.
+    with connection.cursor() as cursor:
+        cursor.execute("DISCARD ALL")
+
+
 def claim(
     connection: BaseDatabaseWrapper,
     *,

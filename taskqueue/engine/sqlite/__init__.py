@@ -44,6 +44,7 @@ class SQLite:
     plan_transaction = staticmethod(claiming.plan_transaction)
     limit_idleness = staticmethod(claiming.limit_idleness)
     own_session = staticmethod(claiming.own_session)
+    leave_session = staticmethod(claiming.leave_session)
     begin = staticmethod(claiming.begin)
 
 

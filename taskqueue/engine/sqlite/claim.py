@@ -96,6 +96,10 @@ def own_session(connection: BaseDatabaseWrapper, *, silence: float) -> None:
     """Nothing: there is nobody between the worker and the file."""
 
 
+def leave_session(connection: BaseDatabaseWrapper) -> None:
+    """Nothing: nothing was set."""
+
+
 def claim(
     connection: BaseDatabaseWrapper,
     *,

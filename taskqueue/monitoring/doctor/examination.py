@@ -16,7 +16,7 @@ from taskqueue.monitoring.doctor.bloat import look_at_indexes
 from taskqueue.monitoring.doctor.clocks import look_at_clocks
 from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Finding
 from taskqueue.monitoring.doctor.migrations import look_at_migrations
-from taskqueue.monitoring.doctor.pooling import look_at_pooling
+from taskqueue.monitoring.doctor.pooling import look_at_listening, look_at_pooling
 from taskqueue.monitoring.doctor.server import look_at_server
 from taskqueue.monitoring.doctor.settings import look_at_settings
 from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
@@ -42,7 +42,12 @@ BY_VENDOR: dict[str, dict[str, Look]] = {
 }
 """What needs no table."""
 OF_TABLES: dict[str, dict[str, Look]] = {
-    "postgresql": {"tables": look_at_tables, "indexes": look_at_indexes, "work": look_at_work},
+    "postgresql": {
+        "tables": look_at_tables,
+        "indexes": look_at_indexes,
+        "listening": look_at_listening,
+        "work": look_at_work,
+    },
     "sqlite": {"work": look_at_work},
 }
 

@@ -1,4 +1,4 @@
-"""Whether a session is the connection's own: behind a pooler by the transaction nothing listens."""
+"""Poolers: how this process and the workers reach the server."""
 
 from __future__ import annotations
 
@@ -7,30 +7,52 @@ from collections.abc import Iterator
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import open_worker_connection
-from taskqueue.engine.notify import Listener
+from taskqueue.engine.session_proof import has_own_session
 from taskqueue.monitoring.doctor.finding import INFO, OK, Finding
+from taskqueue.monitoring.fleet import living, worker_figures
 
 CHECK = "pooling"
 SILENCE = 5.0
+MOST, NAMED = 1000, 5
+DIRECTLY = (
+    "Let workers connect to the server directly: they need few connections, and listen in place of "
+    "polling. Or leave it, and choose --poll-interval."
+)
 
 
 def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """As a worker finds it out: by a notification to itself, on a connection as workers open it."""
+    """How this process reaches the server; workers may have other settings."""
     own = open_worker_connection(silence=SILENCE)
     try:
-        is_proven = Listener(own, lambda payload: None).start()
+        is_own = has_own_session(own, silence=SILENCE)
     finally:
         own.close()
-    if is_proven:
-        yield Finding(
-            check=CHECK, severity=OK, seen="A session is its connection's own: workers listen."
-        )
+    if is_own:
+        seen = "From here, a session belongs to one connection: a worker would listen."
+        yield Finding(check=CHECK, severity=OK, seen=seen)
     else:
         yield Finding(
             check=CHECK,
             severity=INFO,
-            seen="LISTEN is not proven: a pooler hands out sessions by the transaction. A worker "
-            "that connects like this polls every second, and prepares no statements.",
-            remedy="Let workers connect directly, or by a pooler in session mode; web processes "
-            "may stay as they are.",
+            seen="From here, a connection goes through a pooler. A worker would poll, and set "
+            "nothing that outlives a transaction.",
+            remedy=f"Nothing, for web processes. {DIRECTLY}",
         )
+
+
+def look_at_listening(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """How the workers that live reach the server, by what they found out themselves."""
+    workers = living(worker_figures(limit=MOST))
+    polling = [worker.name for worker in workers if worker.listens is False]
+    if polling:
+        names = ", ".join(polling[:NAMED])
+        more = f" and {len(polling) - NAMED} more" if len(polling) > NAMED else ""
+        yield Finding(
+            check=CHECK,
+            severity=INFO,
+            subject=polling[0] if len(polling) == 1 else "",
+            seen=f"Workers that poll, since they connect through a pooler: {names}{more}.",
+            remedy=DIRECTLY,
+        )
+    elif listening := sum(worker.listens is True for worker in workers):
+        yield Finding(check=CHECK, severity=OK, seen=f"Workers that listen: {listening}.")

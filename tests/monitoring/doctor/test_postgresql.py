@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from taskqueue.engine.notify import Listener
 from taskqueue.engine.statement import change, fetch
 from taskqueue.models import Task
 from taskqueue.monitoring import doctor
@@ -21,13 +20,15 @@ from taskqueue.monitoring.doctor import (
     snapshots,
     vacuuming,
 )
-from taskqueue.monitoring.doctor.pooling import look_at_pooling
+from taskqueue.monitoring.doctor.pooling import look_at_listening, look_at_pooling
 from taskqueue.monitoring.doctor.server import look_at_server, of_settings
 from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
+from tests.conftest import require_tool
 from tests.engine.steps import another_connection
 from tests.monitoring.many import fill
-from tests.monitoring.rows import MINUTE, ago
+from tests.monitoring.rows import MINUTE, ago, make_worker
 from tests.monitoring.test_health import elsewhere
+from tests.pooler import PROGRAM, Pooler
 from tests.worker_process import wait_until
 
 pytestmark = [pytest.mark.postgresql_only, pytest.mark.django_db(transaction=True)]
@@ -170,41 +171,26 @@ def test_the_server_says_its_version() -> None:
     assert (first.severity, first.seen.startswith("PostgreSQL ")) == (Severity.OK, True)
 
 
-def test_a_session_that_is_ones_own_listens_and_one_that_is_not_is_told_of(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert [each.severity for each in look_at_pooling(connection)] == [Severity.OK]
-    # As behind a pooler by the transaction: what was listened to is forgotten.
-    start = Listener.start
-
-    def forgetful(self: Listener) -> bool:
-        self._connection = _Deaf(self._connection)
-        return start(self)
-
-    monkeypatch.setattr(Listener, "start", forgetful)
+def test_a_direct_connection_is_told_from_one_through_a_pooler() -> None:
     [found] = look_at_pooling(connection)
-    assert (found.severity, "LISTEN is not proven" in found.seen) == (Severity.INFO, True)
+    assert (found.severity, "a worker would listen" in found.seen) == (Severity.OK, True)
+    require_tool(PROGRAM)
+    with Pooler(connection.settings_dict, "transaction") as pooler, elsewhere(pooler.port):
+        [found] = look_at_pooling(connection)
+    assert (found.severity, "through a pooler" in found.seen) == (Severity.INFO, True)
 
 
-class _Deaf:
-    """A connection that takes LISTEN, and listens to nothing."""
-
-    def __init__(self, other: Any) -> None:
-        self._other = other
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._other, name)
-
-    def cursor(self) -> Any:
-        """One that ends what it listened to before it says anything."""
-        cursor = self._other.cursor()
-        execute = cursor.execute
-
-        def execute_deaf(sql: str, *parameters: Any) -> Any:
-            return None if sql.startswith("LISTEN") else execute(sql, *parameters)
-
-        cursor.execute = execute_deaf
-        return cursor
+def test_workers_that_poll_are_named() -> None:
+    assert list(look_at_listening(connection)) == []
+    make_worker("w1", listens=True)
+    make_worker("w2", listens=None)
+    [found] = look_at_listening(connection)
+    assert (found.severity, found.seen) == (Severity.OK, "Workers that listen: 1.")
+    make_worker("w3", listens=False)
+    make_worker("gone", listens=False, status="stopped")
+    [found] = look_at_listening(connection)
+    assert (found.severity, found.subject) == (Severity.INFO, "w3")
+    assert found.seen == "Workers that poll, since they connect through a pooler: w3."
 
 
 def test_a_server_that_stays_silent_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
