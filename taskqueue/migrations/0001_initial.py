@@ -160,6 +160,17 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Export",
+            fields=[
+                ("number", models.PositiveSmallIntegerField(primary_key=True, serialize=False)),
+                ("token", models.UUIDField(null=True)),
+                ("actor", models.CharField(blank=True, default="", max_length=150)),
+                ("process", models.CharField(blank=True, default="", max_length=255)),
+                ("expires_at", models.DateTimeField(null=True)),
+            ],
+            options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
             name="IdempotencyKey",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),

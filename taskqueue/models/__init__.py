@@ -2,6 +2,7 @@
 
 from taskqueue.models.arrival import Arrival
 from taskqueue.models.audit import Audit
+from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease
 from taskqueue.models.log import TaskLog
@@ -16,6 +17,6 @@ from taskqueue.models.total import Total
 from taskqueue.models.worker import Worker
 
 __all__ = [
-    "Arrival", "Audit", "Dashboard", "Failure", "IdempotencyKey", "Lease", "Occurrence",
+    "Arrival", "Audit", "Dashboard", "Export", "Failure", "IdempotencyKey", "Lease", "Occurrence",
     "Operation", "Performance", "Queue", "Rollup", "Schedule", "Task", "TaskLog", "Total", "Worker",
 ]  # fmt: skip

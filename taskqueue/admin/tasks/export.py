@@ -1,51 +1,42 @@
-"""What a search of tasks finds, as CSV or as lines of JSON, sent as it is read."""
+"""The tasks that a search finds, as CSV or as lines of JSON, sent as they are read."""
 
 from __future__ import annotations
 
-import csv
-import json
-import re
-from collections.abc import AsyncIterator, Iterable, Iterator
-from datetime import datetime
+import time
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, SynchronousOnlyOperation
 from django.core.handlers.asgi import ASGIRequest
+from django.db import Error
 from django.db.models import QuerySet
-from django.http import (
-    HttpRequest,
-    HttpResponse,
-    HttpResponseNotAllowed,
-    StreamingHttpResponse,
-)
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
 from django.utils import timezone
 
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.tasks.export_formats import ARGUMENTS, COLUMNS, FORMATS, Format, row_of
 from taskqueue.admin.tasks.narrowing import searched
+from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.exports import KEPT, begin_export, end_export, renew_export
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import Effort, SearchError, SearchNotAllowed, find
+from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.permissions import VIEW_ARGUMENTS
-from taskqueue.redaction import ShownArguments, redacted
 
 BATCH = 500
 MOST_ROWS = 1_000_000
-"""An export ends there; who needs more asks the database."""
+MOST_SECONDS = 15.0
+"""For so long an export searches, without what the client takes to read; then it says where to
+continue. Servers often end a request after 30 s."""
 EFFORT = Effort(largest=200_000, most=2_000_000, windows=20, seconds=2.0)
-COLUMNS = (
-    "id", "name", "queue_name", "status", "priority", "attempt", "failures", "crashes",
-    "enqueued_at", "run_after", "started_at", "finished_at", "unique_key", "schedule_id",
-    "nominal_at", "retry_of_id", "error_class", "error_message", "metadata",
-)  # fmt: skip
-ARGUMENTS = ("args", "kwargs")
-FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")  # noqa: RUF001
-"""How a text begins that a spreadsheet may take for a formula.
-
-Spreadsheets skip blanks before the sign, and read its full-width form as the sign itself.
-"""
+RETRY_AFTER = 15
 
 
 class TaskExport(ReadOnlyAdmin):
@@ -61,112 +52,128 @@ class TaskExport(ReadOnlyAdmin):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        form = FORMS.get(request.GET.get("format", "csv"))
-        if form is None:
-            return _refused(f"There are the formats {', '.join(FORMS)}.")
+        kind, before = request.GET.get("format", "csv"), request.GET.get("before", "")
+        if kind not in FORMATS:
+            return _refused(f"There are the formats {', '.join(FORMATS)}.")
+        if before and not is_cursor(before):
+            return _refused("`before` is not what the last line of an export gave.")
         try:
             which = searched(request, request.GET.get("q", "")).which
         except SearchNotAllowed as error:
             return _refused(str(error), status=403)
         except SearchError as error:
             return _refused(str(error))
-        content_type, lines = form
+        form = FORMATS[kind]()
         if request.method == "HEAD":
-            return HttpResponse(content_type=content_type)
-        sees_all = request.user.has_perm(VIEW_ARGUMENTS)
-        rows = (row_of(task, sees_all) for task in each_task(which, self.get_queryset(request)))
-        response = StreamingHttpResponse(_body(request, lines(rows)), content_type=content_type)
-        name = f"tasks-{timezone.localtime():%Y%m%d-%H%M%S}.{request.GET.get('format', 'csv')}"
+            return HttpResponse(content_type=form.content_type)
+        token = begin_export(project_connection(), actor=str(request.user.pk))
+        if token is None:
+            return _busy()
+        run = ExportRun(request, token, form, which, self.get_queryset(request))
+        response = ExportResponse(run, _streamed(request, run.pieces(before)))
+        name = f"tasks-{timezone.localtime():%Y%m%d-%H%M%S}.{kind}"
         response["Content-Disposition"] = f'attachment; filename="{name}"'
         response["Cache-Control"] = "no-store"
         return response
 
 
-def each_task(which: TaskFilter, tasks: QuerySet[Task]) -> Iterator[Task]:
-    """The tasks that fit, newest first, up to `MOST_ROWS`, a batch in memory at a time."""
-    lean = tasks.only(*COLUMNS, *ARGUMENTS)
-    left, cursor = MOST_ROWS, ""
-    while left > 0:
-        page = find(which, tasks=lean, before=cursor, limit=min(BATCH, left), effort=EFFORT)
-        yield from page.tasks
-        left -= len(page.tasks)
-        cursor = page.older
-        if not cursor:
-            return
+class ExportRun:
+    """One export, which holds a place from its beginning until `end`."""
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        token: UUID,
+        form: Format,
+        which: TaskFilter,
+        tasks: QuerySet[Task],
+    ) -> None:
+        self._request, self._token, self.form = request, token, form
+        self._which, self._tasks = which, tasks.only(*COLUMNS, *ARGUMENTS)
+        self._sees_all = request.user.has_perm(VIEW_ARGUMENTS)
+        self._renew_at = time.monotonic() + KEPT.total_seconds() / 4
+        self._has_ended = False
+
+    def pieces(self, before: str) -> Generator[str, None, None]:
+        """The heading before anything is searched; then a piece for each batch that is found."""
+        try:
+            yield self.form.heading()
+            yield from self._batches(before)
+        finally:
+            self.end()
+
+    def _batches(self, before: str) -> Iterator[str]:
+        left, cursor, spent = MOST_ROWS, before, 0.0
+        while True:
+            begun = time.monotonic()
+            limit = min(BATCH, left)
+            page = find(self._which, tasks=self._tasks, before=cursor, limit=limit, effort=EFFORT)
+            left, cursor = left - len(page.tasks), page.older
+            if page.tasks:
+                yield self.form.rows([row_of(task, self._sees_all) for task in page.tasks])
+            if not cursor:
+                return
+            spent += time.monotonic() - begun
+            if left <= 0 or spent >= MOST_SECONDS or not self._renew():
+                address = self._address(cursor)
+                yield self.form.incomplete(searched_to=page.searched_to, address=address)
+                return
+
+    def end(self) -> None:
+        """Leave the place; where the database cannot be asked, it expires."""
+        if not self._has_ended:
+            self._has_ended = True
+            with suppress(Error, SynchronousOnlyOperation):
+                end_export(project_connection(), self._token)
+
+    def _renew(self) -> bool:
+        """Whether the place is still held."""
+        if time.monotonic() < self._renew_at:
+            return True
+        self._renew_at = time.monotonic() + KEPT.total_seconds() / 4
+        return renew_export(project_connection(), self._token)
+
+    def _address(self, cursor: str) -> str:
+        """Where the export goes on."""
+        asked = {**self._request.GET.dict(), "before": cursor}
+        return self._request.build_absolute_uri(f"{self._request.path}?{urlencode(asked)}")
 
 
-def row_of(task: Task, sees_all: bool) -> dict[str, Any]:
-    """The values of a task, with its arguments as its page shows them; null: hidden."""
-    shown = redacted(task.name, task.args, task.kwargs)
-    if shown is None and sees_all:
-        shown = ShownArguments(task.args, task.kwargs)
-    row = {name: _plain(getattr(task, name)) for name in COLUMNS}
-    args, kwargs = (None, None) if shown is None else shown
-    return {**row, "args": args, "kwargs": kwargs}
+class ExportResponse(StreamingHttpResponse):
+    """A response that ends the export also where nothing of it was sent."""
+
+    def __init__(self, run: ExportRun, pieces: Any) -> None:
+        super().__init__(pieces, content_type=run.form.content_type)
+        self._run = run
+
+    def close(self) -> None:
+        self._run.end()
+        super().close()
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value if isinstance(value, int | str | dict | list | None) else str(value)
-
-
-class _Line:
-    """What the writer of CSV takes for a file: it gives each line back."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
-def csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """A line of names, then one for each row; texts that look like formulas are disarmed."""
-    writer: Any = csv.writer(_Line())
-    yield writer.writerow((*COLUMNS, *ARGUMENTS))
-    for row in rows:
-        yield writer.writerow(map(_cell, row.values()))
-
-
-def _cell(value: Any) -> Any:
-    if value is None or isinstance(value, int):
-        return value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if FORMULA.match(text) else text
-
-
-def json_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """An object for each row."""
-    for row in rows:
-        yield json.dumps(row, ensure_ascii=False) + "\n"
-
-
-FORMS = {
-    "csv": ("text/csv; charset=utf-8", csv_lines),
-    "jsonl": ("application/x-ndjson; charset=utf-8", json_lines),
-}
-
-
-def _body(request: HttpRequest, lines: Iterator[str]) -> Iterator[str] | AsyncIterator[str]:
+def _streamed(request: HttpRequest, pieces: Generator[str, None, None]) -> Iterator[str] | AsyncIterator[str]:
     """What the server iterates: under ASGI it would collect an ordinary iterator in memory."""
-    chunks = _chunks(lines)
-    return _asynchronously(chunks) if isinstance(request, ASGIRequest) else chunks
+    return _asynchronously(pieces) if isinstance(request, ASGIRequest) else pieces
 
 
-def _chunks(lines: Iterator[str]) -> Iterator[str]:
-    """Some lines at a time: each piece costs the server as much as a long one."""
-    piece: list[str] = []
-    for line in lines:
-        piece.append(line)
-        if len(piece) >= BATCH // 5:
-            yield "".join(piece)
-            piece.clear()
-    yield "".join(piece)
-
-
-async def _asynchronously(chunks: Iterator[str]) -> AsyncIterator[str]:
-    following = sync_to_async(lambda: next(chunks, None), thread_sensitive=True)
-    while (chunk := await following()) is not None:
-        yield chunk
+async def _asynchronously(pieces: Generator[str, None, None]) -> AsyncIterator[str]:
+    following = sync_to_async(lambda: next(pieces, None), thread_sensitive=True)
+    try:
+        while (piece := await following()) is not None:
+            yield piece
+    finally:
+        await sync_to_async(pieces.close, thread_sensitive=True)()
 
 
 def _refused(reason: str, *, status: int = 400) -> HttpResponse:
     return HttpResponse(reason, status=status, content_type="text/plain; charset=utf-8")
+
+
+def _busy() -> HttpResponse:
+    answer = _refused(
+        "Other exports are running. Only a few run at a time, and one for each user: try again"
+        f" in {RETRY_AFTER} seconds.",
+        status=429,
+    )
+    answer["Retry-After"] = str(RETRY_AFTER)
+    return answer

@@ -1,0 +1,110 @@
+"""The formats of an export: CSV, and lines of JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Protocol
+
+from taskqueue.models import Task
+from taskqueue.redaction import ShownArguments, redacted
+
+COLUMNS = (
+    "id", "name", "queue_name", "status", "priority", "attempt", "failures", "crashes",
+    "enqueued_at", "run_after", "started_at", "finished_at", "unique_key", "schedule_id",
+    "nominal_at", "retry_of_id", "error_class", "error_message", "metadata",
+)  # fmt: skip
+ARGUMENTS = ("args", "kwargs")
+FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")  # noqa: RUF001
+"""How a text begins that a spreadsheet may take for a formula.
+
+Spreadsheets skip blanks before the sign, and read its full-width form as the sign itself.
+"""
+
+
+class Format(Protocol):
+    """The text of one export, piece by piece."""
+
+    content_type: str
+
+    def heading(self) -> str:
+        """What stands before all rows."""
+
+    def rows(self, rows: Iterable[dict[str, Any]]) -> str:
+        """Some rows."""
+
+    def incomplete(self, *, searched_to: datetime | None, address: str) -> str:
+        """A last line for an export that has not reached its end: where to go on."""
+
+
+class Csv:
+    """A line of names, then one for each row; texts that look like formulas are disarmed."""
+
+    content_type = "text/csv; charset=utf-8"
+
+    def __init__(self) -> None:
+        self._writer: Any = csv.writer(_Line())
+
+    def heading(self) -> str:
+        return str(self._writer.writerow((*COLUMNS, *ARGUMENTS)))
+
+    def rows(self, rows: Iterable[dict[str, Any]]) -> str:
+        return "".join(self._writer.writerow(map(_cell, row.values())) for row in rows)
+
+    def incomplete(self, *, searched_to: datetime | None, address: str) -> str:
+        reached = f" It has searched back to {searched_to.isoformat()}." if searched_to else ""
+        return str(
+            self._writer.writerow([f"# This export is incomplete.{reached} Continue: {address}"])
+        )
+
+
+class JsonLines:
+    """An object for each row."""
+
+    content_type = "application/x-ndjson; charset=utf-8"
+
+    def heading(self) -> str:
+        return ""
+
+    def rows(self, rows: Iterable[dict[str, Any]]) -> str:
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+    def incomplete(self, *, searched_to: datetime | None, address: str) -> str:
+        reached = searched_to and searched_to.isoformat()
+        return self.rows([{"is_incomplete": True, "searched_to": reached, "continue": address}])
+
+
+FORMATS: dict[str, type[Csv | JsonLines]] = {"csv": Csv, "jsonl": JsonLines}
+
+
+def row_of(task: Task, sees_all: bool) -> dict[str, Any]:
+    """The values of a task, with its arguments as its page shows them; null: hidden."""
+    shown = redacted(task.name, task.args, task.kwargs)
+    if shown is None and sees_all:
+        shown = ShownArguments(task.args, task.kwargs)
+    row = {name: _plain(getattr(task, name)) for name in COLUMNS}
+    args, kwargs = (None, None) if shown is None else shown
+    return {**row, "args": args, "kwargs": kwargs}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value if isinstance(value, int | str | dict | list | None) else str(value)
+
+
+class _Line:
+    """What the writer of CSV takes for a file: it gives each line back."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def _cell(value: Any) -> Any:
+    if value is None or isinstance(value, int):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return f"'{text}" if FORMULA.match(text) else text

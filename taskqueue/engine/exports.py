@@ -1,0 +1,54 @@
+"""Few exports at a time: in all, of one user, and in one process of the web server."""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Export
+
+MOST = 2
+"""How many run at a time, by all processes together."""
+KEPT = timedelta(seconds=60)
+"""How long a place stays taken that is not renewed."""
+
+
+def begin_export(connection: BaseDatabaseWrapper, *, actor: str) -> UUID | None:
+    """Take a place; None where all are taken, or one by this user or in this process."""
+    process = f"{socket.gethostname()}:{os.getpid()}"
+    rows = Export.objects.using(connection.alias)
+    with atomic(using=connection.alias):
+        # First of all a write: SQLite then lets nobody else begin between here and the end.
+        rows.bulk_create([Export(number=n) for n in range(1, MOST + 1)], ignore_conflicts=True)
+        places = list(rows.select_for_update().filter(number__lte=MOST).order_by("number"))
+        now = wording_for(connection).now(connection)
+        taken = [each for each in places if each.expires_at and each.expires_at > now]
+        if any(each.actor == actor or each.process == process for each in taken):
+            return None
+        free = next((each for each in places if each not in taken), None)
+        if free is None:
+            return None
+        token = uuid4()
+        rows.filter(number=free.number).update(
+            token=token, actor=actor, process=process, expires_at=now + KEPT
+        )
+        return token
+
+
+def renew_export(connection: BaseDatabaseWrapper, token: UUID) -> bool:
+    """Keep the place for longer; False if another export has taken it."""
+    until = wording_for(connection).now(connection) + KEPT
+    rows = Export.objects.using(connection.alias).filter(token=token)
+    return bool(rows.update(expires_at=until))
+
+
+def end_export(connection: BaseDatabaseWrapper, token: UUID) -> None:
+    """Leave the place to others."""
+    rows = Export.objects.using(connection.alias).filter(token=token)
+    rows.update(token=None, actor="", process="", expires_at=None)
