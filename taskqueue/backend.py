@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from django.apps import apps
 from django.core.checks import CheckMessage, Error
+from django.db.transaction import atomic
 
 from taskqueue import exceptions
 from taskqueue.definitions import Call, registry
@@ -32,6 +33,7 @@ from taskqueue.djangotasks import (
 )
 from taskqueue.djangotasks.definitions import TaskDefinition
 from taskqueue.djangotasks.tasks import DJANGO_FIELDS, QueueTask, changed, errors_of_django
+from taskqueue.engine.connections import project_connection
 from taskqueue.exceptions import DuplicateTask, TaskDoesNotExist
 from taskqueue.options import check_options
 
@@ -82,16 +84,19 @@ class TaskQueueBackend(BaseTaskBackend):
         self.validate_task(task)
         with self._telling_of_holder():
             result = results.enqueue(self.definition_of(task), args, kwargs)
-        return self._announced([result], task)[0]
+            found = self._results([result], task)
+        return self._announced([result], found)[0]
 
     def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[AnyResult]:
         """Write many tasks, all or none; results stand in the order of the calls."""
         from taskqueue import results
 
         self.validate_task(task)
-        with self._telling_of_holder():
-            written = results.enqueue_many(self.definition_of(task), calls)
-        return self._announced(written, task)
+        definition = self.definition_of(task)
+        with self._telling_of_holder(), _all_or_none(definition):
+            written = results.enqueue_many(definition, calls)
+            found = self._results(written, task)
+        return self._announced(written, found)
 
     @contextmanager
     def _telling_of_holder(self) -> Iterator[None]:
@@ -100,11 +105,15 @@ class TaskQueueBackend(BaseTaskBackend):
             yield
         except DuplicateTask as duplicate:
             holder: Any = duplicate.result
-            duplicate.result = self.get_result(str(holder.id))
+            if holder is not None and isinstance(holder.definition, TaskDefinition):
+                duplicate.result = self.get_result(str(holder.id))
             raise
 
-    def _announced(self, written: list[Any], task: AnyTask) -> list[AnyResult]:
-        """Django's results of an enqueue, told to the receivers of its signal."""
+    def _results(self, written: list[Any], task: AnyTask) -> list[AnyResult]:
+        """Django's results of an enqueue.
+
+        Raises `DuplicateTask` where a task that Django's framework does not know holds the key.
+        """
         from taskqueue.djangotasks.results import enqueued_result, read_rows, stored_result
 
         # A unique key may have led to tasks that were there before, and tests may let a task run
@@ -116,8 +125,14 @@ class TaskQueueBackend(BaseTaskBackend):
             if each.id not in rows:
                 result = enqueued_result(each, changed(task, backend=self.alias))
             else:
-                result = stored_result(rows[each.id], task, backend=self.alias)
+                own = task if each.name == self.definition_of(task).name else _task_of(each)
+                result = stored_result(rows[each.id], own, backend=self.alias)
             found.append(result)
+        return found
+
+    def _announced(self, written: list[Any], found: list[AnyResult]) -> list[AnyResult]:
+        """The results, told to the receivers of Django's signal."""
+        for each, result in zip(written, found, strict=True):
             if each.created or each.updated:
                 signals.task_enqueued.send(type(self), task_result=result)
         return found
@@ -160,6 +175,24 @@ class TaskQueueBackend(BaseTaskBackend):
                 )
             )
         return messages
+
+
+def _all_or_none(definition: TaskDefinition) -> AbstractContextManager[None]:
+    """A transaction for what may meet a holder that cannot be answered with."""
+    if definition.options.unique_scope is None:
+        return nullcontext()
+    return atomic(using=project_connection().alias)
+
+
+def _task_of(holder: Any) -> AnyTask:
+    """The task of Django's framework that holds a key. Raises `DuplicateTask` if it is none."""
+    if isinstance(holder.definition, TaskDefinition):
+        return holder.definition.task
+    raise DuplicateTask(
+        f"Task {holder.id} holds the unique key. It runs {holder.name!r}, which is not declared "
+        "with Django's @task.",
+        holder,
+    )
 
 
 def _parse(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

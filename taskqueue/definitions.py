@@ -24,13 +24,13 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from taskqueue import snapshots
 from taskqueue.conf import get_settings
-from taskqueue.exceptions import InvalidTask, UnknownTask
+from taskqueue.exceptions import InvalidTask, TaskResultMismatch, UnknownTask
 from taskqueue.identity import is_same_function, is_same_place, place, run_of
-from taskqueue.option_values import check_unique_key
 from taskqueue.options import Options, check_options, check_together
 from taskqueue.payload import encode
 from taskqueue.signatures import Signature
 from taskqueue.suggestions import did_you_mean
+from taskqueue.unique_keys import check_names, make_key
 
 if TYPE_CHECKING:
     from taskqueue.conf import Settings
@@ -76,6 +76,11 @@ class Definition(Generic[P, R]):
         """The options that the worker needs, as JSON text, to be stored with each task."""
         return snapshots.dump(self.options)
 
+    @property
+    def unique_scope(self) -> str:
+        """Within which its unique keys are unique."""
+        return self.options.unique_scope or self.name
+
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the body here and now."""
         return self.body(*args, **kwargs)
@@ -111,6 +116,7 @@ class Definition(Generic[P, R]):
             )
         changed = replace(self.options, **changes)
         check_together(changed, name=self.name)
+        check_names(self.name, changed.unique_key, self.signature)
         return type(self)(self.body, changed)
 
     def encode(self, args: Any, kwargs: Any) -> tuple[str, str, str | None]:
@@ -126,15 +132,18 @@ class Definition(Generic[P, R]):
         )
         key = self.options.unique_key
         if key is not None and not isinstance(key, str):
-            key = key(*args, **kwargs)
-            key = None if key is None else check_unique_key(key)
+            key = make_key(
+                key, self.signature, args, kwargs,
+                stored=(args_text, kwargs_text), sensitive=self.options.sensitive,
+            )  # fmt: skip
         return args_text, kwargs_text, key
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> TaskResult[R]:
         """Write one task, in the caller's transaction.
 
         Raises `ArgumentsDoNotBind` and `InvalidArguments` before anything is written,
-        `DuplicateTask` under `on_duplicate="raise"`, and what the database raises.
+        `DuplicateTask` under `on_duplicate="raise"`, and what the database raises. Where the
+        `unique_scope` is shared, the result may be of another definition's task: see its `name`.
         """
         from taskqueue.results import enqueue
 
@@ -158,10 +167,19 @@ class Definition(Generic[P, R]):
         return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
 
     def get_result(self, result_id: Any) -> TaskResult[R]:
-        """The result of an earlier enqueue. Raises `TaskDoesNotExist`."""
+        """The result of an earlier enqueue of this definition.
+
+        Raises `TaskDoesNotExist`, and `TaskResultMismatch` for a task of another definition.
+        """
         from taskqueue.results import get_result
 
-        return get_result(result_id)
+        result = get_result(result_id)
+        if result.name != self.name:
+            raise TaskResultMismatch(
+                f"Task {result.id} is one of {result.name}, not of {self.name}. "
+                "taskqueue.results.get_result() reads a task of any definition."
+            )
+        return result
 
     async def aget_result(self, result_id: Any) -> TaskResult[R]:
         """As `get_result`, from async code."""
@@ -275,6 +293,7 @@ def check_body(definition: Definition[Any, Any]) -> None:
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         raise InvalidTask(f"{definition.name} has no argument {sorted(unknown)[0]!r} to redact.")
     check_together(options, name=definition.name)
+    check_names(definition.name, options.unique_key, definition.signature)
     definition.snapshot  # noqa: B018  (raises what cannot be stored)
 
 

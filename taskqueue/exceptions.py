@@ -84,6 +84,10 @@ class TaskDoesNotExist(TaskQueueError, LookupError):
     """No such task: never enqueued, rolled back, or pruned after its retention."""
 
 
+class TaskResultMismatch(TaskQueueError):
+    """The task is one of another definition than the one that was asked for it."""
+
+
 class WorkerDoesNotExist(TaskQueueError, LookupError):
     """No such worker: its name is unknown, or it has ended."""
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask
 from taskqueue.payload import encode
 from taskqueue.retries import Backoff, seconds_of
+from taskqueue.unique_keys import check_option, check_scope
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
-LONGEST_UNIQUE_KEY = 255
 LARGEST_METADATA = 16 * 1024
 LONGEST_WORKER_NAME = 150
 MOST_WORKERS = 1000
@@ -139,25 +139,6 @@ def _check_retry_for(name: str, value: Any) -> tuple[type[BaseException], ...] |
     return None if value is None else _check_classes(name, value)
 
 
-def _check_unique_key(name: str, value: Any) -> Any:
-    if value is None or callable(value):
-        return value
-    return check_unique_key(value)
-
-
-def check_unique_key(value: Any) -> str:
-    """The key. Raises `InvalidTask` if it is not text of 1 to 255 storable characters."""
-    from taskqueue.payload import check_text
-
-    try:
-        check_text(value, limit=LONGEST_UNIQUE_KEY, what="unique_key")
-    except (TypeError, ValueError) as error:
-        raise InvalidTask(str(error)) from None
-    if not value:
-        raise InvalidTask("unique_key must not be empty; None stands for no key.")
-    return str(value)
-
-
 def _check_unique_for(name: str, value: Any) -> str | timedelta:
     if value in ("finished", "started", "kept"):
         return str(value)
@@ -253,7 +234,8 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "give_up_on": _check_classes,
     "max_crashes": _check_count,
     "deadline": _check_moment,
-    "unique_key": _check_unique_key,
+    "unique_key": check_option,
+    "unique_scope": check_scope,
     "unique_for": _check_unique_for,
     "on_duplicate": _check_on_duplicate,
     "restart": _check_restart,

@@ -11,6 +11,7 @@ from taskqueue.exceptions import Duration, InvalidTask
 from taskqueue.option_values import Moment, check_value
 from taskqueue.retries import Backoff
 from taskqueue.suggestions import nearest_option
+from taskqueue.unique_keys import UniqueKey
 
 if TYPE_CHECKING:
     from taskqueue.scheduled import Scheduled
@@ -32,7 +33,8 @@ class Options:
     timeout: timedelta | None = None
     deadline: Moment | None = None
     expires_after: timedelta | None = None
-    unique_key: str | Callable[..., str] | None = None
+    unique_key: UniqueKey | None = None
+    unique_scope: str | None = None
     unique_for: str | timedelta = "finished"
     on_duplicate: str = "return"
     restart: str | None = None

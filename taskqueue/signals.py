@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.dispatch import Signal
 
 task_enqueued = Signal(use_caching=True)
-"""A task was written; the transaction around it may still roll back."""
+"""A task was written or updated; the transaction around it may still roll back."""
 
 task_started = Signal(use_caching=True)
 """A body is about to be called."""

@@ -35,6 +35,8 @@ class Signature:
         )
         self._sensitive = frozenset(sensitive)
         self.names = tuple(parameter.name for parameter in parameters)
+        self.keywords_name = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        """The parameter that takes all further keywords, if there is one."""
         simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         required = sum(p.default is p.empty for p in parameters)
         # Binding costs ten times what a comparison of lengths does, and most calls are plain.
@@ -85,4 +87,4 @@ class Signature:
         }
         if key in by_keyword:
             return key
-        return next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        return self.keywords_name

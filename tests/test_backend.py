@@ -455,6 +455,45 @@ def test_a_unique_key_leads_to_the_task_that_holds_it() -> None:
     assert {(result.id, tuple(result.args)) for result in again} == {(first.id, (1,))}
 
 
+SHARED: dict[str, Any] = {"unique_key": "one", "unique_scope": "both"}
+
+
+def test_the_holder_of_a_shared_key_is_shown_as_the_task_that_it_is() -> None:
+    assert tasks.fail.using(unique_key="one").enqueue("x").id != only_add().id
+    met = tasks.fail.using(**SHARED).enqueue("x")
+    assert (met.id, met.task.name, met.args) == (only_add().id, "add", [1])
+    assert met.task.func is tasks.add.func
+    loud = tasks.fail.using(**SHARED, on_duplicate="raise")
+    assert holder(lambda: loud.enqueue("x")).task.func is tasks.add.func
+
+
+def only_add() -> TaskResult:
+    return tasks.add.using(**SHARED).enqueue(1)
+
+
+def test_a_holder_that_is_no_task_of_the_framework_is_not_shown_as_one() -> None:
+    from tests.sample.tasks import noop
+
+    native = noop.using(**SHARED).enqueue()
+    shared = tasks.add.using(unique_key=("a",), unique_scope="both")
+    first = shared.enqueue(5)
+    key = models.Task.objects.get(id=first.id).unique_key
+    other = noop.using(unique_key=key, unique_scope="both")
+    models.Task.objects.filter(id=first.id).delete()
+    other.enqueue()
+    for enqueue in (
+        lambda: tasks.add.using(**SHARED).enqueue(1),
+        lambda: tasks.add.using(**SHARED, on_duplicate="raise").enqueue(1),
+        lambda: shared.enqueue_many([((4,), {}), ((5,), {})]),
+    ):
+        with pytest.raises(taskqueue.DuplicateTask) as caught:
+            enqueue()
+        assert isinstance(caught.value.result, results.TaskResult)
+        assert caught.value.result.name == noop.name
+    assert native.name == noop.name
+    assert set(models.Task.objects.values_list("name", flat=True)) == {noop.name}
+
+
 def holder(enqueue: Callable[[], Any]) -> TaskResult:
     with pytest.raises(taskqueue.DuplicateTask) as caught:
         enqueue()

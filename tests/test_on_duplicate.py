@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import transaction
 
@@ -101,10 +103,17 @@ def test_a_retrying_holder_keeps_retrying_at_the_new_time() -> None:
 
 
 def test_replace_leaves_the_task_of_another_definition_as_it_is() -> None:
-    holder = tasks.add.using(unique_key="shared").enqueue(1)
-    other = tasks.echo.using(unique_key="shared", on_duplicate="replace").enqueue(1, 2, 3)
+    shared: dict[str, Any] = {"unique_key": "shared", "unique_scope": "both"}
+    holder = tasks.add.using(**shared).enqueue(1)
+    other = tasks.echo.using(**shared, on_duplicate="replace").enqueue(1, 2, 3)
     assert (other.id, other.created, other.updated) == (holder.id, False, False)
     assert Task.objects.get(id=holder.id).args == [1]
+    end(claim_one(), Kind.FAILED, error_class="ValueError")
+    kept = {**shared, "unique_for": "kept"}
+    failed = tasks.add.using(**kept).enqueue(2)
+    end(claim_one(), Kind.FAILED, error_class="ValueError")
+    again = tasks.echo.using(**kept, restart="all").enqueue(3)
+    assert (again.id, again.updated, again.status) == (failed.id, False, "failed")
 
 
 def test_replacing_a_holder_with_the_same_changes_nothing() -> None:

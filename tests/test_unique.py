@@ -22,7 +22,7 @@ from tests.engine.steps import (
     past,
     task_of,
 )
-from tests.sample.tasks import add, echo, unique
+from tests.sample.tasks import echo, unique
 
 pytestmark = pytest.mark.django_db
 only = echo.using(unique_key="only")
@@ -45,11 +45,6 @@ def test_whoever_enqueues_a_held_key_gets_the_holder() -> None:
 def test_different_keys_and_no_key_do_not_meet() -> None:
     results = [only.enqueue(), echo.using(unique_key="other").enqueue(), echo.enqueue()]
     assert all(result.created for result in results)
-
-
-def test_a_key_is_one_for_all_definitions() -> None:
-    first = only.enqueue()
-    assert add.using(unique_key="only").enqueue(1).id == first.id
 
 
 def test_a_callable_makes_the_key_of_the_arguments() -> None:

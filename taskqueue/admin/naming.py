@@ -53,6 +53,7 @@ FIELDS: dict[str, Any] = {
     "subject": _("subject"), "successes": _("successes"), "task": _("task"),
     "task name": _("task name"), "task status": _("task status"), "traceback": _("traceback"),
     "trouble": _("trouble"), "unique for": _("unique for"), "unique key": _("unique key"),
+    "unique scope": _("unique scope"),
     "verb": _("verb"), "versions": _("versions"), "worker": _("worker"),
     "worker names": _("worker names"), "workers": _("workers"),
 }  # fmt: skip

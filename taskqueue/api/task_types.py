@@ -33,6 +33,7 @@ class TaskTypeShown(serializers.Serializer[Any]):
     deadline = serializers.FloatField(allow_null=True, help_text="From its enqueue.")
     expires_after = serializers.FloatField(allow_null=True)
     has_unique_key = serializers.BooleanField(help_text="Whether it makes one by itself.")
+    unique_scope = serializers.CharField(help_text="Types with the same one share their keys.")
     unique_for = serializers.CharField(help_text="`finished`, `started`, `kept`, or seconds.")
     on_duplicate = serializers.CharField()
     workers = serializers.IntegerField(help_text="How many distinct workers each run it.")
@@ -110,6 +111,7 @@ def _shown(definition: Definition[Any, Any]) -> dict[str, Any]:
         "deadline": _seconds(options.deadline),
         "expires_after": _seconds(options.expires_after),
         "has_unique_key": options.unique_key is not None,
+        "unique_scope": definition.unique_scope,
         "unique_for": unique_for,
         "on_duplicate": options.on_duplicate,
         "workers": options.workers,

@@ -34,14 +34,14 @@ def enqueue(request: Request, payload: Payload, *, on_duplicate: str) -> Enqueue
         enqueued = wording.insert(connection, request, payload)
         if enqueued is not None:
             return enqueued
-        if _clear_expired_holder(connection, payload.unique_key):
+        if _clear_expired_holder(connection, request.unique_scope, payload.unique_key):
             continue
         holder = meet_holder(connection, request, payload, on_duplicate=on_duplicate)
         if holder is not None:
             return holder
     raise TaskQueueError(
-        f"The holder of the unique key {payload.unique_key!r} changed {TRIES} times while this "
-        "task was enqueued. Enqueue it again."
+        f"The holder of the unique key {payload.unique_key!r} of {request.unique_scope} changed "
+        f"{TRIES} times while this task was enqueued. Enqueue it again."
     )
 
 
@@ -66,12 +66,17 @@ def enqueue_many(
     return [found[i] for i in range(len(payloads))]
 
 
-def _clear_expired_holder(connection: BaseDatabaseWrapper, unique_key: str) -> bool:
+def _clear_expired_holder(connection: BaseDatabaseWrapper, scope: str, unique_key: str) -> bool:
     """Release a key that was held for a time which is over."""
     now = wording_for(connection).now(connection)
     released = (
         Task.objects.using(connection.alias)
-        .filter(unique_key=unique_key, holds_unique_key=True, unique_until__lte=now)
+        .filter(
+            unique_key=unique_key,
+            unique_scope=scope,
+            holds_unique_key=True,
+            unique_until__lte=now,
+        )
         .update(holds_unique_key=False)
     )
     return bool(released)

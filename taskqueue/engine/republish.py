@@ -37,7 +37,7 @@ def meet_holder(
 
     Raises `DuplicateTask` where a duplicate is to raise.
     """
-    holder = _holder(connection, payload)
+    holder = _holder(connection, request, payload)
     if holder is None:
         return None
     updated = False
@@ -49,12 +49,13 @@ def meet_holder(
             updated = _replace(connection, holder, request, payload)
     if on_duplicate == "raise" and not updated:
         raise DuplicateTask(
-            f"Task {holder.id} ({holder.status}) holds the unique key {payload.unique_key!r}.",
+            f"Task {holder.id} ({holder.status}) holds the unique key {payload.unique_key!r} of "
+            f"{request.unique_scope}.",
             holder.id,
             unique_key=payload.unique_key,
         )
     if updated:
-        holder = _holder(connection, payload)
+        holder = _holder(connection, request, payload)
         if holder is None:  # It started or ended meanwhile, and released the key.
             return None
     return Enqueued(
@@ -64,12 +65,13 @@ def meet_holder(
         ready_at=holder.ready_at,
         created=False,
         updated=updated,
+        name=holder.name,
     )
 
 
-def _holder(connection: BaseDatabaseWrapper, payload: Payload) -> Task | None:
-    tasks = Task.objects.using(connection.alias)
-    return tasks.filter(unique_key=payload.unique_key, holds_unique_key=True).first()
+def _holder(connection: BaseDatabaseWrapper, request: Request, payload: Payload) -> Task | None:
+    held = Task.objects.using(connection.alias).filter(holds_unique_key=True)
+    return held.filter(unique_key=payload.unique_key, unique_scope=request.unique_scope).first()
 
 
 def _replace(

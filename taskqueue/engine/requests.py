@@ -50,6 +50,7 @@ def _request_of(definition: Definition[Any, Any], settings: Settings) -> Request
         lease_duration=options.lease_duration,
         ping_interval=options.ping_interval,
         retention=options.retention,
+        unique_scope=definition.unique_scope,
         unique_for=unique_for,
         unique_in=unique_in,
         workers=options.workers,

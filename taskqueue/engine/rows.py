@@ -27,6 +27,7 @@ class Request(NamedTuple):
     lease_duration: timedelta | None
     ping_interval: timedelta | None
     retention: timedelta | None
+    unique_scope: str
     unique_for: str
     unique_in: float | None
     workers: int
@@ -41,6 +42,10 @@ class Request(NamedTuple):
         wanted = self.run_at or now + timedelta(seconds=self.run_in or 0)
         # In the past it means now. Else it would pass those that wait already, and seem late.
         return max(wanted, now)
+
+    def scope_of(self, payload: Payload) -> str:
+        """Within which a task's key is unique; empty for a task that has none."""
+        return "" if payload.unique_key is None else self.unique_scope
 
     @property
     def claimed_apart(self) -> bool:
@@ -111,6 +116,8 @@ class Enqueued(NamedTuple):
     ready_at: datetime | None
     created: bool = True
     updated: bool = False
+    name: str | None = None
+    """Of the definition, where a task holds the unique key: it may be another's."""
 
 
 class Claimed(NamedTuple):

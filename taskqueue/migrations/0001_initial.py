@@ -413,6 +413,7 @@ class Migration(migrations.Migration):
                 ("ping_interval", models.DurationField(null=True)),
                 ("retention", models.DurationField(null=True)),
                 ("unique_key", models.CharField(max_length=255, null=True)),
+                ("unique_scope", models.CharField(blank=True, db_default="", max_length=255)),
                 ("unique_for", models.CharField(blank=True, default="", max_length=10)),
                 ("unique_until", models.DateTimeField(null=True)),
                 ("holds_unique_key", models.BooleanField(default=False)),
@@ -869,7 +870,7 @@ class Migration(migrations.Migration):
             model_name="task",
             constraint=models.UniqueConstraint(
                 condition=models.Q(("holds_unique_key", True)),
-                fields=("unique_key",),
+                fields=("unique_key", "unique_scope"),
                 name="taskqueue_task_unique_key",
             ),
         ),

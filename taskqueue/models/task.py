@@ -44,6 +44,8 @@ class Task(models.Model):
     retention = models.DurationField(null=True)
 
     unique_key = models.CharField(max_length=255, null=True)
+    unique_scope = models.CharField(max_length=255, db_default="", blank=True)
+    """Within which the key is unique: the name of the definition, or one that several share."""
     unique_for = models.CharField(max_length=10, default="", blank=True)
     unique_until = models.DateTimeField(null=True)
     holds_unique_key = models.BooleanField(default=False)
@@ -169,7 +171,8 @@ class Task(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["unique_key"],
+                # The key first: searches know only that.
+                fields=["unique_key", "unique_scope"],
                 name="taskqueue_task_unique_key",
                 condition=Q(holds_unique_key=True),
             ),

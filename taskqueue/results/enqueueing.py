@@ -89,7 +89,8 @@ def _tell_enqueued(definition: Definition[Any, Any], results: Sequence[TaskResul
         return
     sender = registry.find(definition.name) or definition
     for result in results:
-        signals.task_enqueued.send(sender, task_result=result)
+        if result.created or result.updated:
+            signals.task_enqueued.send(sender, task_result=result)
 
 
 def _payloads(
@@ -116,7 +117,9 @@ def _checked(call: Call) -> Call:
 
 
 def _handle(definition: Definition[Any, R], enqueued: Enqueued, payload: Payload) -> TaskResult[R]:
-    result = TaskResult(enqueued, definition)
+    """The handle on what was written, or on the holder of the key, whose task that may be."""
+    own = enqueued.name in (None, definition.name)
+    result = TaskResult(enqueued, definition if own else registry.find(str(enqueued.name)))
     if enqueued.created:
         result.know_arguments(payload.args, payload.kwargs)
     return result

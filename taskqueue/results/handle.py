@@ -46,6 +46,7 @@ class TaskResult(TaskVerbs, Generic[R]):
         self.created = enqueued.created
         self.updated = enqueued.updated
         self.definition = definition
+        self._name = enqueued.name
         self._row: Task | None = None
         self._args: str | list[Any] | None = None
         self._kwargs: str | dict[str, Any] | None = None
@@ -56,9 +57,12 @@ class TaskResult(TaskVerbs, Generic[R]):
     def of(cls, task: Task, definition: Definition[Any, R] | None = None) -> Self:
         """The handle on a row."""
         result = cls(
-            Enqueued(task.id.hex, task.status, task.enqueued_at, task.ready_at, created=False),
+            Enqueued(
+                task.id.hex, task.status, task.enqueued_at, task.ready_at,
+                created=False, name=task.name,
+            ),
             definition,
-        )
+        )  # fmt: skip
         result._take(task)
         return result
 
@@ -79,7 +83,9 @@ class TaskResult(TaskVerbs, Generic[R]):
     @property
     def name(self) -> str:
         """The name of the definition."""
-        return self.definition.name if self.definition else self._loaded.name
+        if self._name is None:
+            self._name = self.definition.name if self.definition else self._loaded.name
+        return self._name
 
     @property
     def args(self) -> list[Any]:

@@ -16,11 +16,12 @@ from taskqueue.definitions import Definition, registry
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Duration
 from taskqueue.models import Task
-from taskqueue.option_values import check_unique_key, check_value
+from taskqueue.option_values import check_value
 from taskqueue.results import TaskResult
 from taskqueue.retries import seconds_of
 from taskqueue.states import TaskStatus
 from taskqueue.testing.choices import Which, check_among, check_names, definition_of
+from taskqueue.unique_keys import check_unique_key
 
 ROUNDING = timedelta(milliseconds=1)
 """How far a stored delay may be from the one that was asked for."""

@@ -359,6 +359,19 @@ def test_the_holder_of_a_unique_key_is_what_one_is_led_to(log_in_as: LogIn) -> N
     assert "holds the unique key" in told.content.decode()
 
 
+def test_a_key_made_of_the_arguments_stands_among_the_further_options(log_in_as: LogIn) -> None:
+    client, options = log_in_as("superuser"), '{"unique_key": ["a"], "unique_scope": "sums"}'
+    for second in ("1", "2"):
+        send(client, add, arg_a="5", arg_b=second, options=options)
+    made = Task.objects.get()
+    assert (made.kwargs["a"], made.unique_scope) == (5, "sums")
+    page = read(client, url("task", "change", made.id))
+    assert "sums" in page
+    assert str(made.unique_key) in page
+    refused = send(client, add, arg_a="5", options='{"unique_key": ["c"]}').content.decode()
+    assert "has no argument" in refused
+
+
 def test_what_a_body_or_a_default_says_is_escaped(log_in_as: LogIn) -> None:
     def odd(word: str = EVIL, other: Any = (EVIL,)) -> None:
         """Odd."""

@@ -92,6 +92,7 @@ class Client(threading.Thread):
             kind=kind.name,
             is_atomic=kind.is_atomic,
             unique_key=kind.unique_key(calls[0]),
+            unique_scope=definition.unique_scope,
             workers=kind.workers,
             count=count,
         )

@@ -31,13 +31,14 @@ class ClientLog:
         kind: str = "",
         is_atomic: bool = False,
         unique_key: str = "",
+        unique_scope: str = "",
         workers: int = 1,
         count: int = 1,
     ) -> None:
         """Before the call. Without an answer it counts as unknown."""
         self._write(
             sequence, state="asked", kind=kind, is_atomic=is_atomic, unique_key=unique_key,
-            workers=workers, count=count,
+            unique_scope=unique_scope, workers=workers, count=count,
         )  # fmt: skip
 
     def ok(self, sequence: int, task_ids: Iterable[object], *, created: bool = True) -> None:

@@ -30,6 +30,7 @@ class Enqueue:
     kind: str = ""
     is_atomic: bool = False
     unique_key: str = ""
+    unique_scope: str = ""
     workers: int = 1
     """How many workers must run it; of a broadcast only where that is known, else 1."""
     count: int = 1
@@ -59,6 +60,7 @@ class TaskRow(NamedTuple):
     running_leases: int
     successes: int
     unique_key: str | None
+    unique_scope: str
     unique_for: str
     unique_until: float | None
     holds_unique_key: bool

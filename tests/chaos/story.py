@@ -33,7 +33,9 @@ AFTER = {
 FINISHED = ("succeeded", "failed", "cancelled")
 
 
-KEYED: dict[str, Any] = {"unique_key": "k", "holds_unique_key": True, "unique_for": "finished"}
+KEYED: dict[str, Any] = {
+    "unique_key": "k", "unique_scope": "work", "holds_unique_key": True, "unique_for": "finished",
+}  # fmt: skip
 
 
 def found(history: History) -> set[int]:
@@ -89,6 +91,7 @@ class Story:
                 state="ok",
                 is_atomic=is_atomic,
                 unique_key=columns.get("unique_key") or "",
+                unique_scope=columns.get("unique_scope", ""),
                 workers=columns.get("workers", 1),
                 task_ids=(task_id,),
             )
@@ -217,7 +220,8 @@ class Story:
 NEW_TASK = TaskRow(
     id="", name="work", queue_name="default", status="ready", sequence=None, attempt=0, failures=0,
     crashes=0, max_attempts=3, max_crashes=3, workers=1, worker_names=None, broadcast=False,
-    open_slots=1, running_leases=0, successes=0, unique_key=None, unique_for="", unique_until=None,
-    holds_unique_key=False, retry_of=None, attempts_before_retry=0, enqueued_at=0.0, run_after=0.0,
-    ready_at=None, started_at=None, finished_at=None, error_class="", error_message="",
+    open_slots=1, running_leases=0, successes=0, unique_key=None, unique_scope="", unique_for="",
+    unique_until=None, holds_unique_key=False, retry_of=None, attempts_before_retry=0,
+    enqueued_at=0.0, run_after=0.0, ready_at=None, started_at=None, finished_at=None,
+    error_class="", error_message="",
 )  # fmt: skip

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from tests.chaos.history import Enqueue
 from tests.chaos.story import KEYED, Story, found
 
@@ -15,6 +19,26 @@ def test_two_tasks_must_not_hold_one_key(story: Story) -> None:
     story.end(story.claim(first), "succeeded")
     story.end(story.claim(second), "succeeded")
     assert found(story.history()) == {10}
+
+
+def test_tasks_of_two_scopes_may_hold_one_key(story: Story) -> None:
+    first, second = story.enqueue(**KEYED), story.enqueue(**{**KEYED, "unique_scope": "other"})
+    story.end(story.claim(first), "succeeded")
+    story.end(story.claim(second), "succeeded")
+    assert found(story.history()) == set()
+
+
+@pytest.mark.parametrize("created", [True, False])
+def test_who_asks_in_one_scope_gets_no_task_of_another(story: Story, created: bool) -> None:
+    holder = story.enqueue(**KEYED)
+    story.end(story.claim(holder), "succeeded")
+    answer = Enqueue(
+        sequence=9, state="ok", unique_key="k", unique_scope="work", task_ids=(holder,),
+        created=False,
+    )  # fmt: skip
+    assert found(story.history(enqueues=(*story.enqueues, answer))) == set()
+    strange = replace(answer, unique_scope="other", created=created)
+    assert 10 in found(story.history(enqueues=(*story.enqueues, strange)))
 
 
 def test_a_key_that_nobody_held_counts_as_held(story: Story) -> None:

@@ -43,8 +43,11 @@ def rich_story() -> Story:
     story.prune(gone)
     holder = story.enqueue(**KEYED)
     story.enqueues.append(
-        Enqueue(sequence=90, state="ok", unique_key="k", task_ids=(holder,), created=False)
-    )
+        Enqueue(
+            sequence=90, state="ok", unique_key="k", unique_scope="work", task_ids=(holder,),
+            created=False,
+        )
+    )  # fmt: skip
     story.end(story.claim(holder), "succeeded")
     next_holder = story.enqueue(**KEYED)
     story.end(story.claim(next_holder), "failed", "failed")

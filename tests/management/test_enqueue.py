@@ -14,7 +14,7 @@ from taskqueue.outcomes import Kind
 from tests.engine.steps import claim_one, end, past
 from tests.management.test_taskqueue import exit_code, refused, run, run_json
 from tests.monitoring.rows import HOUR, make_task, make_worker
-from tests.sample.tasks import add, noop
+from tests.sample.tasks import add, echo, noop
 
 pytestmark = pytest.mark.django_db
 
@@ -50,6 +50,16 @@ def test_a_key_that_another_holds_makes_no_second_task() -> None:
         "enqueue", noop.name, "--unique-key", "k", "--set", "on_duplicate=raise"
     )  # fmt: skip
     assert (code, "k" in said) == (1, True)
+
+
+def test_a_key_may_be_made_of_the_arguments_and_shared_with_other_definitions() -> None:
+    named = ["--set", 'unique_key=["a"]', "--set", "unique_scope=sums"]
+    first = run_json("enqueue", add.name, "--args", "[1, 2]", *named)
+    again = run_json("enqueue", add.name, "--kwargs", '{"b": 3, "a": 1}', *named)
+    other = run_json("enqueue", echo.name, "--kwargs", '{"a": 1}', *named)
+    assert [each["id"] for each in (again, other)] == [first["id"]] * 2
+    assert (other["created"], other["name"]) == (False, add.name)
+    assert run_json("enqueue", add.name, "--args", "[1]", "--set", "unique_key=true")["created"]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ def details(task: Task) -> list[Fact]:
     key = "" if task.unique_key is None else task.unique_key
     found: list[Fact] = [
         (_("Unique key"), key),
+        (_("Unique within"), task.unique_scope if task.unique_scope != task.name else ""),
         (_("Unique for"), task.unique_for if key else ""),
         (_("Holds its key"), (_("yes") if task.holds_unique_key else _("no")) if key else ""),
         (_("Key held until"), _moment(task.unique_until)),

@@ -74,7 +74,7 @@ def _enqueued(tasks: Sequence[Wanted], *, by: Any, reason: str) -> list[dict[str
     wishes = [(each.definition, each.args, each.kwargs) for each in tasks]
     with telling_no_status():
         results = enqueue_batches_by_hand(wishes, _alike(tasks), by=by, reason=reason)
-    return receipts(results, by)
+    return receipts([each.definition.name for each in tasks], results, by)
 
 
 def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:
@@ -85,7 +85,9 @@ def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:
     """
     plain = [number for number, each in enumerate(tasks) if each.unique_key is None]
     keyed = [number for number, each in enumerate(tasks) if each.unique_key is not None]
-    keyed.sort(key=lambda number: tasks[number].unique_key or "")
+    keyed.sort(
+        key=lambda number: (tasks[number].unique_key or "", tasks[number].definition.unique_scope)
+    )
     runs: list[list[int]] = []
     for number in keyed:
         if runs and _is_alike(tasks[runs[-1][0]], tasks[number]):

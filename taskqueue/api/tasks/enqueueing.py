@@ -13,9 +13,7 @@ from taskqueue.api.addresses import address
 from taskqueue.api.fields import Text
 from taskqueue.api.tasks.bodies import Enqueue, Wanted
 from taskqueue.api.tasks.rows import bare_receipt, receipt
-from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import DuplicateTask
-from taskqueue.models import Task
 from taskqueue.permissions import VIEW_TASKS
 from taskqueue.results.by_hand import enqueue_by_hand
 
@@ -34,7 +32,7 @@ def answer_of_one(request: Request, each: Wanted, reason: str) -> Response:
         result = enqueue_by_hand(
             each.definition, each.args, each.kwargs, by=request.user, reason=reason
         )
-    (told,) = receipts([result], request.user)
+    (told,) = receipts([each.definition.name], [result], request.user)
     headers = {"Location": address(request, "task", result.id)}
     return Response(told, status=201 if result.created else 200, headers=headers)
 
@@ -52,17 +50,14 @@ def telling_no_status() -> Iterator[None]:
         raise DuplicateTask(text, error.result, place=error.place) from None
 
 
-def receipts(results: Sequence[Any], user: Any) -> list[dict[str, Any]]:
-    """What was enqueued, in the order of the handles.
+def receipts(names: Sequence[str], results: Sequence[Any], user: Any) -> list[dict[str, Any]]:
+    """What became of tasks of these names, in the order of the handles.
 
     Who holds a unique key may be of another type than the one that was to be enqueued: who may
     view no tasks is told its id alone.
     """
-    held = [each.id for each in results if not each.created]
-    rows = Task.objects.using(database_alias()).filter(id__in=held)
-    names = dict(rows.values_list("id", "name")) if held else {}
     sees_all = user.has_perm(VIEW_TASKS)
     return [
-        receipt(each, name=name) if sees_all or name == each.definition.name else bare_receipt(each)
-        for each, name in ((each, names.get(each.id, each.definition.name)) for each in results)
+        receipt(each) if sees_all or each.name == name else bare_receipt(each)
+        for name, each in zip(names, results, strict=True)
     ]

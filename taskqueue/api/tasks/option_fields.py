@@ -11,13 +11,13 @@ from rest_framework import serializers
 from taskqueue.api.fields import Flag, Seconds, Strict, Text, When, Whole
 from taskqueue.option_values import (
     HIGHEST_PRIORITY,
-    LONGEST_UNIQUE_KEY,
     LONGEST_WORKER_NAME,
     LOWEST_PRIORITY,
     MOST_WORKERS,
 )
 from taskqueue.retries import LONGEST, POLICIES, Backoff
 from taskqueue.suggestions import nearest_option
+from taskqueue.unique_keys import LONGEST_UNIQUE_KEY
 
 LARGEST_COUNT = 2**31 - 1
 
@@ -62,6 +62,22 @@ class UniqueForField(serializers.Field[Any, Any, Any, Any]):
             return data
         seconds: float = Seconds(min_value=0.001).run_validation(data)
         return seconds
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class UniqueKeyField(serializers.Field[Any, Any, Any, Any]):
+    """The key, names of arguments that make it, or true for all of them."""
+
+    def to_internal_value(self, data: Any) -> str | list[str] | bool:
+        if data is True:
+            return data
+        if isinstance(data, list):
+            names = serializers.ListField(child=Text(), min_length=1)
+            return list(names.run_validation(data))
+        key: str = Text(max_length=LONGEST_UNIQUE_KEY).run_validation(data)
+        return key
 
     def to_representation(self, value: Any) -> Any:
         return value
@@ -122,7 +138,14 @@ class EnqueueOptions(ChangeableOptions):
     expires_after = Seconds(
         required=False, allow_null=True, help_text="It is cancelled if not started by then."
     )
-    unique_key = Text(required=False, allow_null=True, max_length=LONGEST_UNIQUE_KEY)
+    unique_key = UniqueKeyField(
+        required=False, allow_null=True,
+        help_text="The key, or the arguments that make it: their names, or true for all.",
+    )  # fmt: skip
+    unique_scope = Text(
+        required=False, allow_null=True, max_length=LONGEST_UNIQUE_KEY,
+        help_text="Types with the same one share their unique keys; null: the type's own.",
+    )  # fmt: skip
     unique_for = UniqueForField(required=False)
     on_duplicate = serializers.ChoiceField(choices=["return", "raise", "replace"], required=False)
     restart = serializers.ChoiceField(
@@ -162,6 +185,10 @@ def _describe_fields() -> None:
     words = {"type": "string", "enum": ["finished", "started", "kept"]}
     seconds = {"type": "number", "minimum": 0.001}
     extend_schema_field({"oneOf": [words, seconds]})(UniqueForField)
+    key = {"type": "string", "minLength": 1, "maxLength": LONGEST_UNIQUE_KEY}
+    names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    all_arguments = {"type": "boolean", "enum": [True]}
+    extend_schema_field({"oneOf": [key, names, all_arguments]})(UniqueKeyField)
 
 
 try:

@@ -87,11 +87,11 @@ def arguments(task: Task, user: Any) -> dict[str, Any]:
     return {"args": shown.args, "kwargs": shown.kwargs}
 
 
-def receipt(result: Any, *, name: str) -> dict[str, Any]:
+def receipt(result: Any) -> dict[str, Any]:
     """What the handle on a task tells of its enqueue."""
     return {
         "id": result.id,
-        "name": name,
+        "name": result.name,
         "status": result.status,
         "created": result.created,
         "updated": result.updated,

@@ -26,9 +26,9 @@ MAKING = ("retry_with", "duplicate")
 VERBS = [verb for verb in NEEDED if verb != "enqueue"]
 PLAIN = (
     "failures", "crashes", "max_attempts", "max_crashes", "deadline_at", "expires_at",
-    "unique_for", "unique_until", "holds_unique_key", "workers", "worker_names", "broadcast",
-    "open_slots", "running_leases", "successes", "metadata", "nominal_at", "error_message",
-    "parked_at", "prune_after",
+    "unique_scope", "unique_for", "unique_until", "holds_unique_key", "workers", "worker_names",
+    "broadcast", "open_slots", "running_leases", "successes", "metadata", "nominal_at",
+    "error_message", "parked_at", "prune_after",
 )  # fmt: skip
 """Columns that are shown as they are."""
 DURATIONS = ("crash_delay", "lease_duration", "ping_interval", "retention")
@@ -95,6 +95,9 @@ class TaskWhole(ListedTask):
     ping_interval = serializers.FloatField(allow_null=True)
     retention = serializers.FloatField(allow_null=True)
     prune_after = serializers.DateTimeField(allow_null=True)
+    unique_scope = serializers.CharField(
+        help_text="Within which its key is unique; empty if it has none."
+    )
     unique_for = serializers.CharField(help_text='"duration": until `unique_until`.')
     unique_until = serializers.DateTimeField(allow_null=True)
     holds_unique_key = serializers.BooleanField()

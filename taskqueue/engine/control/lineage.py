@@ -104,6 +104,7 @@ def request_like(old: Task) -> Request:
         lease_duration=old.lease_duration,
         ping_interval=old.ping_interval,
         retention=old.retention,
+        unique_scope="",
         unique_for="",
         unique_in=None,
         workers=1 if old.broadcast else old.workers,

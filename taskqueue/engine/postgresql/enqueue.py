@@ -54,7 +54,7 @@ WITH clock AS MATERIALIZED (
         id, name, queue_name, status, priority, run_after, args, kwargs, options, metadata,
         attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
         retention, unique_for, holds_unique_key, error_class, error_message, enqueued_at, ready_at,
-        deadline_at, expires_at, unique_key, unique_until, ping_interval,
+        deadline_at, expires_at, unique_key, unique_scope, unique_until, ping_interval,
         claimed_apart, workers, worker_names, pinned_to, broadcast, open_slots
     )
     SELECT
@@ -63,10 +63,10 @@ WITH clock AS MATERIALIZED (
         0, 0, 0, %s, %s, %s::interval, %s::interval,
         %s::interval, %s, %s::text IS NOT NULL, '', '', now,
         CASE WHEN run_after > now THEN NULL ELSE now END,
-        deadline_at, expires_at, %s, unique_until, %s::interval,
+        deadline_at, expires_at, %s, %s, unique_until, %s::interval,
         %s, %s, %s::jsonb, %s, %s, %s
     FROM times
-    ON CONFLICT (unique_key) WHERE holds_unique_key DO NOTHING
+    ON CONFLICT (unique_key, unique_scope) WHERE holds_unique_key DO NOTHING
     RETURNING status, enqueued_at, ready_at, queue_name, name
 ), counted AS (
     INSERT INTO taskqueue_arrival (id, queue_name, name, number)
@@ -113,7 +113,7 @@ def insert(connection: BaseDatabaseWrapper, request: Request, payload: Payload) 
             request.priority, payload.args, payload.kwargs, request.options, request.metadata,
             request.max_attempts, request.max_crashes, request.crash_delay,
             request.lease_duration, request.retention, request.unique_for, payload.unique_key,
-            payload.unique_key, request.ping_interval,
+            payload.unique_key, request.scope_of(payload), request.ping_interval,
             *apart_columns(
                 workers=request.workers,
                 worker_names=request.worker_names,

@@ -20,14 +20,14 @@ INSERT INTO taskqueue_task (
     id, name, queue_name, status, priority, run_after, args, kwargs, options, metadata,
     attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
     retention, unique_for, holds_unique_key, error_class, error_message, enqueued_at, ready_at,
-    deadline_at, expires_at, unique_key, unique_until, ping_interval,
+    deadline_at, expires_at, unique_key, unique_scope, unique_until, ping_interval,
     claimed_apart, workers, worker_names, pinned_to, broadcast, open_slots
 )
 VALUES (
     %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
     0, 0, 0, %s, %s, %s, %s,
     %s, %s, %s, '', '', %s, %s,
-    %s, %s, %s, %s, %s,
+    %s, %s, %s, %s, %s, %s,
     %s, %s, %s, %s, %s, %s
 )
 ON CONFLICT DO NOTHING
@@ -107,6 +107,7 @@ def _parameters(request: Request, payload: Payload, moment: datetime) -> tuple[A
         stored(deadline_at),
         stored(_later(moment, request.expires_in)),
         payload.unique_key,
+        request.scope_of(payload),
         stored(_later(moment, request.unique_in)) if payload.unique_key is not None else None,
         microseconds(request.ping_interval),
         *apart_columns(

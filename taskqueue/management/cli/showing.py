@@ -19,8 +19,8 @@ HIDDEN = "hidden: no definition of this name is known here"
 TASK = (
     "name", "status", "queue_name", "priority", "run_after", "enqueued_at", "ready_at",
     "started_at", "finished_at", "attempt", "failures", "max_attempts", "crashes", "max_crashes",
-    "deadline_at", "expires_at", "lease_duration", "ping_interval", "unique_key", "retry_of_id",
-    "return_value", "error_class", "error_message", "metadata", "options",
+    "deadline_at", "expires_at", "lease_duration", "ping_interval", "unique_key", "unique_scope",
+    "retry_of_id", "return_value", "error_class", "error_message", "metadata", "options",
 )  # fmt: skip
 SEVERAL = ("workers", "worker_names", "broadcast", "open_slots", "running_leases", "successes")
 LEASE = (

@@ -145,7 +145,9 @@ def test_they_stand_in_line_as_they_were_asked_for(root: ApiClient) -> None:
 
 def test_the_first_that_asks_for_a_key_gets_it_whatever_its_type(root: ApiClient) -> None:
     for key, names in {"k": (tell, order), "l": (order, tell)}.items():
-        tasks = [{"name": each.name, "args": [1], "unique_key": key} for each in names]
+        shared = {"args": [1], "unique_key": key, "unique_scope": "both"}
+        tasks = [{"name": each.name, **shared} for each in names]
         results = root.act("tasks/bulk/", {"tasks": tasks}).json()["results"]
         assert [each["created"] for each in results] == [True, False]
+        assert {each["name"] for each in results} == {names[0].name}
         assert Task.objects.get(unique_key=key).name == names[0].name

@@ -69,15 +69,16 @@ def test_null_stands_for_none_and_what_is_left_out_for_the_definitions_own(
 
 
 def test_a_duplicate_is_answered_with_who_holds_the_key(root: ApiClient) -> None:
-    first = root.act("tasks/", {"name": tell.name, "args": [1], "unique_key": "k"}).json()
-    again = {"name": order.name, "args": [2], "unique_key": "k"}
+    key = {"unique_key": "k", "unique_scope": "orders"}
+    first = root.act("tasks/", {"name": tell.name, "args": [1], **key}).json()
+    again = {"name": order.name, "args": [2], **key}
     answer = root.act("tasks/", again)
     assert answer.status_code == 200
     told = answer.json()
     assert (told["id"], told["name"], told["created"]) == (first["id"], tell.name, False)
     assert answer["Location"].endswith(f"{first['id']}/")
 
-    same = {"name": tell.name, "args": [3], "unique_key": "k", "on_duplicate": "replace"}
+    same = {"name": tell.name, "args": [3], **key, "on_duplicate": "replace"}
     answer = root.act("tasks/", {**same, "reason": "newer"})
     assert (answer.status_code, answer.json()["updated"]) == (200, True)
     assert Task.objects.get().args == [3]
@@ -86,6 +87,39 @@ def test_a_duplicate_is_answered_with_who_holds_the_key(root: ApiClient) -> None
     told = problem(root.act("tasks/", {**again, "on_duplicate": "raise"}), 409, "duplicate_task")
     assert told["task_id"] == first["id"]
     assert Task.objects.count() == 1
+
+
+def test_a_key_belongs_to_its_type_unless_a_scope_is_named(root: ApiClient) -> None:
+    for name in (tell.name, order.name):
+        answer = root.act("tasks/", {"name": name, "args": [1], "unique_key": "k"})
+        assert (answer.status_code, answer.json()["name"]) == (201, name)
+        assert root.get(answer["Location"]).json()["unique_scope"] == name
+
+
+@pytest.mark.parametrize(
+    ("key", "alike", "others"),
+    [
+        (True, {"args": [7], "kwargs": {"amount": 1}}, {"args": [7], "kwargs": {"amount": 2}}),
+        (["item"], {"args": [7, 2]}, {"args": [8]}),
+    ],
+)
+def test_a_key_may_be_made_of_the_arguments(
+    key: Any, alike: dict[str, Any], others: dict[str, Any], root: ApiClient
+) -> None:
+    asked: dict[str, Any] = {"name": order.name, "args": [7], "unique_key": key}
+    first = root.act("tasks/", asked).json()
+    assert root.act("tasks/", asked | alike).json() == {**first, "created": False}
+    assert root.act("tasks/", asked | others).status_code == 201
+    answer = root.act("tasks/bulk/", {"tasks": [asked, asked | others, asked | alike]})
+    assert [each["created"] for each in answer.json()["results"]] == [False, False, False]
+
+
+@pytest.mark.parametrize("key", [False, 5, [], [""], [5], ["nothing"], {}, "", "k" * 256])
+def test_a_key_that_cannot_be_is_refused(key: Any, root: ApiClient) -> None:
+    answer = root.act("tasks/", {"name": order.name, "args": [7], "unique_key": key})
+    assert answer.status_code in (400, 422)
+    assert "unique_key" in answer.content.decode()
+    assert not Task.objects.exists()
 
 
 def test_only_definitions_that_say_so_are_enqueued(root: ApiClient) -> None:
@@ -153,7 +187,7 @@ def test_who_may_not_view_tasks_learns_nothing_of_a_holder_of_another_type(
     member: Any, root: ApiClient
 ) -> None:
     held = echo.using(unique_key="payroll").enqueue()
-    body = {"name": tell.name, "unique_key": "payroll"}
+    body = {"name": tell.name, "unique_key": "payroll", "unique_scope": echo.name}
     bare = {
         "id": str(held.id), "created": False, "updated": False, "name": None, "status": None,
         "enqueued_at": None, "ready_at": None,

@@ -103,6 +103,14 @@ def hold_key(journal: str, key: str) -> str:
     return key
 
 
+@task(unique_key=lambda journal, key: key)
+def hold_same_key(journal: str, key: str) -> str:
+    """Holds the same keys in a scope of its own."""
+    append(journal, "start")
+    time.sleep(0.03)
+    return key
+
+
 @task
 def publish(journal: str, log_path: str, first: int, count: int) -> int:
     """A client: asks for tasks that hold keys, changes its mind at times, and logs it all."""
@@ -110,8 +118,9 @@ def publish(journal: str, log_path: str, first: int, count: int) -> int:
     log = ClientLog(Path(log_path))
     for sequence in range(first, first + count):
         key = f"key {sequence % 2}"
-        log.asked(sequence, kind="hold_key", unique_key=key)
-        definition = hold_key.using(metadata={"sequence": sequence})
+        own = hold_same_key if sequence % 4 == 2 else hold_key
+        log.asked(sequence, kind="hold_key", unique_key=key, unique_scope=own.unique_scope)
+        definition = own.using(metadata={"sequence": sequence})
         if sequence % 4 == 3:
             with transaction.atomic():
                 definition.enqueue(journal, f"{key} of {sequence}")

@@ -77,6 +77,7 @@ _ALL = (
     Bug(plant=running.stops_not_enforced, invariant=14, scenario=scenarios.stops),
     Bug(plant=publishing.key_never_held, invariant=10, scenario=scenarios.publishers),
     Bug(plant=publishing.key_released_at_claim, invariant=10, scenario=scenarios.publishers),
+    Bug(plant=publishing.scopes_mixed_up, invariant=10, scenario=scenarios.publishers),
     Bug(plant=publishing.wrong_holder_answered, invariant=10, scenario=scenarios.publishers),
     Bug(plant=publishing.enqueued_twice, invariant=2, scenario=scenarios.publishers),
     Bug(plant=publishing.enqueue_apart, invariant=2, scenario=scenarios.publishers,

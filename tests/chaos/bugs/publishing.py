@@ -37,6 +37,15 @@ def key_released_at_claim(planting: Planting) -> None:
     planting.rewrite(f"{ENGINE}.{planting.vendor}.claim:CLAIM", old, "false")
 
 
+def scopes_mixed_up(planting: Planting) -> None:
+    """The keys of all definitions are in one scope."""
+
+    def request_of(definition: Any, settings: Any) -> Any:
+        return before(definition, settings)._replace(unique_scope="all")
+
+    before = planting.replace(f"{ENGINE}.requests:_request_of", request_of)
+
+
 def wrong_holder_answered(planting: Planting) -> None:
     """Who loses the race for a key is told an id that no task has."""
 

@@ -1,4 +1,4 @@
-"""Invariant 10: at any instant at most one task holds a unique key."""
+"""Invariant 10: at any instant at most one task of a scope holds a unique key."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from typing import NamedTuple
 
 from tests.chaos.checker.evidence import Evidence, Violation, is_finished
 from tests.chaos.history import Change, TaskRow
+
+
+class Key(NamedTuple):
+    """A key is unique within its scope."""
+
+    scope: str
+    text: str
 
 
 class Hold(NamedTuple):
@@ -21,17 +28,18 @@ class Hold(NamedTuple):
 
 
 def keys_have_one_holder(evidence: Evidence) -> Iterator[Violation]:
-    """10: at most one task holds a key; whoever loses the race gets the holder's id."""
-    flagged: dict[str, list[str]] = defaultdict(list)
-    holds: dict[str, list[Hold]] = defaultdict(list)
+    """10: at most one task of a scope holds a key; whoever loses the race gets the holder's id."""
+    flagged: dict[Key, list[str]] = defaultdict(list)
+    holds: dict[Key, list[Hold]] = defaultdict(list)
     for task in evidence.tasks.values():
         if task.unique_key is None:
             continue
+        key = Key(task.unique_scope, task.unique_key)
         if task.holds_unique_key:
-            flagged[task.unique_key].append(task.id)
+            flagged[key].append(task.id)
         changes = evidence.task_changes.get(task.id, [])
         if changes and not changes[0].before:
-            holds[task.unique_key].append(_hold(task, changes))
+            holds[key].append(_hold(task, changes))
             yield from _released_early(task, changes)
     for key, task_ids in flagged.items():
         if len(task_ids) > 1:
@@ -70,7 +78,7 @@ def _released_early(task: TaskRow, changes: list[Change]) -> Iterator[Violation]
             return
 
 
-def _overlapping(key: str, holds: list[Hold]) -> Iterator[Violation]:
+def _overlapping(key: Key, holds: list[Hold]) -> Iterator[Violation]:
     latest: Hold | None = None
     for hold in sorted(holds, key=lambda each: each.since):
         if latest and latest.until > hold.since and latest.until_at > hold.since_at:
@@ -82,9 +90,11 @@ def _overlapping(key: str, holds: list[Hold]) -> Iterator[Violation]:
 def _strange_holders(evidence: Evidence) -> Iterator[Violation]:
     known = evidence.task_changes.keys() | evidence.tasks.keys()
     for enqueue in evidence.history.enqueues:
-        if enqueue.state != "ok" or enqueue.created or not enqueue.unique_key:
+        if enqueue.state != "ok" or not enqueue.unique_key:
             continue
+        asked = Key(enqueue.unique_scope, enqueue.unique_key)
         for task_id in enqueue.task_ids:
             task = evidence.tasks.get(task_id)
-            if task_id not in known or (task and task.unique_key != enqueue.unique_key):
+            is_other = task and (task.unique_scope, task.unique_key) != asked
+            if is_other or (task_id not in known and not enqueue.created):
                 yield Violation(10, "An enqueue answered a wrong holder.", task_id, str(enqueue))
