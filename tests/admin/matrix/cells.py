@@ -54,9 +54,13 @@ def filled_in(body: dict[str, Any], made: Everything) -> dict[str, Any]:
 
 
 def knock(client: Client, method: str, url: str, body: dict[str, Any] | None = None) -> int:
-    """The status of the answer."""
+    """The status of the answer, which is read to its end."""
     given = body or {}
     ask = getattr(client, method.lower())
     if method in ("PUT", "PATCH", "DELETE"):
-        return int(ask(url, given, content_type="application/json").status_code)
-    return int(ask(url, given).status_code)
+        answer = ask(url, given, content_type="application/json")
+    else:
+        answer = ask(url, given)
+    if answer.streaming:
+        answer.getvalue()
+    return int(answer.status_code)
