@@ -36,6 +36,18 @@ max_client_conn = 1000
 server_login_retry = 1
 """
 LONGEST_START = 60.0
+SETTINGS = (
+    "enable_hashjoin", "enable_mergejoin", "enable_seqscan", "idle_in_transaction_session_timeout",
+    "jit", "lock_timeout", "plan_cache_mode", "search_path", "statement_timeout",
+    "default_transaction_isolation", "default_transaction_read_only",
+)  # fmt: skip
+SESSION_STATE = """
+SELECT ARRAY(SELECT pg_listening_channels()),
+    ARRAY(SELECT statement FROM pg_prepared_statements),
+    ARRAY(SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
+    ARRAY(SELECT name || '=' || setting FROM pg_settings
+        WHERE name = ANY (%s) ORDER BY name)
+"""
 
 
 def mode_of(name: str) -> Mode:
@@ -134,6 +146,13 @@ class Pooler:
             prepare_threshold=None,
             connect_timeout=60,
         )
+
+    def session_state(self, client: psycopg.Connection[Any] | None = None) -> list[Any]:
+        """Return what a client meets on the server connection that it gets."""
+        if client is None:
+            with self.connect() as another:
+                return self.session_state(another)
+        return client.execute(SESSION_STATE, (list(SETTINGS),)).fetchall()
 
     def log(self) -> str:
         """Return what it has written."""

@@ -23,6 +23,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
+from tests.pooler import MODES
+
 DATABASES = ("sqlite", "postgresql")
 # What waits for leases to run out, and what real browsers show.
 PATIENT = ["tests/browser", "tests/chaos", "tests/guarantees", "tests/schedules/year"]
@@ -66,6 +68,8 @@ class Part:
     """Whether some tests are run on one of the two databases alone, see `tests/conftest.py`."""
     computes: bool = False
     """Whether it waits for its turn and yields to others."""
+    pooler: str = ""
+    """The mode of the PgBouncer that its workers connect through."""
 
     @property
     def title(self) -> str:
@@ -82,7 +86,10 @@ class Part:
 
 
 def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part]:
-    """Return what is to run: five parts a database, or one where the arguments choose tests."""
+    """Return what is to run: five parts a database, or one where the arguments choose tests.
+
+    With TASKQUEUE_FULL=1 workers are also tested behind a pooler.
+    """
     if "--quick" in arguments:
         rest = [argument for argument in arguments if argument != "--quick"]
         return [
@@ -102,7 +109,7 @@ def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -
     if selects or is_shared:
         return [Part(database=database, arguments=given)]
     shared_out = environment.get("TASKQUEUE_FULL") != "1"
-    return [
+    found = [
         Part(
             database,
             name,
@@ -111,6 +118,20 @@ def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -
             computes=name not in WAITING,
         )
         for name, chosen in SHARES.items()
+    ]
+    return found if shared_out or database != "postgresql" else [*found, *_behind_poolers(given)]
+
+
+def _behind_poolers(given: tuple[str, ...]) -> list[Part]:
+    """Workers behind PgBouncer in each of its modes; `make test` has a few tests of them."""
+    return [
+        Part(
+            "postgresql",
+            f"tests/worker behind PgBouncer, {mode} mode",
+            ("tests/worker", *given),
+            pooler=mode,
+        )
+        for mode in MODES
     ]
 
 
@@ -129,6 +150,8 @@ def _environment(part: Part) -> dict[str, str]:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if part.is_shared_out:
         environment["TASKQUEUE_TEST_SHARED_OUT"] = "1"
+    if part.pooler:
+        environment["TASKQUEUE_TEST_POOLER"] = part.pooler
     return environment
 
 

@@ -35,6 +35,16 @@ def test_the_whole_suite_is_run_in_five_parts_on_each_database() -> None:
     }
 
 
+def test_all_of_it_has_workers_behind_a_pooler_in_each_of_its_modes_too() -> None:
+    more = [part for part in parts(["-x"], {"TASKQUEUE_FULL": "1"}) if part.pooler]
+    assert {(part.pooler, part.arguments) for part in more} == {
+        ("transaction", ("tests/worker", "-x")),
+        ("session", ("tests/worker", "-x")),
+    }
+    assert len({part.title for part in more}) == 2
+    assert not [part for part in parts(["-x"], {}) if part.pooler]
+
+
 def test_the_quick_part_is_run_on_sqlite_in_two_parts() -> None:
     quick = described("--quick", "-x")
     assert quick == {
