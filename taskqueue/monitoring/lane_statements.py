@@ -165,7 +165,8 @@ JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
 """
 
-# Ended tasks by queue and by how many steps of five minutes ago, the one that is not over being 0.
+# Ended tasks, ended attempts and failed ones, by queue and by how many steps of five minutes ago;
+# the step that is not over is 0.
 _FINISHED_POSTGRESQL = """
 SELECT
     queue_name,
@@ -173,7 +174,9 @@ SELECT
         epoch FROM date_bin('5 minutes', statement_timestamp(), 'epoch')
             - date_bin('5 minutes', starts_at, 'epoch')
     ) / 300)::int AS ago,
-    sum(tasks_succeeded + tasks_failed + tasks_cancelled)::bigint
+    sum(tasks_succeeded + tasks_failed + tasks_cancelled)::bigint,
+    sum(succeeded + failed + lost + stopped)::bigint,
+    sum(failed + lost)::bigint
 FROM taskqueue_rollup
 WHERE starts_at >= date_bin('5 minutes', statement_timestamp(), 'epoch') - interval '55 minutes'
 GROUP BY queue_name, ago
@@ -183,7 +186,9 @@ SELECT
     queue_name,
     CAST(strftime('%%s', substr(%(now)s, 1, 19)) AS integer) / 300
         - CAST(strftime('%%s', substr(starts_at, 1, 19)) AS integer) / 300 AS ago,
-    sum(tasks_succeeded + tasks_failed + tasks_cancelled)
+    sum(tasks_succeeded + tasks_failed + tasks_cancelled),
+    sum(succeeded + failed + lost + stopped),
+    sum(failed + lost)
 FROM taskqueue_rollup
 WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%S', %(now)s, '-60 minutes')
 GROUP BY queue_name, ago

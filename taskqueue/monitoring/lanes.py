@@ -23,6 +23,8 @@ from taskqueue.monitoring.reading import moment, read
 
 STEPS = 12
 """Of five minutes, in what finished lately."""
+RECENT_STEPS = 3
+"""The one that is not over, and two before it."""
 COUNTED = 100_000
 """Ready tasks that are counted in all: the more queues, the fewer of each."""
 LEAST_CAP = 1_000
@@ -36,10 +38,9 @@ class QueueFigures:
     waiting: Count
     """Tasks that are ready. With many queues the count is capped sooner."""
     oldest_seconds: float | None
-    """Since the one of them could run that waits longest; None where none does.
-
-    Those that name workers which are all away are left out: no other may take them.
-    """
+    """Since the one of them could run that waits longest; None where none does."""
+    reachable_seconds: float | None
+    """As above, without those that name workers which are all away: no other may take them."""
     running: int
     """Tasks that workers hold, up to as many as they can run."""
     slots: int
@@ -53,6 +54,10 @@ class QueueFigures:
     pause_reason: str
     finished_lately: list[int]
     """Tasks that came to their end, in steps of five minutes over the last hour, oldest first."""
+    attempts_recently: int
+    """That ended within the last ten to fifteen minutes, of whatever outcome."""
+    failed_recently: int
+    """Those of them that failed or were lost."""
 
 
 @dataclass
@@ -62,11 +67,16 @@ class _Lane:
     waiting: int = 0
     cap: int = CAP
     oldest_seconds: float | None = None
+    reachable_seconds: float | None = None
     held: int = 0
     finished: list[int] = field(default_factory=lambda: [0] * STEPS)
+    attempts_recently: int = 0
+    failed_recently: int = 0
 
-    def note_age(self, seconds: float) -> None:
+    def note_age(self, seconds: float, *, is_reachable: bool) -> None:
         self.oldest_seconds = max(self.oldest_seconds or 0.0, seconds)
+        if is_reachable:
+            self.reachable_seconds = max(self.reachable_seconds or 0.0, seconds)
 
 
 def queue_figures(
@@ -127,11 +137,13 @@ def _lanes(limit: int, *, cap: int, absence: Absence, first: str = "") -> defaul
             lanes[name].held += number
             continue
         lanes[name].waiting += number
-        if not absence.keeps(name, names):
-            lanes[name].note_age(seconds)
-    for name, ago, number in read(FINISHED, now=moment()):
+        lanes[name].note_age(seconds, is_reachable=not absence.keeps(name, names))
+    for name, ago, tasks, attempts, failed in read(FINISHED, now=moment()):
         if 0 <= ago < STEPS:
-            lanes[name].finished[STEPS - 1 - ago] += int(number)
+            lanes[name].finished[STEPS - 1 - ago] += int(tasks)
+        if 0 <= ago < RECENT_STEPS:
+            lanes[name].attempts_recently += int(attempts)
+            lanes[name].failed_recently += int(failed)
     return lanes
 
 
@@ -145,6 +157,7 @@ def _figures(
         name=name,
         waiting=Count.of(lane.waiting, cap=lane.cap),
         oldest_seconds=lane.oldest_seconds,
+        reachable_seconds=lane.reachable_seconds,
         # Workers hold more than they run, so as not to wait for the next.
         running=min(lane.held, slots) if slots else lane.held,
         slots=slots,
@@ -155,4 +168,6 @@ def _figures(
         paused_by=row.paused_by if row is not None and is_paused else "",
         pause_reason=row.pause_reason if row is not None and is_paused else "",
         finished_lately=lane.finished,
+        attempts_recently=lane.attempts_recently,
+        failed_recently=lane.failed_recently,
     )

@@ -1,38 +1,29 @@
-"""What somebody ought to look at."""
+"""What somebody ought to look at: one home for each condition that faces warn of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from taskqueue.monitoring.fleet import LOST, WorkerFigures, living, worker_figures
 from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
+from taskqueue.monitoring.out_of_reach import out_of_reach
+from taskqueue.monitoring.parked import parked
+from taskqueue.monitoring.resting import resting_schedules
 from taskqueue.monitoring.running import RunningTask, running_now
 
-WARNING, ERROR = "warning", "error"
+__all__ = ["ERROR", "WARNING", "Notice", "notices"]
+
 STALLED_SECONDS = 60.0
 """For so long no task is ready while a worker has a free slot for it."""
 LATELY_SECONDS = 3600.0
 """For so long a lost worker is news."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Notice:
-    """One thing to look at; a page makes a sentence of the code."""
-
-    code: str
-    """`no_worker`, `unserved_queue`, `paused_with_waiting`, `stalled`, `lost_worker`,
-    `worker_trouble`, `wedged`."""
-    level: str
-    """`warning` or `error`."""
-    subject: str = ""
-    """The queue, worker or task."""
-    count: int | None = None
-    """How many tasks are concerned."""
-    is_capped: bool = False
-    """Whether there are more than `count`."""
-    detail: str = ""
-    """What a worker said of its trouble."""
+FAILURES_WORTH_NOTICE = 10
+"""Fewer failed attempts of a queue within a quarter of an hour are ordinary."""
+FAILING_SHARE, MOSTLY_FAILING_SHARE = 0.1, 0.5
+"""Of the attempts of a queue: from here on a warning, and an error."""
+LOOKED_AT = 1_000
+"""Tasks that are read for each condition that no index tells; pages ask every few seconds."""
 
 
 def notices(
@@ -40,12 +31,24 @@ def notices(
     queues: Sequence[QueueFigures] | None = None,
     workers: Sequence[WorkerFigures] | None = None,
     running: Sequence[RunningTask] | None = None,
+    most: int = LOOKED_AT,
 ) -> list[Notice]:
-    """Errors first; none where all is well. What has been read already spares its queries."""
+    """Errors first; none where all is well. What has been read already spares its queries.
+
+    Of tasks that are parked or out of reach at most so many are looked at.
+    """
     workers = worker_figures() if workers is None else workers
     queues = queue_figures(workers=workers) if queues is None else queues
     running = running_now() if running is None else running
-    found = [*_of_queues(queues, workers), *_of_workers(workers), *_of_tasks(running)]
+    passing = {queue.name for queue in queues if queue.is_paused or not queue.is_served}
+    found = [
+        *_of_queues(queues, workers),
+        *out_of_reach(workers, passing=passing, most=most),
+        *parked(most=most),
+        *resting_schedules(),
+        *_of_workers(workers),
+        *_of_tasks(running),
+    ]
     return sorted(found, key=lambda notice: notice.level != ERROR)
 
 
@@ -66,8 +69,18 @@ def _of_queues(
         elif not queue.is_served:
             if living(workers):
                 yield _of_queue("unserved_queue", ERROR, queue)
-        elif (queue.oldest_seconds or 0.0) > STALLED_SECONDS and _has_free_slot(queue, workers):
+        elif (queue.reachable_seconds or 0.0) > STALLED_SECONDS and _has_free_slot(queue, workers):
             yield _of_queue("stalled", ERROR, queue)
+    yield from filter(None, map(_of_failures, queues))
+
+
+def _of_failures(queue: QueueFigures) -> Notice | None:
+    """Attempts count, not tasks: what is retried for an hour has not failed for good yet."""
+    failed, total = queue.failed_recently, queue.attempts_recently
+    if failed < FAILURES_WORTH_NOTICE or failed < FAILING_SHARE * total:
+        return None
+    level = ERROR if failed >= MOSTLY_FAILING_SHARE * total else WARNING
+    return Notice(code="failing", level=level, subject=queue.name, count=failed, total=total)
 
 
 def _has_free_slot(queue: QueueFigures, workers: Sequence[WorkerFigures]) -> bool:
@@ -78,7 +91,7 @@ def _has_free_slot(queue: QueueFigures, workers: Sequence[WorkerFigures]) -> boo
     )
 
 
-def _of_queue(code: str, level: str, queue: QueueFigures) -> Notice:
+def _of_queue(code: Code, level: str, queue: QueueFigures) -> Notice:
     count = queue.waiting
     return Notice(
         code=code, level=level, subject=queue.name, count=count.value, is_capped=count.is_capped

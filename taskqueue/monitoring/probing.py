@@ -105,8 +105,8 @@ def _of_latency(wanted: Wanted, longest: float) -> Iterator[Check]:
 
 
 def _of_oldest(queue: QueueFigures, longest: float) -> Check:
-    """What a paused queue keeps waiting is as people wanted it."""
-    waits = queue.oldest_seconds or 0.0
+    """What a paused queue keeps waiting is as people wanted it; no worker helps absent ones."""
+    waits = queue.reachable_seconds or 0.0
     is_ok = waits <= longest or queue.is_paused
     paused = ", which is paused" if queue.is_paused else ""
     detail = f"The oldest ready task of the queue {queue.name!r}{paused} waits for {waits:.1f} s."

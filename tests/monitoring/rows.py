@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from django.utils import timezone
 
 from taskqueue.histogram import bucket_of, stored
-from taskqueue.models import Lease, Rollup, Task, Worker
+from taskqueue.models import Lease, Rollup, Schedule, Task, Worker
 from taskqueue.states import FINISHED
 
 T = TypeVar("T")
@@ -65,6 +65,15 @@ def make_rollup(starts_at: datetime, **fields: Any) -> Rollup:
     return Rollup.objects.create(
         starts_at=starts_at, run_times=histogram(run), wait_times=histogram(wait), **values
     )
+
+
+def make_schedule(name: str, **fields: Any) -> Schedule:
+    """A schedule that will run next in an hour."""
+    values = {
+        "task_name": "shop.tasks.send", "rule": {}, "request": {}, "served_until": timezone.now(),
+        "next_at": ago(-HOUR), **fields,
+    }  # fmt: skip
+    return Schedule.objects.create(name=name, **values)
 
 
 def histogram(durations: Any) -> dict[str, int]:

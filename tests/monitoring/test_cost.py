@@ -12,7 +12,6 @@ from django.utils import timezone
 from taskqueue.engine.connections import installed
 from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
-from taskqueue.monitoring.doctor.parked import PARKED
 from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import worker_figures, workers_after
@@ -21,6 +20,7 @@ from taskqueue.monitoring.metrics.collector import DatabaseCollector
 from taskqueue.monitoring.metrics.statements import WAITING
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.overview import overview
+from taskqueue.monitoring.parked import PARKED
 from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.reading import moment
 from taskqueue.monitoring.retrying import retrying
@@ -45,17 +45,17 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "running now": (running_now, 1),
     "failures": (failures, 1),
     "retrying": (retrying, 1),
-    "notices": (notices, 5),
+    "notices": (notices, 10),
     "metrics": (lambda: list(DatabaseCollector().collect()), 7),
-    "overview": (overview, 7 + ASKS_FOR_TIME),
+    "overview": (overview, 12 + ASKS_FOR_TIME),
     "the doctor's look at the work": (
         lambda: list(look_at_work(connection)),
-        13 + ASKS_FOR_TIME,
+        14 + ASKS_FOR_TIME,
     ),
     "why of one in line": (lambda: why(_task("ready")), 5 + ASKS_FOR_TIME),
     "why of one that runs": (lambda: why(_task("running")), 1),
     "why of one that has ended": (lambda: why(_task("cancelled")), 2),
-    "notices where the rest is known": (lambda: notices(queues=[], workers=[], running=[]), 0),
+    "notices where the rest is known": (lambda: notices(queues=[], workers=[], running=[]), 5),
     **{f"series of a {span}": (lambda span=span: series(span), 1) for span in SPANS},
     **{f"performance of a {span}": (lambda span=span: performance(span), 1) for span in SPANS},
 }

@@ -77,17 +77,26 @@ def test_tasks_that_few_workers_may_take_wait_too() -> None:
     assert lane().oldest_seconds == pytest.approx(3600, abs=60)
 
 
-def test_what_waits_for_workers_that_are_away_is_counted_but_makes_the_queue_no_older() -> None:
+def test_what_waits_for_workers_that_are_away_waits_too_but_is_out_of_reach() -> None:
     make_worker("there", queues={"web": 1})
     make_worker("quiet", status="quiet")
     make_worker("gone", seen_at=ago(HOUR))
     for names in (["gone"], ["quiet", "unheard of"], ["there"]):
         make_task(claimed_apart=True, worker_names=names, run_after=ago(HOUR))
-    assert (lane().waiting.value, lane().oldest_seconds) == (3, None)
+    assert (lane().waiting.value, lane().reachable_seconds) == (3, None)
+    assert lane().oldest_seconds == pytest.approx(3600, abs=60)
     make_task(
         claimed_apart=True, worker_names=["gone", "there"], queue_name="web", run_after=ago(MINUTE)
     )
-    assert lane("web").oldest_seconds == pytest.approx(60, abs=40)
+    web = lane("web")
+    assert web.oldest_seconds == web.reachable_seconds == pytest.approx(60, abs=40)
+
+
+def test_attempts_that_failed_within_a_quarter_of_an_hour_are_counted() -> None:
+    make_rollup(ago(MINUTE), succeeded=6, failed=3, lost=1, stopped=2)
+    make_rollup(ago(9 * MINUTE), succeeded=1, failed=1)
+    make_rollup(ago(16 * MINUTE), failed=100)
+    assert (lane().attempts_recently, lane().failed_recently) == (14, 5)
 
 
 def test_the_count_stops_sooner_where_there_are_many_queues(

@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from taskqueue.models import Queue
+from taskqueue.models import Queue, Task
 from taskqueue.monitoring.notices import Notice, notices
-from tests.monitoring.rows import HOUR, MINUTE, ago, make_running, make_task, make_worker
+from tests.monitoring.rows import (
+    HOUR,
+    MINUTE,
+    ago,
+    make_rollup,
+    make_running,
+    make_schedule,
+    make_task,
+    make_worker,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -68,12 +77,78 @@ def test_a_queue_stalls_where_a_task_waits_for_long_beside_a_free_slot(
     assert codes() == []
 
 
-def test_a_task_that_names_an_absent_worker_stalls_no_queue() -> None:
+def test_a_task_that_names_an_absent_worker_is_told_and_stalls_no_queue() -> None:
     make_worker()
-    make_task(claimed_apart=True, pinned_to="w9", worker_names=["w9"], run_after=ago(HOUR))
-    assert codes() == []
+    pinned = {"claimed_apart": True, "pinned_to": "w9", "worker_names": ["w9"]}
+    task = make_task(run_after=ago(HOUR), **pinned)
+    make_task(run_after=ago(MINUTE * 2), **pinned)
+    make_task(**pinned)  # Its worker may be restarted just now.
+    (notice,) = notices()
+    assert (notice.code, notice.level, notice.subject) == ("absent_workers", "error", "default")
+    assert (notice.count, notice.example, notice.detail) == (2, str(task.pk), "w9")
+    assert notice.seconds == pytest.approx(3600, abs=60)
     make_worker("w9")
     assert codes() == [("stalled", "error", "default")]
+
+
+def test_tasks_for_more_workers_than_run_are_told() -> None:
+    make_worker()
+    make_task(claimed_apart=True, workers=3, open_slots=3, run_after=ago(HOUR))
+    (notice,) = [each for each in notices() if each.code != "stalled"]
+    assert (notice.code, notice.count, notice.total) == ("too_few_workers", 1, 3)
+
+
+def test_names_that_no_worker_knows_are_told() -> None:
+    make_worker()
+    for _ in range(2):
+        task = make_task("scheduled", parked_at=ago(HOUR), run_after=ago(-MINUTE), name="lost")
+    assert codes() == [("parked", "warning", "lost")]
+    Task.objects.filter(pk=task.pk).update(parked_at=ago(20 * HOUR))
+    (notice,) = notices()
+    assert (notice.level, notice.count, notice.example) == ("error", 2, str(task.pk))
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "failed", "lost", "level"),
+    [
+        (0, 9, 0, None),
+        (91, 0, 9, None),
+        (90, 6, 4, "warning"),
+        (109, 11, 0, None),
+        (11, 10, 0, "warning"),
+        (10, 4, 6, "error"),
+        (13, 297, 0, "error"),
+    ],
+)
+def test_a_queue_whose_attempts_fail_is_told(
+    succeeded: int, failed: int, lost: int, level: str | None
+) -> None:
+    make_worker()
+    make_rollup(ago(MINUTE), succeeded=succeeded, failed=failed, lost=lost, queue_name="mail")
+    make_rollup(ago(HOUR), failed=1_000, queue_name="mail")
+    expected = [
+        Notice(
+            code="failing", level=level, subject="mail", count=failed + lost,
+            total=succeeded + failed + lost,
+        )
+    ] if level else []  # fmt: skip
+    assert notices() == expected
+
+
+def test_a_schedule_that_paused_itself_or_is_in_trouble() -> None:
+    make_worker()
+    by_itself = {"paused_at": ago(HOUR), "pause_after_failures": 3, "failures_in_row": 3}
+    make_schedule("nightly", **by_itself)
+    make_schedule("by hand", **by_itself, paused_by="ann")
+    make_schedule("off", **by_itself, is_enabled=False)
+    make_schedule("broken", trouble="KeyError: 'x'")
+    make_schedule("broken, paused by hand", trouble="odd", paused_at=ago(HOUR), paused_by="ann")
+    make_schedule("removed", trouble="odd", removed_at=ago(HOUR))
+    make_schedule("well", pause_after_failures=3, failures_in_row=2)
+    assert notices() == [
+        Notice(code="schedule_paused_itself", level="error", subject="nightly", count=3),
+        Notice(code="schedule_trouble", level="error", subject="broken", detail="KeyError: 'x'"),
+    ]
 
 
 def test_a_worker_that_was_lost_lately() -> None:

@@ -16,7 +16,7 @@ from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.dashboard.rows import failure_rows, queue_rows, running_rows, worker_rows
 from taskqueue.admin.dashboard.schedules import next_schedules
-from taskqueue.admin.dashboard.sentences import sentences
+from taskqueue.admin.dashboard.sentences import sentences, visible
 from taskqueue.admin.display import list_url
 from taskqueue.admin.spans import span_tabs
 from taskqueue.models import Lease, Queue, Schedule, Task, Worker
@@ -24,7 +24,7 @@ from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
 from taskqueue.monitoring.lanes import queue_figures
-from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.notices import ERROR, Notice, notices
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import series
 from taskqueue.permissions import CONTROL_QUEUES, STOP
@@ -36,7 +36,7 @@ FAILURES_LOOKED_AT = 1_000
 
 @dataclass(frozen=True)
 class State:
-    """Whether the whole is at work, idle or dead."""
+    """Whether the whole is at work, idle, in need of attention or dead."""
 
     look: str
     word: str
@@ -50,10 +50,10 @@ def parts(request: HttpRequest, span: str) -> dict[str, Any]:
     running = running_now(limit=MOST_RUNNING)
     figures = series(span)
     newest = failures(limit=MOST_FAILURES, newest=FAILURES_LOOKED_AT)
-    found = notices(queues=queues, workers=workers, running=running)
+    found = visible(request, notices(queues=queues, workers=workers, running=running))
     shown: dict[str, Any] = {
-        "state": state_of(workers),
-        "notices": sentences(request, found),
+        "state": state_of(workers, found),
+        "notices": sentences(found),
         "counts": count_links(status_counts()),
         "spans": span_tabs(span),
         "outcomes": outcomes_chart(figures),
@@ -88,8 +88,11 @@ def url_of(model_name: str) -> str:
         return ""
 
 
-def state_of(workers: Sequence[WorkerFigures]) -> State:
-    """Idle is not dead: workers that wait are told from workers that are not there."""
+def state_of(workers: Sequence[WorkerFigures], found: Sequence[Notice]) -> State:
+    """Idle is not dead: workers that wait are told from workers that are not there.
+
+    While an error is among the notices all is not well, however busy the workers are.
+    """
     alive = living(workers)
     if not alive:
         return State("error", _("No worker lives"), _("Nothing runs until one is started."))
@@ -102,6 +105,8 @@ def state_of(workers: Sequence[WorkerFigures]) -> State:
         return State("warning", _("Nobody takes tasks"), told)
     told = _("%(lives)s, %(busy)d of %(slots)d slots busy.")
     text = told % {"lives": lives, "busy": busy, "slots": slots}
+    if any(notice.level == ERROR for notice in found):
+        return State("error", _("Needs attention"), text)
     return State("running", _("At work"), text) if busy else State("active", _("Idle"), text)
 
 

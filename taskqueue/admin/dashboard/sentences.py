@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
@@ -15,21 +16,36 @@ from django.utils.translation import ngettext
 
 from taskqueue.admin.display import link_to_list, link_to_row
 from taskqueue.admin.queues.addresses import queue_url
-from taskqueue.models import Task, Worker
+from taskqueue.models import Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.notices import ERROR, Notice
+from taskqueue.monitoring.searching.terms import quoted
+from taskqueue.permissions import EDIT_SCHEDULES
 
-OF_WORKERS = ("lost_worker", "worker_trouble")
+OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
+OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself"})
+NEEDS = {
+    OF_WORKERS: ("taskqueue.view_worker",),
+    OF_SCHEDULES: ("taskqueue.view_schedule", EDIT_SCHEDULES),
+}
+"""Any one of these permissions is enough."""
 LONGEST_DETAIL = 300
 
 
-def sentences(request: HttpRequest, notices: Sequence[Notice]) -> list[dict[str, Any]]:
-    """Those that who looks may see; names of workers are for those who may view workers."""
-    may_view_workers = request.user.has_perm("taskqueue.view_worker")
+def visible(request: HttpRequest, notices: Sequence[Notice]) -> list[Notice]:
+    """Those that who looks may see: of workers and schedules for those who may view them."""
+    hidden: set[str] = set()
+    for codes, permissions in NEEDS.items():
+        if not any(map(request.user.has_perm, permissions)):
+            hidden |= codes
+    return [notice for notice in notices if notice.code not in hidden]
+
+
+def sentences(notices: Sequence[Notice]) -> list[dict[str, Any]]:
+    """Each as its level, a badge, and a sentence with links."""
     return [
         {"level": notice.level, "badge": _badge(notice), "text": sentence(notice)}
         for notice in notices
-        if may_view_workers or notice.code not in OF_WORKERS
     ]
 
 
@@ -39,21 +55,21 @@ def _badge(notice: Notice) -> SafeString:
 
 
 def sentence(notice: Notice) -> SafeString:
-    """What the notice says; one of a code that is not known here is told as it is."""
-    words = _words(notice.code, notice.count or 0)
-    if not words:
-        return format_html("{} {}", notice.code.replace("_", " "), notice.subject)
+    """What the notice says."""
+    words = _of_tasks(notice.code, notice.count or 0) or _of_others(notice.code, notice.count or 0)
     return format_html(
         words,
         count=str(Count(notice.count or 0, notice.is_capped)),
         subject=_subject(notice),
+        total=number_format(notice.total or 0, force_grouping=True),
+        example=_example(notice),
         detail=Truncator(notice.detail).chars(LONGEST_DETAIL),
         command=format_html("<code>{}</code>", "manage.py runworker"),
     )
 
 
-def _words(code: str, count: int) -> str:
-    """The sentence, with gaps."""
+def _of_tasks(code: str, count: int) -> str:
+    """The sentence about tasks that wait or fail, with gaps; empty for other codes."""
     if code == "no_worker" and not count:
         return _("No worker lives: what is enqueued waits until one is started with {command}.")
     words = {
@@ -79,21 +95,70 @@ def _words(code: str, count: int) -> str:
             "although a worker that serves it has a free slot.",
             count,
         ),
-        "lost_worker": _(
-            "The worker {subject} was lost: it gave no sign of life within its lease."
+        "failing": _(
+            "{count} of {total} attempts on the queue {subject} failed within the last 15 minutes."
         ),
-        "worker_trouble": _("The worker {subject} is in trouble: {detail}"),
-        "wedged": _(
-            "The task {subject} seems wedged: it runs for far longer than others of its name, "
-            "with no sign of progress."
+        "absent_workers": ngettext(
+            "{count} task on the queue {subject} waits for workers that are not running: "
+            "{example} waits for {detail}.",
+            "{count} tasks on the queue {subject} wait for workers that are not running. The "
+            "oldest is {example}, which waits for {detail}.",
+            count,
+        ),
+        "too_few_workers": ngettext(
+            "{count} task on the queue {subject} waits for more workers than are running: "
+            "{example}.",
+            "{count} tasks on the queue {subject} wait for more workers than are running. The "
+            "oldest is {example}.",
+            count,
+        ),
+        "parked": ngettext(
+            "{count} task named {subject} is parked: the workers that claimed it do not know this "
+            "name. Start workers that run the current code.",
+            "{count} tasks named {subject} are parked: the workers that claimed them do not know "
+            "this name. Start workers that run the current code.",
+            count,
         ),
     }
     return words.get(code, "")
 
 
+def _of_others(code: str, count: int) -> str:
+    """The sentence about a worker, a schedule or one task, with gaps."""
+    words = {
+        "lost_worker": _(
+            "The worker {subject} was lost: it gave no sign of life within its lease."
+        ),
+        "worker_trouble": _("The worker {subject} is in trouble: {detail}"),
+        "schedule_trouble": _("The schedule {subject} cannot run: {detail}"),
+        "schedule_paused_itself": ngettext(
+            "The schedule {subject} paused itself after {count} failed run. Resume it when the "
+            "cause is fixed.",
+            "The schedule {subject} paused itself after {count} failed runs in a row. Resume it "
+            "when the cause is fixed.",
+            count,
+        ),
+        "wedged": _(
+            "The task {subject} seems wedged: it runs for far longer than others of its name, "
+            "with no sign of progress."
+        ),
+    }
+    return words[code]
+
+
 def _subject(notice: Notice) -> SafeString:
     if notice.code in OF_WORKERS:
         return link_to_list(Worker, notice.subject, q=notice.subject)
+    if notice.code in OF_SCHEDULES:
+        return link_to_list(Schedule, notice.subject, q=notice.subject)
+    if notice.code == "parked":
+        return link_to_list(Task, notice.subject, q=f"name:{quoted(notice.subject)}")
     if notice.code == "wedged":
         return link_to_row(Task, UUID(notice.subject), notice.subject)
     return format_html('<a href="{}">{}</a>', queue_url(notice.subject), notice.subject)
+
+
+def _example(notice: Notice) -> SafeString:
+    if not notice.example:
+        return SafeString("")
+    return link_to_row(Task, UUID(notice.example), notice.example)

@@ -26,6 +26,7 @@ class Severity(StrEnum):
 
 OK, INFO, WARNING, PROBLEM = Severity
 QUEUES, WORKERS, DUTIES = "queues", "workers", "duties"
+FAILURES, SCHEDULES = "failures", "schedules"
 """What is looked at of the work."""
 LATE = timedelta(minutes=1)
 """For so long nothing that is due waits where a worker lives."""

@@ -14,7 +14,6 @@ from django.db.models import QuerySet
 from taskqueue.conf import get_settings
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease, Schedule, Task
-from taskqueue.monitoring.doctor.apart import out_of_reach
 from taskqueue.monitoring.doctor.finding import (
     DUTIES,
     INFO,
@@ -26,11 +25,11 @@ from taskqueue.monitoring.doctor.finding import (
     WORKERS,
     Finding,
 )
-from taskqueue.monitoring.doctor.parked import parked
+from taskqueue.monitoring.doctor.sayings import finding_of
 from taskqueue.monitoring.doctor.words import duration
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
 from taskqueue.monitoring.lanes import queue_figures
-from taskqueue.monitoring.notices import ERROR, Notice, notices
+from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal
 from taskqueue.states import TaskStatus
@@ -39,38 +38,7 @@ PRUNING_LATE = timedelta(hours=1)
 KEPT = "See the workers' logs: something keeps them from their duties."
 START = "Start a worker: manage.py runworker."
 MOST = 1000
-
-SAYINGS = {
-    "no_worker": (
-        QUEUES, "No worker lives. Tasks that wait: {count}.", "Start one: manage.py runworker."
-    ),
-    "unserved_queue": (
-        QUEUES, "No live worker serves the queue {subject}. Tasks that wait there: {count}.",
-        "Start a worker with --queues {subject}, or one without --queues.",
-    ),
-    "paused_with_waiting": (
-        QUEUES, "The queue {subject} is paused. Tasks that wait there: {count}.",
-        "manage.py taskqueue resume {subject}, if the pause has served its purpose.",
-    ),
-    "stalled": (
-        QUEUES,
-        "In the queue {subject} nothing starts, though a worker has free slots. Tasks that wait"
-        " there: {count}.",
-        "manage.py taskqueue why ID for one of them; see the workers' logs.",
-    ),
-    "lost_worker": (
-        WORKERS, "The worker {subject} was lost: it gave no sign of life within its lease.",
-        "See its host: was it killed, out of memory, cut off?",
-    ),
-    "worker_trouble": (
-        WORKERS, "The worker {subject} is in trouble: {detail}",
-        "Mend what it says, and restart it unless it mends itself.",
-    ),
-    "wedged": (
-        WORKERS, "The task {subject} has run for far longer than its like, in silence.",
-        "manage.py taskqueue show {subject}, then stop {subject}.",
-    ),
-}  # fmt: skip
+MOST_LOOKED_AT = 10_000
 
 
 def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
@@ -78,14 +46,9 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     workers = worker_figures(limit=MOST)
     queues = queue_figures(limit=MOST, workers=workers)
     now = wording_for(connection).now(connection)
-    told = notices(queues=queues, workers=workers, running=running_now(limit=MOST))
-    passing = {queue.name for queue in queues if queue.is_paused or not queue.is_served}
-    found = [
-        *map(_of_notice, told),
-        *out_of_reach(connection, now, workers=workers, passing=passing),
-        *parked(),
-        *versions(workers),
-    ]
+    running = running_now(limit=MOST)
+    told = notices(queues=queues, workers=workers, running=running, most=MOST_LOOKED_AT)
+    found = [*map(finding_of, told), *versions(workers)]
     yield from found
     if not any(each.check == QUEUES for each in found):
         yield Finding(check=QUEUES, severity=OK, seen="Every queue where tasks wait is served.")
@@ -94,18 +57,6 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         seen = f"Workers that live: {number}; none is in trouble."
         yield Finding(check=WORKERS, severity=OK, seen=seen)
     yield from _duties(connection, now, has_workers=number > 0)
-
-
-def _of_notice(notice: Notice) -> Finding:
-    check, seen, remedy = SAYINGS[notice.code]
-    count = f"{notice.count or 0:,}{'+' if notice.is_capped else ''}"
-    return Finding(
-        check=check,
-        severity=PROBLEM if notice.level == ERROR else WARNING,
-        subject=notice.subject,
-        seen=seen.format(count=count, subject=notice.subject, detail=notice.detail),
-        remedy=remedy.format(subject=notice.subject),
-    )
 
 
 def versions(workers: Sequence[WorkerFigures]) -> Iterator[Finding]:

@@ -9,12 +9,10 @@ from uuid import UUID
 
 from taskqueue.conf import get_settings
 from taskqueue.exceptions import UnknownTask
-from taskqueue.monitoring.doctor.finding import PROBLEM, WARNING, WORKERS, Finding
-from taskqueue.monitoring.doctor.words import duration
+from taskqueue.monitoring.notice import ERROR, WARNING, Notice
 from taskqueue.monitoring.reading import moment, read
 from taskqueue.snapshots import class_path
 
-MOST = 10_000
 MOST_NAMES = 20
 
 # No index has what is parked: it stands among what is due soon while it rests, and each time that
@@ -61,27 +59,20 @@ PARKED = {
 }
 
 
-def parked() -> Iterator[Finding]:
-    """By the task's name, that first which fails first."""
+def parked(*, most: int) -> Iterator[Notice]:
+    """By the task's name, that first which fails first; of so many that may be parked."""
     by_name: defaultdict[str, list[Any]] = defaultdict(list)
     unknown = class_path(UnknownTask)
-    for row in read(PARKED, now=moment(), limit=MOST, unknown=unknown):
+    for row in read(PARKED, now=moment(), limit=most, unknown=unknown):
         by_name[row[1]].append(row)
     for name, rows in list(by_name.items())[:MOST_NAMES]:
-        yield _of_name(name, len(rows), rows[0])
-
-
-def _of_name(name: str, number: int, oldest: Any) -> Finding:
-    task_id, seconds = UUID(str(oldest[0])), oldest[2]
-    limit = get_settings().PARK_LIMIT.total_seconds()
-    left = limit - seconds
-    fails = f"in {duration(left)}" if left > 0 else "when it is tried next"
-    return Finding(
-        check=WORKERS,
-        severity=PROBLEM if left < limit / 2 else WARNING,
-        subject=name,
-        seen=f"Tasks are parked, for no worker that took them knows {name}: {number:,}. The first "
-        f"is {task_id}, for {duration(seconds)}: it fails {fails}.",
-        remedy="Start workers whose code has the task, restart those whose code is old, or cancel "
-        f"what nobody is to run. See manage.py taskqueue why {task_id}.",
-    )
+        task_id, _, seconds = rows[0]
+        yield Notice(
+            code="parked",
+            level=ERROR if seconds > get_settings().PARK_LIMIT.total_seconds() / 2 else WARNING,
+            subject=name,
+            count=len(rows),
+            is_capped=len(rows) >= most,
+            example=str(UUID(str(task_id))),
+            seconds=seconds,
+        )

@@ -1,0 +1,122 @@
+"""Tasks that no worker which is there may take: they name others, or want more than there are."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.models import Lease, Task
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.absence import Absence
+from taskqueue.monitoring.fleet import WorkerFigures
+from taskqueue.monitoring.notice import ERROR, Code, Notice
+from taskqueue.monitoring.searching.streams import IS_APART, literal
+from taskqueue.states import LeaseStatus, TaskStatus
+
+LATE = timedelta(minutes=1)
+"""For so long a worker may be away: it restarts."""
+MOST_CHECKED = 100
+"""Of those that too few workers may be there for: who has run them is asked of the oldest."""
+MOST_NAMED = 5
+FIELDS = (
+    "id", "queue_name", "status", "run_after", "worker_names", "workers", "broadcast", "open_slots",
+    "now",
+)  # fmt: skip
+FREE, PINNED = {"pinned_to": ""}, {"pinned_to__gt": ""}
+TAKEN = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
+
+
+def out_of_reach(
+    workers: Sequence[WorkerFigures], *, passing: Collection[str], most: int
+) -> Iterator[Notice]:
+    """By queue, but for those in `passing`, about which something else is said.
+
+    So many are looked at, twice: many tasks of several workers hide none of named ones.
+    """
+    takers = [worker for worker in workers if worker.takes_tasks]
+    absence = Absence(takers)
+    absent: defaultdict[str, list[Any]] = defaultdict(list)
+    short: list[Any] = []
+    rows, is_capped = _waiting(most)
+    for row in sorted(rows, key=lambda row: row.run_after):
+        if row.run_after > row.now - LATE or row.queue_name in passing or not _is_open(row):
+            continue
+        if row.worker_names is not None and absence.keeps(
+            row.queue_name, json.dumps(row.worker_names)
+        ):
+            absent[row.queue_name].append(row)
+        elif row.workers > 1 and not row.broadcast and len(_able(row, takers)) < row.workers:
+            short.append(row)
+    for tasks in absent.values():
+        yield _notice("absent_workers", tasks, is_capped, detail=_listed(tasks[0].worker_names))
+    for tasks in _really_short(short[:MOST_CHECKED], takers).values():
+        yield _notice(
+            "too_few_workers",
+            tasks,
+            is_capped or len(short) > MOST_CHECKED,
+            total=tasks[0].workers,
+            detail=str(tasks[0].open_slots),
+        )
+
+
+def _notice(code: Code, rows: Sequence[Any], is_capped: bool, **more: Any) -> Notice:
+    oldest = rows[0]
+    return Notice(
+        code=code,
+        level=ERROR,
+        subject=oldest.queue_name,
+        count=len(rows),
+        is_capped=is_capped,
+        example=str(oldest.id),
+        seconds=(oldest.now - oldest.run_after).total_seconds(),
+        **more,
+    )
+
+
+def _listed(names: Sequence[object]) -> str:
+    """Such as `a, b, …`."""
+    shown = [str(name) for name in names[:MOST_NAMED]]
+    return ", ".join([*shown, "…"] if len(names) > MOST_NAMED else shown)
+
+
+def _waiting(most: int) -> tuple[list[Any], bool]:
+    """The first of those for several workers, and of those for one by its name."""
+    connection = project_connection()
+    apart = Task.objects.using(connection.alias).filter(literal(IS_APART[connection.vendor]))
+    timed = apart.annotate(now=DatabaseClock())
+    ordered = timed.order_by("pinned_to", "queue_name").values_list(*FIELDS, named=True)
+    halves = [list(ordered.filter(**which)[:most]) for which in (FREE, PINNED)]
+    return [row for half in halves for row in half], any(len(half) == most for half in halves)
+
+
+def _is_open(row: Any) -> bool:
+    """Whether a worker may take it still; a new broadcast goes to whoever is there."""
+    if row.workers > 1:
+        return bool(row.open_slots)
+    return bool(row.status == TaskStatus.READY and row.workers)
+
+
+def _able(row: Any, takers: Sequence[WorkerFigures]) -> set[str]:
+    """Workers that may run it, or have."""
+    serving = {worker.name for worker in takers if worker.serves(row.queue_name)}
+    return serving if row.worker_names is None else serving & set(row.worker_names)
+
+
+def _really_short(rows: Sequence[Any], takers: Sequence[WorkerFigures]) -> dict[str, list[Any]]:
+    """Those that too few are left for, by queue: who has run one, or runs it, is not the next."""
+    taken: defaultdict[Any, set[str]] = defaultdict(set)
+    if rows:
+        leases = Lease.objects.using(database_alias()).filter(
+            task_id__in=[row.id for row in rows], is_shared=True, status__in=TAKEN
+        )
+        for task_id, worker in leases.values_list("task_id", "worker_id"):
+            taken[task_id].add(str(worker))
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        if len(_able(row, takers) - taken[row.id]) < row.open_slots:
+            found[row.queue_name].append(row)
+    return found
