@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidSchedule, InvalidTask
+from taskqueue.option_forms import options_from_json
 from taskqueue.option_values import check_duration
 from taskqueue.payload import check_text
 from taskqueue.policies import Missed, Overlap
@@ -90,7 +91,7 @@ class Scheduled:
         if not self.options:
             return definition
         try:
-            return definition.using(**dict(self.options))
+            return definition.using(**options_from_json(self.options))
         except (InvalidTask, TypeError) as error:
             raise InvalidSchedule(str(error)) from None
 

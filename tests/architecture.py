@@ -33,8 +33,8 @@ LAYERS = (
     _layer(
         "declarations",
         f"{INIT} apps argument_schema canvas checks conf context definitions identity"
-        " option_values options parameters payload permissions redaction rules schedule_checks"
-        " scheduled setting_values signals signatures snapshots unique_keys uuid7",
+        " option_forms option_values options parameters payload permissions redaction rules"
+        " schedule_checks scheduled setting_values signals signatures snapshots unique_keys uuid7",
         siblings=True,
     ),
     _layer("models", "migrations models", siblings=True),

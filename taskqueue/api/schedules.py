@@ -23,6 +23,7 @@ from taskqueue.api.problems import Problem
 from taskqueue.api.rules import RuleField
 from taskqueue.api.schedule_shown import ScheduleShown, ScheduleWhole, shown, shown_whole
 from taskqueue.api.tasks.bodies import exposed
+from taskqueue.api.tasks.option_fields import StoredOptions
 from taskqueue.authority import SCHEDULE_NEEDED, may_schedule
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
@@ -60,10 +61,7 @@ class ScheduleEdited(Reasoned):
     rule = RuleField(required=False)
     args = serializers.ListField(child=Anything(allow_null=True), required=False)
     kwargs = serializers.DictField(child=Anything(allow_null=True), required=False)
-    options = serializers.DictField(
-        child=Anything(allow_null=True), required=False,
-        help_text="Those of a task, such as queue_name; durations are seconds.",
-    )  # fmt: skip
+    options = StoredOptions(required=False, help_text="In place of the task type's own.")
     missed = serializers.ChoiceField(
         choices=[each.value for each in Missed], required=False,
         help_text="Which of the times run that passed while no worker served the schedule.",

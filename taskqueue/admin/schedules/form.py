@@ -94,7 +94,10 @@ class ScheduleForm(forms.Form):
     )
     options = JsonField(
         dict, label=_("Further options"),
-        help_text=_('JSON, as for .using(...), durations in seconds: {"max_attempts": 3}.'),
+        help_text=_(
+            'JSON, as for .using(...): {"max_attempts": 3, "backoff": "fixed(60)", '
+            '"retry_for": ["ConnectionError"]}. Durations are text such as "5m", or seconds.'
+        ),
     )  # fmt: skip
 
     missed = forms.ChoiceField(

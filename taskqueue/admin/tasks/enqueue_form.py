@@ -25,6 +25,7 @@ from taskqueue.admin.tasks.parameter_names import (
 from taskqueue.admin.tasks.task_form import WIDE, name_parts
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
+from taskqueue.option_forms import options_from_json
 from taskqueue.parameters import call_of, parameters
 from taskqueue.results.by_hand import enqueue_by_hand
 
@@ -63,7 +64,8 @@ class EnqueueForm(forms.Form):
     options = JsonField(
         dict, label=gettext_lazy("Further options"),
         help_text=gettext_lazy(
-            'JSON, as for .using(...), durations in seconds: {"expires_after": 60}.'
+            'JSON, as for .using(...): {"expires_after": "5m", "backoff": "fixed(60)", '
+            '"retry_for": ["ConnectionError"]}. Durations are text or seconds.'
         ),
     )  # fmt: skip
     reason = ReasonField(
@@ -133,7 +135,9 @@ class EnqueueForm(forms.Form):
         own = {name: given[name] for name in OPTIONS if given[name] not in (None, "")}
         for name, value in own.items():
             self._try(name, self._definition.using, **{name: value})
-        further = given["options"]
+        further = self._try("options", options_from_json, given["options"])
+        if further is None:
+            return None
         for name in own.keys() & further.keys():
             told = _("%(name)s has a field of its own.") % {"name": name}
             self.add_error("options", told)

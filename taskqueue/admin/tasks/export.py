@@ -151,7 +151,9 @@ class ExportResponse(StreamingHttpResponse):
         super().close()
 
 
-def _streamed(request: HttpRequest, pieces: Generator[str, None, None]) -> Iterator[str] | AsyncIterator[str]:
+def _streamed(
+    request: HttpRequest, pieces: Generator[str, None, None]
+) -> Iterator[str] | AsyncIterator[str]:
     """What the server iterates: under ASGI it would collect an ordinary iterator in memory."""
     return _asynchronously(pieces) if isinstance(request, ASGIRequest) else pieces
 

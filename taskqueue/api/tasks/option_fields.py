@@ -1,4 +1,4 @@
-"""The options of a task as JSON has them: durations are seconds, a backoff is its stored form."""
+"""The options of a task in the body of a request, and their bounds."""
 
 from __future__ import annotations
 
@@ -9,17 +9,27 @@ from typing import Any
 from rest_framework import serializers
 
 from taskqueue.api.fields import Flag, Seconds, Strict, Text, When, Whole
+from taskqueue.api.tasks.bounds import (
+    LONGEST_CLASS_PATH,
+    LONGEST_LEASE,
+    LONGEST_PING,
+    LONGEST_RETENTION,
+    MOST_ATTEMPTS,
+    MOST_CLASSES,
+    MOST_CRASHES,
+    MOST_WORKERS,
+    SHORTEST_BACKOFF,
+)
+from taskqueue.exceptions import InvalidTask
+from taskqueue.option_forms import backoff_from_json, exception_class
 from taskqueue.option_values import (
     HIGHEST_PRIORITY,
     LONGEST_WORKER_NAME,
     LOWEST_PRIORITY,
-    MOST_WORKERS,
 )
+from taskqueue.option_values import MOST_WORKERS as MOST_NAMES
 from taskqueue.retries import LONGEST, POLICIES, Backoff
-from taskqueue.suggestions import nearest_option
 from taskqueue.unique_keys import LONGEST_UNIQUE_KEY
-
-LARGEST_COUNT = 2**31 - 1
 
 
 class BackoffField(serializers.Field[Any, Any, Any, Any]):
@@ -30,24 +40,35 @@ class BackoffField(serializers.Field[Any, Any, Any, Any]):
             raise serializers.ValidationError(
                 'must be a policy, such as {"policy": "exponential", "base": 2, "cap": 600}.'
             )
-        values = dict(data)
-        name = values.pop("policy", None)
-        if not isinstance(name, str) or name not in POLICIES:
-            raise serializers.ValidationError(f"policy must be one of {', '.join(POLICIES)}.")
-        policy = POLICIES[name]
-        known = [each.name for each in fields(policy)]
-        for given in values:
-            if given not in known:
-                near = nearest_option(given, known)
-                hint = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
-                raise serializers.ValidationError(f"{name} has no {given!r}. {hint}")
         try:
-            return policy(**values)
-        except (TypeError, ValueError) as error:
-            raise serializers.ValidationError(str(error)) from None
+            policy = backoff_from_json(data)
+        except InvalidTask as error:
+            raise serializers.ValidationError(str(error).removeprefix("backoff: ")) from None
+        for each in fields(policy):
+            if each.name != "jitter" and getattr(policy, each.name) < SHORTEST_BACKOFF:
+                told = f"{each.name} must be at least {SHORTEST_BACKOFF} second over REST."
+                raise serializers.ValidationError(told)
+        return policy
 
     def to_representation(self, value: Any) -> Any:
         return value
+
+
+class RetryForField(serializers.ListField):
+    """Exception classes by their paths; nothing is imported for them."""
+
+    def __init__(self, **options: Any) -> None:
+        child = Text(max_length=LONGEST_CLASS_PATH)
+        super().__init__(child=child, max_length=MOST_CLASSES, **options)
+
+    def to_internal_value(self, data: Any) -> list[type[BaseException]]:
+        try:
+            return [exception_class(path) for path in super().to_internal_value(data)]
+        except InvalidTask as error:
+            raise serializers.ValidationError(str(error).removeprefix("retry_for: ")) from None
+
+    def to_representation(self, data: Any) -> Any:
+        return data
 
 
 class UniqueForField(serializers.Field[Any, Any, Any, Any]):
@@ -110,30 +131,35 @@ class ChangeableOptions(Strict):
         help_text="Higher ones first.",
     )  # fmt: skip
     max_attempts = Whole(
-        required=False, allow_null=True, min_value=1, max_value=LARGEST_COUNT,
+        required=False, allow_null=True, min_value=1, max_value=MOST_ATTEMPTS,
         help_text="Failures after which it fails for good.",
     )  # fmt: skip
-    max_crashes = Whole(required=False, allow_null=True, min_value=1, max_value=LARGEST_COUNT)
+    max_crashes = Whole(required=False, allow_null=True, min_value=1, max_value=MOST_CRASHES)
     crash_delay = Seconds(required=False, allow_null=True)
     backoff = BackoffField(required=False, allow_null=True)
     timeout = Seconds(
         required=False, allow_null=True, min_value=0.001, help_text="Of each attempt."
     )
-    lease_duration = Seconds(required=False, allow_null=True, min_value=1)
-    ping_interval = Seconds(required=False, allow_null=True, min_value=0.05)
+    lease_duration = Seconds(required=False, allow_null=True, min_value=1, max_value=LONGEST_LEASE)
+    ping_interval = Seconds(required=False, allow_null=True, min_value=0.05, max_value=LONGEST_PING)
     retention = Seconds(
-        required=False, allow_null=True, help_text="How long it is kept after its end."
-    )
+        required=False, allow_null=True, max_value=LONGEST_RETENTION,
+        help_text="How long it is kept after its end.",
+    )  # fmt: skip
     worker_names = serializers.ListField(
         child=Text(max_length=LONGEST_WORKER_NAME), required=False, allow_null=True,
-        min_length=1, max_length=MOST_WORKERS, help_text="The only workers that may run it.",
+        min_length=1, max_length=MOST_NAMES, help_text="The only workers that may run it.",
     )  # fmt: skip
 
 
-class EnqueueOptions(ChangeableOptions):
-    """What `.using()` takes in Python, but for classes of exceptions."""
+class ScheduleOptions(ChangeableOptions):
+    """What `.using()` takes in Python, but for what the rule of a schedule says."""
 
-    run_after = When(required=False, allow_null=True)
+    retry_for = RetryForField(
+        required=False, allow_null=True,
+        help_text="Exception classes that are retried, such as ConnectionError or "
+        "shop.errors.Busy; of those that the project's tasks import. Null: all.",
+    )  # fmt: skip
     deadline = When(required=False, allow_null=True, help_text="It fails then, whatever it does.")
     expires_after = Seconds(
         required=False, allow_null=True, help_text="It is cancelled if not started by then."
@@ -147,17 +173,31 @@ class EnqueueOptions(ChangeableOptions):
         help_text="Types with the same one share their unique keys; null: the type's own.",
     )  # fmt: skip
     unique_for = UniqueForField(required=False)
-    on_duplicate = serializers.ChoiceField(choices=["return", "raise", "replace"], required=False)
-    restart = serializers.ChoiceField(
-        choices=["failed", "all"], required=False, allow_null=True,
-        help_text='Only with unique_for "kept".',
-    )  # fmt: skip
     workers = Whole(
         required=False, min_value=1, max_value=MOST_WORKERS,
         help_text="So many distinct workers must each run it.",
     )  # fmt: skip
     broadcast = Flag(required=False, help_text="Every worker alive on its queue runs it.")
     metadata = ObjectField(required=False, help_text="Travels with it; at most 16 KiB.")
+
+
+class EnqueueOptions(ScheduleOptions):
+    """What `.using()` takes in Python."""
+
+    run_after = When(required=False, allow_null=True)
+    on_duplicate = serializers.ChoiceField(choices=["return", "raise", "replace"], required=False)
+    restart = serializers.ChoiceField(
+        choices=["failed", "all"], required=False, allow_null=True,
+        help_text='Only with unique_for "kept".',
+    )  # fmt: skip
+
+
+class StoredOptions(ScheduleOptions):
+    """The options that a schedule keeps: checked, and kept as they were given."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        super().to_internal_value(data)
+        return dict(data)
 
 
 CHANGEABLE = frozenset(ChangeableOptions().fields)
@@ -168,7 +208,7 @@ def _describe_fields() -> None:
     """What drf-spectacular says of the fields that are of no kind of its own."""
     from drf_spectacular.utils import extend_schema_field
 
-    number = {"type": "number", "minimum": 0, "maximum": LONGEST}
+    number = {"type": "number", "minimum": SHORTEST_BACKOFF, "maximum": LONGEST}
     share = {"type": "number", "minimum": 0, "maximum": 1}
     policies = [
         {

@@ -16,6 +16,7 @@ from taskqueue.engine.schedules.catching_up import catch_up
 from taskqueue.engine.schedules.snapshots import snapshot_of
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
+from taskqueue.option_forms import option_to_json, options_from_json
 from taskqueue.rules import Rule
 from taskqueue.scheduled import Scheduled, window_of
 
@@ -36,7 +37,10 @@ def fields_of(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[st
         "rule": scheduled.rule.as_json(),
         "args": json.loads(request["args"]),
         "kwargs": json.loads(request["kwargs"]),
-        "options": {name: _plain(value) for name, value in scheduled.options.items()},
+        "options": {
+            name: option_to_json(value)
+            for name, value in options_from_json(scheduled.options).items()
+        },
         "request": request,
         "missed": str(scheduled.missed),
         "missed_window": window,
@@ -44,22 +48,6 @@ def fields_of(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[st
         "pause_after_failures": scheduled.pause_after_failures,
         "is_enabled": scheduled.enabled,
     }
-
-
-def _plain(value: Any) -> Any:
-    """The value of an option as JSON; what JSON lacks, as text for people."""
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError):
-        # Not as it shows itself, where that tells its address: it must look the same everywhere.
-        name = getattr(value, "__qualname__", "")
-        return f"{value.__module__}.{name}" if name else str(value)
 
 
 def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:

@@ -33,6 +33,7 @@ from taskqueue.exceptions import (
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.retries import Backoff
 from taskqueue.rules import Rule
 from taskqueue.scheduled import Scheduled, check_name
 from taskqueue.suggestions import did_you_mean
@@ -245,12 +246,15 @@ def _checked_fields(scheduled: Scheduled, definition: Definition[Any, Any]) -> d
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it comes back from JSON as the same option; a timedelta does, as its seconds."""
+    """Whether it comes back from JSON as the same option, as a timedelta does by its seconds."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _is_plain(each) for key, each in value.items())
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
-    return value is None or isinstance(value, bool | int | float | str | timedelta)
+    if isinstance(value, type):
+        return issubclass(value, BaseException)
+    plain = bool | int | float | str | timedelta | datetime | Backoff
+    return value is None or isinstance(value, plain)
 
 
 def _require_future(rule: Rule, now: datetime) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections import Counter
-from contextlib import suppress
-from typing import Any
+from argparse import ArgumentParser, Namespace
 
 from taskqueue.engine import control
 from taskqueue.engine.control.terms import check_terms
-from taskqueue.management.cli.base import Subcommand, add_person, usage_error
-from taskqueue.management.cli.json_values import json_value
+from taskqueue.management.cli.base import Subcommand, add_person
+from taskqueue.management.cli.options import options_of, typed_option
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act, add_selection
 from taskqueue.management.cli.times import duration, moment
-from taskqueue.option_values import DURATIONS, MOMENTS
 
 
 def _add_run_now(parser: ArgumentParser) -> None:
@@ -48,15 +44,15 @@ def _reschedule(flags: Namespace, output: Output) -> None:
 def _add_update(parser: ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument(
-        "--set", action="append", type=change, required=True, metavar="OPTION=VALUE",
-        help="such as priority=5, queue_name=mail or worker_names='[\"w1\"]'; null stands for "
-        "the setting, or for none, but for priority and queue_name, which always have a value",
+        "--set", action="append", type=typed_option, required=True, metavar="OPTION=VALUE",
+        help="such as priority=5, timeout=30s, queue_name=mail or worker_names='[\"w1\"]'; null "
+        "stands for the setting, or for none; priority and queue_name always have a value",
     )  # fmt: skip
     add_person(parser)
 
 
 def _update(flags: Namespace, output: Output) -> None:
-    changes = changes_of(flags)
+    changes = options_of(flags.set, flag="--set")
     check_terms(changes)  # What no task can have is refused before it is tried on any.
     act(
         flags,
@@ -66,35 +62,6 @@ def _update(flags: Namespace, output: Output) -> None:
         many=control.update_many,
         terms={"changes": changes},
     )
-
-
-def changes_of(flags: Namespace) -> dict[str, Any]:
-    """What `--set` says. Raises CommandError where it says something twice."""
-    counted = Counter(name for name, _ in flags.set)
-    if twice := sorted(name for name, times in counted.items() if times > 1):
-        raise usage_error(f"--set says {', '.join(twice)} twice.")
-    return dict(flags.set)
-
-
-def change(text: str) -> tuple[str, Any]:
-    """A value is JSON, a duration such as 5m for what takes one, or text as it stands."""
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise ArgumentTypeError(f"{text!r} must be OPTION=VALUE")
-    try:
-        return name, json_value(value)
-    except ValueError:
-        return name, _typed(name, value)
-
-
-def _typed(name: str, text: str) -> Any:
-    if name in DURATIONS or name in MOMENTS:
-        with suppress(ArgumentTypeError):
-            return duration(text)
-    if name in MOMENTS:
-        with suppress(ArgumentTypeError):
-            return moment(text)
-    return text
 
 
 RUN_NOW = Subcommand(

@@ -11,8 +11,8 @@ from django.core.management.base import CommandError
 from taskqueue.definitions import Definition, registry
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
-from taskqueue.management.cli.changing import change, changes_of
 from taskqueue.management.cli.json_values import json_list, json_object
+from taskqueue.management.cli.options import VALUES, options_of, typed_option
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
 from taskqueue.results import TaskResult
@@ -38,8 +38,8 @@ def _add_enqueue(parser: ArgumentParser) -> None:
     time.add_argument("--in", type=duration, dest="at", metavar="DURATION", help="such as 10m")
     parser.add_argument("--unique-key", help="one that another task holds makes no second")
     parser.add_argument(
-        "--set", action="append", type=change, default=[], metavar="OPTION=VALUE",
-        help="any other option of `.using()`, such as max_attempts=5 or timeout=30s",
+        "--set", action="append", type=typed_option, default=[], metavar="OPTION=VALUE",
+        help=f"any other option of `.using()`, such as max_attempts=5 or timeout=30s; {VALUES}",
     )  # fmt: skip
     parser.add_argument(
         "--wait", type=duration, metavar="DURATION",
@@ -64,7 +64,7 @@ def _enqueue(flags: Namespace, output: Output) -> None:
 
 def _options(flags: Namespace) -> dict[str, Any]:
     """What is said by flags; what is not is the definition's."""
-    options = changes_of(flags)
+    options = options_of(flags.set, flag="--set")
     own = {
         "queue_name": flags.queue,
         "priority": flags.priority,

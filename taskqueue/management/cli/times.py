@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from argparse import ArgumentTypeError
 from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
-from taskqueue.exceptions import LONGEST_DURATION
-
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
+from taskqueue.option_forms import duration_from_text, is_duration
 
 
 def duration(text: str) -> timedelta:
     """`90`, `90s`, `10m`, `2h`, `1.5d` or `1w`."""
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
-        raise ArgumentTypeError(f"{text!r} is no duration: write 90, 90s, 10m, 2h, 1d or 1w.")
-    seconds = float(found[1]) * UNITS[found[2]]
-    if seconds > LONGEST_DURATION:
-        raise ArgumentTypeError(f"{text!r} is too long: more than 100 years.")
-    return timedelta(seconds=seconds)
+    try:
+        return duration_from_text(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def moment(text: str) -> datetime:
@@ -40,6 +33,6 @@ def moment(text: str) -> datetime:
 
 def past(text: str) -> datetime:
     """A datetime, or how long ago."""
-    if _DURATION.fullmatch(text.strip()):
+    if is_duration(text):
         return timezone.now() - duration(text)
     return moment(text)

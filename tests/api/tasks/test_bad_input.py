@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from taskqueue.api.tasks.option_fields import OPTIONS
 from taskqueue.models import Audit, Task
-from taskqueue.retries import Backoff
+from taskqueue.retries import Backoff, Fixed
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
 from tests.option_rows import ACCEPTED
@@ -80,6 +80,10 @@ def test_an_option_that_python_refuses_is_refused(name: str, value: Any, root: A
         assert told["errors"][0]["pointer"].startswith(f"/{name}")
 
 
+BEYOND: list[tuple[str, Any]] = [("max_attempts", 2**31 - 1), ("workers", 1000)]
+"""What Python takes, and REST bounds."""
+
+
 @pytest.mark.parametrize(("name", "value"), list(rows(ACCEPTED)))
 def test_an_option_that_python_takes_is_taken_if_json_has_it(
     name: str, value: Any, root: ApiClient
@@ -87,9 +91,9 @@ def test_an_option_that_python_takes_is_taken_if_json_has_it(
     if name == "worker_names" and isinstance(value, str):
         value = [value]  # Python takes one as it is.
     answer = root.act("tasks/", {"name": tell.name, name: value})
-    if name in OPTIONS:
+    if name in OPTIONS and (name, value) not in BEYOND:
         assert answer.status_code == 201, answer.content
-    else:  # Of definitions, and classes of exceptions.
+    else:  # Of definitions.
         assert refused(answer)["errors"][0]["pointer"] == f"/{name}"
 
 
@@ -151,7 +155,26 @@ BODIES = {
     "an unknown field": f'{{"name": {NAME}, "color": 1}}',
     "a field of answers": f'{{"name": {NAME}, "id": "1"}}',
     "a field that no text can hold": f'{{"name": {NAME}, "\\ud800": 1}}',
-    "a pickled field": f'{{"name": {NAME}, "retry_for": ["builtins.ValueError"]}}',
+    "a class that is no exception": f'{{"name": {NAME}, "retry_for": ["builtins.dict"]}}',
+    "a function in place of a class": f'{{"name": {NAME}, "retry_for": ["os.system"]}}',
+    "a class that nobody has loaded": f'{{"name": {NAME}, "retry_for": ["antigravity.Up"]}}',
+    "a class as text": f'{{"name": {NAME}, "retry_for": "ValueError"}}',
+    "classes without end": json.dumps({"name": tell.name, "retry_for": ["ValueError"] * 51}),
+    "attempts without end": f'{{"name": {NAME}, "max_attempts": 1001}}',
+    "crashes without end": f'{{"name": {NAME}, "max_crashes": 101}}',
+    "retries without a pause": (
+        f'{{"name": {NAME}, "backoff": {{"policy": "fixed", "seconds": 0}}}}'
+    ),
+    "retries with a cap of nothing": (
+        f'{{"name": {NAME}, "backoff": {{"policy": "linear", "base": 5, "cap": 0.5}}}}'
+    ),
+    "a lease of years": f'{{"name": {NAME}, "lease_duration": 1e9}}',
+    "a lease of more than a day": f'{{"name": {NAME}, "lease_duration": 86401}}',
+    "a ping of more than a third of a day": (
+        f'{{"name": {NAME}, "lease_duration": 86400, "ping_interval": 28801}}'
+    ),
+    "a retention of years": f'{{"name": {NAME}, "retention": 366e6}}',
+    "workers without end": f'{{"name": {NAME}, "workers": 101}}',
     "NaN": f'{{"name": {NAME}, "args": [NaN]}}',
     "Infinity": f'{{"name": {NAME}, "args": [-Infinity]}}',
     "a number beyond floats": f'{{"name": {NAME}, "args": [1e400]}}',
@@ -203,3 +226,38 @@ def test_other_content_is_not_read(method: str, root: ApiClient) -> None:
 @pytest.mark.parametrize("act", ["tasks/", "tasks/bulk/"])
 def test_a_body_beyond_the_limit_is_413(act: str, root: ApiClient) -> None:
     problem(root.act(act, {"name": "x" * 1000}), 413, "body_too_large")
+
+
+def test_the_largest_options_that_may_be_are_taken(root: ApiClient) -> None:
+    body = {
+        "name": tell.name, "max_attempts": 1000, "max_crashes": 100, "lease_duration": 86400,
+        "ping_interval": 28800, "retention": 3660 * 86400, "workers": 100,
+        "backoff": {"policy": "fixed", "seconds": 1},
+    }  # fmt: skip
+    assert root.act("tasks/", body).status_code == 201
+
+
+def test_python_code_is_not_bounded() -> None:
+    huge = tell.using(max_attempts=2**31 - 1, lease_duration=1e9, backoff=Fixed(0), workers=1000)
+    assert huge.enqueue().status == "ready"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_attempts": 1001}, {"lease_duration": 1e9}, {"retention": 366e6},
+     {"backoff": {"policy": "fixed", "seconds": 0}}, {"retry_for": ["os.system"]}],
+    ids=str,
+)  # fmt: skip
+def test_schedules_and_changes_have_the_same_bounds(
+    options: dict[str, Any], root: ApiClient
+) -> None:
+    rule = {"kind": "every", "interval": 60}
+    body = {"name": "s", "task": tell.name, "rule": rule, "options": options}
+    refusal = problem(root.act("schedules/", body), 422, "invalid")
+    assert refusal["errors"][0]["pointer"].startswith(f"/options/{next(iter(options))}")
+    task = tell.enqueue()
+    answer = root.ask("PATCH", f"tasks/{task.id}/", options)
+    assert answer.status_code == 422
+    operation = {"verb": "update", "everything": True, "arguments": {"changes": options}}
+    assert root.act("operations/", operation).status_code == 422
+    assert Task.objects.get().max_attempts == 1

@@ -12,9 +12,10 @@ from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
+from taskqueue.management.cli.options import VALUES, options_of, typed_option
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.schedules.importing import load_tasks
-from taskqueue.management.cli.schedules.numbers import option_value, whole_number
+from taskqueue.management.cli.schedules.numbers import whole_number
 from taskqueue.management.cli.schedules.rows import now, row_of, statuses_of, utc
 from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
 from taskqueue.management.cli.times import duration
@@ -104,9 +105,8 @@ def _add_task(parser: ArgumentParser, *, required: bool) -> Any:
     group.add_argument("--queue", default=SUPPRESS, help="short for --option queue_name=QUEUE")
     group.add_argument("--priority", type=_number, default=SUPPRESS, help="likewise")
     group.add_argument(
-        "--option", action="append", type=option_value, default=[], metavar="NAME=VALUE",
-        help="one of .using(...), such as max_attempts=5; may be repeated; the value is JSON, or "
-        "text; durations are in seconds",
+        "--option", action="append", type=typed_option, default=[], metavar="OPTION=VALUE",
+        help=f"one of `.using()`, such as max_attempts=5; may be repeated; {VALUES}",
     )  # fmt: skip
     return group
 
@@ -139,7 +139,7 @@ def _taken(flags: Namespace) -> dict[str, Any]:
 def _options(flags: Namespace, current: dict[str, Any]) -> dict[str, Any]:
     """The options with what the flags say of them. Raises CommandError."""
     given = vars(flags)
-    stated = dict(flags.option)
+    stated = options_of(flags.option, flag="--option")
     for flag, option in OPTIONS.items():
         if flag in given and option in stated:
             raise usage_error(f"Give --{flag} or --option {option}=..., not both.")

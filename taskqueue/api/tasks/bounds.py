@@ -1,0 +1,21 @@
+"""How far the options of a request may go.
+
+Whoever may enqueue over REST must not be able to keep a worker, a lease or a row busy for years.
+Python code and the definitions themselves are not bounded by these.
+"""
+
+from __future__ import annotations
+
+DAY = 86_400
+
+MOST_ATTEMPTS = 1000
+MOST_CRASHES = 100
+SHORTEST_BACKOFF = 1
+"""Seconds between two attempts, before jitter."""
+LONGEST_LEASE = DAY
+LONGEST_PING = LONGEST_LEASE // 3
+LONGEST_RETENTION = 3660 * DAY
+MOST_WORKERS = 100
+"""Workers that must each run a task."""
+MOST_CLASSES = 50
+LONGEST_CLASS_PATH = 500
