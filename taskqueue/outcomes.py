@@ -34,10 +34,16 @@ class Kind(StrEnum):
 
 
 class Outcome(NamedTuple):
-    """One attempt's end. Times are seconds before the outcome reaches the engine."""
+    """One attempt's end.
+
+    Within a worker its times are moments of the host's monotonic clock; for the engine they are
+    seconds before the outcome reaches it.
+    """
 
     lease_id: int
     kind: str
+    ended: float
+    """When it ended. Without a default: nothing else could tell the engine."""
     return_value: str | None = None
     """JSON text; None is null."""
     error_class: str = ""
@@ -47,6 +53,4 @@ class Outcome(NamedTuple):
     """Seconds until the next attempt, where there is one."""
     retryable: bool = True
     started: float | None = None
-    """How long ago the body started; None: never."""
-    ended: float = 0.0
-    """How long ago it ended."""
+    """When the body started; None: never."""

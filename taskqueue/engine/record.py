@@ -114,12 +114,12 @@ def _record_refused(
     refused = Outcome(
         lease_id=outcome.lease_id,
         kind=Kind.FAILED,
+        ended=outcome.ended,
         error_class=REFUSED,
         error_message="The database refused the outcome of this attempt: "
         + ascii(str(error))[1:2000],
         retryable=False,
         started=outcome.started,
-        ended=outcome.ended,
     )
     with tally.guard(), transaction(connection):
         return record(connection, [refused], limits=limits, tally=tally)

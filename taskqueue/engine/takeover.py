@@ -41,7 +41,7 @@ def take_over(
         if not expired:
             return {}
         outcomes = [
-            Outcome(lease_id, Kind.LOST, error_class=LOST, error_message=MESSAGE)
+            Outcome(lease_id, Kind.LOST, 0.0, error_class=LOST, error_message=MESSAGE)
             for lease_id in expired
         ]
         return record(connection, outcomes, limits=limits, tally=tally)

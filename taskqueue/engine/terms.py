@@ -37,7 +37,7 @@ def heed_terms(
     """Read the terms of a worker's leases, and end those that exclude it, uncounted."""
     rows = wording_for(connection).live_terms(connection, lease_ids)
     excluded = [
-        Outcome(lease_id, Kind.RETURNED, error_message=EXCLUDED)
+        Outcome(lease_id, Kind.RETURNED, 0.0, error_message=EXCLUDED)
         for lease_id, names, _ in rows
         if names is not None and worker not in json.loads(names)
     ]

@@ -11,8 +11,8 @@ from taskqueue.worker.jobs import Job
 def unstarted(job: Job, now: float) -> Outcome:
     """Its body never started: handed back, or stopped if somebody asked for that."""
     if job.stop_reason is not None:
-        return Outcome(job.lease_id, Kind.STOPPED, error_message=job.stop_reason, ended=now)
-    return Outcome(job.lease_id, Kind.UNSTARTED, ended=now)
+        return Outcome(job.lease_id, Kind.STOPPED, now, error_message=job.stop_reason)
+    return Outcome(job.lease_id, Kind.UNSTARTED, now)
 
 
 def interrupted(job: Job, now: float) -> Outcome:
@@ -22,9 +22,9 @@ def interrupted(job: Job, now: float) -> Outcome:
     return Outcome(
         job.lease_id,
         Kind.RETURNED,
+        now,
         error_message="The worker was shut down.",
         started=job.started_at,
-        ended=now,
     )
 
 
@@ -33,9 +33,9 @@ def stopped(job: Job, now: float) -> Outcome:
     return Outcome(
         job.lease_id,
         Kind.STOPPED,
+        now,
         error_message=job.stop_reason or "",
         started=job.started_at,
-        ended=now,
     )
 
 
@@ -44,10 +44,10 @@ def lost(job: Job, now: float, *, end: str) -> Outcome:
     return Outcome(
         job.lease_id,
         Kind.LOST,
+        now,
         error_class=snapshots.class_path(AttemptLost),
         error_message=f"The child process died: {end}.",
         started=job.started_at,
-        ended=now,
     )
 
 
@@ -56,21 +56,22 @@ def fenced(job: Job, now: float) -> Outcome:
     return Outcome(
         job.lease_id,
         Kind.FENCED,
+        now,
         error_class=snapshots.class_path(AttemptLost),
         error_message="The worker could not renew its leases in time, and stopped its bodies.",
         started=job.started_at,
-        ended=now,
     )
 
 
-def unconfirmed(lease_id: int, now: float) -> Outcome:
+def unconfirmed(lease_id: int, started_at: float, ended_at: float) -> Outcome:
     """Its body's COMMIT got no answer, and did not take effect: no crash."""
     return Outcome(
         lease_id,
         Kind.FENCED,
+        ended_at,
         error_class=snapshots.class_path(AttemptLost),
         error_message="The database went away at the body's COMMIT, which did not take effect.",
-        ended=now,
+        started=started_at,
     )
 
 
@@ -90,10 +91,10 @@ def time_over(job: Job, now: float) -> Outcome:
     return Outcome(
         job.lease_id,
         Kind.FAILED,
+        now,
         error_class=snapshots.class_path(error),
         error_message=message,
         delay=snapshots.delay(job.snapshot, job.failures + 1),
         retryable=not at_deadline and snapshots.retries(job.snapshot, error),
         started=job.started_at,
-        ended=now,
     )

@@ -54,6 +54,7 @@ class Attempt:
                 Outcome(
                     self.order.lease_id,
                     Kind.PARKED,
+                    time.monotonic(),
                     error_class="taskqueue.exceptions.UnknownTask",
                     error_message=storable(parked, limit=1000),
                     delay=get_settings().PARK_DELAY.total_seconds(),
@@ -161,12 +162,13 @@ class Attempt:
             failures=self.order.failures,
             result=lambda: self.context.task_result,
             task_id=self.order.task_id,
-        )._replace(started=self.started_at, ended=time.monotonic())
+            started_at=self.started_at,
+        )
         self._tell_finished(outcome, error)
         return self._frame(outcome)
 
     def _outcome(self, kind: Kind) -> Outcome:
-        return Outcome(self.order.lease_id, kind, started=self.started_at, ended=time.monotonic())
+        return Outcome(self.order.lease_id, kind, time.monotonic(), started=self.started_at)
 
     def _frame(self, outcome: Outcome) -> Frame:
         return (frames.OUTCOME, (outcome[0], str(outcome[1]), *outcome[2:]))

@@ -19,8 +19,8 @@ class Findings:
         self.outcomes: list[Outcome] = []
         self.recorded: list[int] = []
         """Leases that a child recorded itself, within an atomic body's transaction."""
-        self.unsure: list[int] = []
-        """Leases whose success may or may not have been committed."""
+        self.unsure: dict[int, tuple[float, float]] = {}
+        """Leases whose success may or may not have been committed: when it began and ended."""
         self.unknown: dict[str, float] = {}
         """Names that no child here can run, and when that was found."""
         self._told_unknown: set[str] = set()
@@ -93,9 +93,14 @@ class Findings:
 
 def _aged(outcome: Outcome, now: float) -> Outcome:
     # Once for every attempt: by position, which costs a third of what `_replace` does.
-    started = outcome[8]
+    started = outcome[9]
     return Outcome._make(
-        (*outcome[:8], None if started is None else now - started, now - outcome[9])
+        (
+            *outcome[:2],
+            now - outcome[2],
+            *outcome[3:9],
+            None if started is None else now - started,
+        )
     )
 
 

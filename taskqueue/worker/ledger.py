@@ -219,13 +219,13 @@ class Ledger:
         if report.errand.held is not None and report.error is None:
             self._is_to_reconcile = False
         for lease_id in report.unknown_leases:
-            findings.outcomes.append(Outcome(lease_id, Kind.UNSTARTED, ended=now))
+            findings.outcomes.append(Outcome(lease_id, Kind.UNSTARTED, now))
         for lease_id in report.ended:
-            findings.unsure.remove(lease_id)
+            del findings.unsure[lease_id]
             self.held.pop(lease_id, None)
         for lease_id in report.running:
-            findings.unsure.remove(lease_id)
-            findings.outcomes.append(unconfirmed(lease_id, now))
+            started_at, ended_at = findings.unsure.pop(lease_id)
+            findings.outcomes.append(unconfirmed(lease_id, started_at, ended_at))
 
     def _settle(self, report: Report, now: float) -> None:
         log_debug = logger.isEnabledFor(logging.DEBUG)

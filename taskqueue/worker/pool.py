@@ -286,10 +286,11 @@ class Pool:
         elif kind in (frames.RECORDED, frames.UNSURE):
             job = child.take_back(frame[1], now)
             if job is not None:
-                known = kind == frames.RECORDED
-                if known:
+                if kind == frames.RECORDED:
                     self.meter.recorded_itself(job, started_at=frame[2], ended_at=frame[3])
-                (findings.recorded if known else findings.unsure).append(frame[1])
+                    findings.recorded.append(frame[1])
+                else:
+                    findings.unsure[frame[1]] = frame[2], frame[3]
                 self.ahead.learn(frame[3] - frame[2])
         elif kind == frames.PROGRESS:
             findings.progress.update((lease, (done, text)) for lease, done, text in frame[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -40,9 +41,12 @@ def verdict_on(
     failures: int,
     result: Callable[[], Any],
     task_id: str,
+    started_at: float,
 ) -> Outcome:
-    """The outcome of an attempt that raised `error`, after that many earlier failures."""
-    outcome = Outcome(lease_id, Kind.FAILED, error_message=_message(error))
+    """The outcome of an attempt that raised `error` now, after that many earlier failures."""
+    outcome = Outcome(
+        lease_id, Kind.FAILED, time.monotonic(), error_message=_message(error), started=started_at
+    )
     if isinstance(error, Snooze):
         return outcome._replace(kind=Kind.SNOOZED, delay=error.delay.total_seconds())
     if isinstance(error, Cancel):

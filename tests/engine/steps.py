@@ -74,7 +74,7 @@ def claim_one(**options: Any) -> Claimed:
 def outcome(claimed: Claimed, kind: Kind, **fields: Any) -> Outcome:
     """What that attempt came to: a body that ran for a second and ended now."""
     started = None if kind is Kind.UNSTARTED else 1.0
-    return Outcome(claimed.lease_id, kind, **{"started": started, **fields})
+    return Outcome(claimed.lease_id, kind, **{"started": started, "ended": 0.0, **fields})
 
 
 def end(claimed: Claimed, kind: Kind, *, limits: Limits | None = None, **fields: Any) -> str | None:

@@ -36,7 +36,7 @@ def test_a_batch_records_what_it_may_and_skips_the_rest() -> None:
         outcome(claimed[3], Kind.SNOOZED, delay=5.0),
         outcome(claimed[4], Kind.UNSTARTED),
         outcome(claimed[5], Kind.SUCCEEDED),
-        Outcome(10**12, Kind.SUCCEEDED),
+        Outcome(10**12, Kind.SUCCEEDED, 0.0),
     ]
     recorded = record(connection, batch[::-1], limits=limits())
     assert recorded == {

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def ended(kind: Kind, lease_id: int, **more: object) -> Outcome:
-    return Outcome(lease_id, kind, started=0.5, ended=0.1)._replace(**more)
+    return Outcome(lease_id, kind, 0.1, started=0.5)._replace(**more)
 
 
 def counted(tally: Tally, *outcomes: Outcome) -> dict[int, str]:
@@ -110,7 +110,9 @@ def test_a_stopped_attempt_counts_as_stopped_and_a_withdrawn_one_as_nothing() ->
         add.enqueue(1, 2)
     first, second = claim()
     tally = Tally()
-    counted(tally, ended(Kind.STOPPED, first.lease_id), Outcome(second.lease_id, Kind.UNSTARTED))
+    counted(
+        tally, ended(Kind.STOPPED, first.lease_id), Outcome(second.lease_id, Kind.UNSTARTED, 0.0)
+    )
     assert totals() == {"stopped": 1, "tasks_cancelled": 1}
 
 

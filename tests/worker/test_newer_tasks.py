@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -48,8 +49,11 @@ def run(name: str, options: Any, args: str = "[]") -> Outcome:
 def test_what_this_version_does_not_know_is_parked_before_the_body_starts(
     name: str, options: Any, reason: str
 ) -> None:
+    before = time.monotonic()
     outcome = run(name, options)
     assert (outcome.kind, outcome.delay) == (Kind.PARKED, 10.0)
+    assert before <= outcome.ended <= time.monotonic()
+    assert outcome.started is None
     assert reason in outcome.error_message
     assert outcome.error_class == "taskqueue.exceptions.UnknownTask"
 
@@ -59,3 +63,5 @@ def test_what_this_version_knows_runs() -> None:
     assert (outcome.kind, outcome.return_value) == (Kind.SUCCEEDED, "3")
     failed = run(fail.name, {"backoff": Fixed(3).snapshot()})
     assert (failed.kind, failed.delay) == (Kind.FAILED, 3.0)
+    assert failed.started is not None
+    assert failed.started <= failed.ended <= time.monotonic()

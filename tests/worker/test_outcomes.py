@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from taskqueue.models import Lease, Task
+from taskqueue.results import TaskResult
 from tests.conftest import Drain, StartWorker
 from tests.sample import tasks, worker_tasks
 from tests.sample.models import Effect
@@ -211,6 +212,17 @@ def test_an_unknown_name_is_parked_and_fails_when_it_is_too_old(start_worker: St
     assert "shop.tasks.unknown" in row(result).error_message
     assert set(leases(result)) == {"returned"}
     assert (row(result).failures, row(result).crashes) == (0, 0)
+    assert_ended_after_the_claim(result)
+
+
+def assert_ended_after_the_claim(result: TaskResult[Any]) -> None:
+    """Its attempts, none of which has begun, lie between its enqueue and its end."""
+    assert result.finished_at is not None
+    for attempt in result.history:
+        assert attempt.started_at is None
+        assert attempt.finished_at is not None
+        assert result.enqueued_at <= attempt.claimed_at <= attempt.finished_at
+        assert attempt.finished_at <= result.finished_at
 
 
 def test_an_unknown_name_is_told_once_with_the_remedy(start_worker: StartWorker) -> None:
@@ -218,10 +230,11 @@ def test_an_unknown_name_is_told_once_with_the_remedy(start_worker: StartWorker)
     results = [tasks.noop.enqueue() for _ in names]
     for result, name in zip(results, names, strict=True):
         Task.objects.filter(id=result.id).update(name=name)
-    worker = start_worker(settings={"PARK_DELAY": 0.1, "PARK_LIMIT": 2})
+    worker = start_worker("--pool", "thread", settings={"PARK_DELAY": 0.1, "PARK_LIMIT": 2})
 
     for result in results:
         result.wait(30)
+        assert_ended_after_the_claim(result)
 
     told = [line for line in worker.log().splitlines() if "Task parked" in line]
     assert sorted(line.partition("task=")[2].split()[0] for line in told) == names[1:]

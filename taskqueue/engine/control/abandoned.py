@@ -64,7 +64,7 @@ def take_from_lost(
     if not found:
         return {}
     outcomes = [
-        Outcome(each.lease_id, kind, error_class=LOST, error_message=ENDED_BY_HAND)
+        Outcome(each.lease_id, kind, 0.0, error_class=LOST, error_message=ENDED_BY_HAND)
         for each in found
     ]
     limits = Limits.of(get_settings())

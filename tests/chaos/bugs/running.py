@@ -48,7 +48,7 @@ def takeover_without_lock(planting: Planting) -> None:
             return {}
         time.sleep(2.0)
         outcomes = [
-            Outcome(lease_id, Kind.LOST, error_class=LOST, error_message=MESSAGE)
+            Outcome(lease_id, Kind.LOST, 0.0, error_class=LOST, error_message=MESSAGE)
             for lease_id in expired
         ]
         with transaction(connection):
