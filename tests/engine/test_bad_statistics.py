@@ -6,9 +6,8 @@ thousands of rows a second. Each state below is one in which it leaves the table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from itertools import product
 from typing import Any
 
@@ -16,15 +15,11 @@ import pytest
 from django.db import connection as default_connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.conf import get_settings
 from taskqueue.engine.connections import own_session
-from taskqueue.engine.limits import Limits
-from taskqueue.engine.record import record, write_logs, write_notes
-from taskqueue.engine.rows import Claimed, Held, LogLine, Note
+from taskqueue.engine.rows import Claimed
 from taskqueue.engine.statement import change
-from taskqueue.engine.wording import wording_for
-from taskqueue.outcomes import Kind
-from tests.engine.steps import another_connection, claim, outcome
+from tests.engine.steps import another_connection, claim
+from tests.engine.worker_verbs import BY_INDEX, BY_KEY, Verb, raw
 from tests.sample.tasks import noop
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
@@ -54,9 +49,6 @@ INSERT INTO taskqueue_lease (
 )
 SELECT id, 'w1', 1, 'succeeded', now(), now(), now(), now(), '', '', '', '', '', '' FROM task
 """
-
-
-Verb = Callable[[BaseDatabaseWrapper, Sequence[Claimed]], object]
 
 
 @pytest.fixture(autouse=True)
@@ -159,134 +151,20 @@ def plans(
         return execute(sql, parameters, many, context)
 
     with kept(worker), worker.execute_wrapper(explain):
-        verb(worker, claimed)
+        changed = verb(worker, claimed)
+    assert changed is None or len(changed) == len(claimed)
     return seen
 
 
 @contextmanager
 def kept(worker: BaseDatabaseWrapper) -> Iterator[None]:
     """Everything is as it was before."""
-    begin, end = (
-        ("SAVEPOINT a", "ROLLBACK TO a") if in_transaction(worker) else ("BEGIN", "ROLLBACK")
-    )
-    raw(worker, begin)
+    is_inner = in_transaction(worker)
+    raw(worker, "SAVEPOINT here" if is_inner else "BEGIN")
     yield
-    raw(worker, end)
+    raw(worker, "ROLLBACK TO here" if is_inner else "ROLLBACK")
 
 
 def in_transaction(worker: BaseDatabaseWrapper) -> bool:
     session: Any = worker.connection
     return bool(session.info.transaction_status.value)
-
-
-def raw(worker: BaseDatabaseWrapper, sql: str, *parameters: Any) -> None:
-    """Run what is not to be explained."""
-    session: Any = worker.connection
-    session.execute(sql, parameters)
-
-
-def limits() -> Limits:
-    return Limits.of(get_settings())
-
-
-def record_as(kind: Kind) -> Verb:
-    def verb(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-        recorded = record(worker, [outcome(each, kind) for each in claimed], limits=limits())
-        assert len(recorded) == len(claimed)
-
-    return verb
-
-
-def renew(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    held = [Held(each.lease_id, 30.0, 1.0) for each in claimed]
-    assert len(wording_for(worker).renew(worker, held).renewed) == len(claimed)
-
-
-def renew_ended(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    record_as(Kind.SUCCEEDED)(worker, claimed)
-    held = [Held(each.lease_id, 30.0, 1.0) for each in claimed]
-    assert len(wording_for(worker).renew(worker, held).succeeded) == len(claimed)
-
-
-def note(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    write_notes(worker, [Note(each.lease_id, 1.0, 0.5, "half") for each in claimed])
-
-
-def log(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    write_logs(worker, [LogLine(each.lease_id, 1.0, 20, "shop", "hello") for each in claimed])
-
-
-def see_stops(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    wording_for(worker).see_stops(worker, [each.lease_id for each in claimed])
-
-
-def read_terms(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    wording_for(worker).live_terms(worker, [each.lease_id for each in claimed])
-
-
-def lock_shared(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    ids = [each.lease_id for each in claimed]
-    raw(worker, "UPDATE taskqueue_lease SET is_shared = true WHERE id = ANY (%s)", ids)
-    assert len(wording_for(worker).lock_shared(worker, ids)) == len(claimed)
-
-
-def claim_more(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    assert len(claim(len(claimed), connection=worker)) == len(claimed)
-
-
-def promote(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    change_ready(worker, claimed, "status = 'scheduled', run_after = now() - interval '1 hour'")
-    wording = wording_for(worker)
-    promoted = wording.promote(worker, worker_id=0, limit=len(claimed)).promoted
-    assert promoted == len(claimed)
-
-
-def end_overdue(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    change_ready(worker, claimed, "deadline_at = now() - interval '1 hour'")
-    ended = wording_for(worker).end_overdue(worker, limit=len(claimed), failed=None, cancelled=None)
-    assert len(ended) == len(claimed)
-
-
-def prune(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    record_as(Kind.SUCCEEDED)(worker, claimed)
-    ids = [each.task_id for each in claimed]
-    raw(worker, "UPDATE taskqueue_task SET prune_after = 'epoch' WHERE id = ANY (%s::uuid[])", ids)
-    assert wording_for(worker).prune(worker, limit=len(claimed)) == len(claimed)
-
-
-def take_over(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    ids = [each.lease_id for each in claimed]
-    raw(worker, "UPDATE taskqueue_lease SET expires_at = 'epoch' WHERE id = ANY (%s)", ids)
-    expired = wording_for(worker).expired_leases(worker, limit=len(ids), grace=timedelta())
-    assert sorted(expired) == sorted(ids)
-
-
-def change_ready(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed], values: str) -> None:
-    """Change as many tasks as these that nobody has claimed."""
-    raw(
-        worker,
-        f"UPDATE taskqueue_task SET {values} WHERE id IN "
-        "(SELECT id FROM taskqueue_task WHERE status = 'ready' LIMIT %s)",
-        len(claimed),
-    )
-
-
-BY_KEY: dict[str, Verb] = {
-    "record successes": record_as(Kind.SUCCEEDED),
-    "record failures": record_as(Kind.FAILED),
-    "withdraw": record_as(Kind.UNSTARTED),
-    "renew": renew,
-    "renew what has ended": renew_ended,
-    "write notes": note,
-    "write log lines": log,
-    "see stops": see_stops,
-    "read terms": read_terms,
-    "lock leases of several workers": lock_shared,
-}
-BY_INDEX: dict[str, Verb] = {
-    "claim": claim_more,
-    "promote": promote,
-    "end overdue tasks": end_overdue,
-    "prune": prune,
-    "find expired leases": take_over,
-}

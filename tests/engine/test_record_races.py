@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from threading import Thread
 from typing import Any
 
 import pytest
 from django.db import connection as default_connection
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import transaction
-from taskqueue.engine.record import record, write_notes
-from taskqueue.engine.rows import Claimed, Held, Note
+from taskqueue.engine.rows import Claimed
 from taskqueue.engine.statement import fetch
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease, Task
 from taskqueue.outcomes import Kind
-from tests.engine.steps import another_connection, claim, limits, outcome, run_at_once
+from tests.engine.steps import another_connection, claim, run_at_once
+from tests.engine.worker_verbs import Verb, record_as, renew, see_stops, write_note
 from tests.sample.tasks import noop
 from tests.worker_process import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
 
-Write = Callable[[BaseDatabaseWrapper, Sequence[Claimed]], object]
 IS_WAITING = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
 
 
@@ -33,29 +30,7 @@ class Undone(Exception):
     """Rolls a transaction back."""
 
 
-def record_as(kind: Kind) -> Write:
-    def write(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> object:
-        return record(worker, [outcome(each, kind) for each in claimed], limits=limits())
-
-    return write
-
-
-def renew(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> object:
-    held = [Held(each.lease_id, 30.0, 1.0) for each in claimed]
-    return wording_for(worker).renew(worker, held).renewed
-
-
-def note(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> object:
-    write_notes(worker, [Note(each.lease_id, 1.0, 0.5, "half") for each in claimed])
-    return {}
-
-
-def see_stops(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> object:
-    wording_for(worker).see_stops(worker, [each.lease_id for each in claimed])
-    return {}
-
-
-def write_behind(first: Write, second: Write, claimed: Sequence[Claimed]) -> object:
+def write_behind(first: Verb, second: Verb, claimed: Sequence[Claimed]) -> object:
     """Let the second write wait for the locks of the first one; what came of it."""
     answers: list[Any] = []
     with another_connection() as one, another_connection() as other:
@@ -73,15 +48,21 @@ def write_behind(first: Write, second: Write, claimed: Sequence[Claimed]) -> obj
 
 @pytest.mark.parametrize(
     "write",
-    [record_as(Kind.SUCCEEDED), record_as(Kind.FAILED), record_as(Kind.UNSTARTED), note, see_stops],
+    [
+        record_as(Kind.SUCCEEDED),
+        record_as(Kind.FAILED),
+        record_as(Kind.UNSTARTED),
+        write_note,
+        see_stops,
+    ],
     ids=["success", "failure", "withdrawal", "note", "stop"],
 )
-def test_a_write_that_waited_for_a_takeover_changes_no_row(write: Write) -> None:
+def test_a_write_that_waited_for_a_takeover_changes_no_row(write: Verb) -> None:
     noop.enqueue_many([((), {})] * 3)
     claimed = claim()
     take_over = record_as(Kind.LOST)
 
-    assert write_behind(take_over, write, claimed) == {}
+    assert not write_behind(take_over, write, claimed)
 
     assert set(Lease.objects.values_list("status", "stop_seen_at", "progress")) == {
         ("lost", None, None)
@@ -95,7 +76,7 @@ def test_a_record_that_waited_for_a_note_is_written() -> None:
     noop.enqueue_many([((), {})] * 3)
     claimed = claim()
 
-    recorded = write_behind(note, record_as(Kind.SUCCEEDED), claimed)
+    recorded = write_behind(write_note, record_as(Kind.SUCCEEDED), claimed)
 
     assert recorded == dict.fromkeys([each.lease_id for each in claimed], "succeeded")
     assert set(Lease.objects.values_list("status", "progress")) == {("succeeded", 0.5)}
@@ -106,14 +87,14 @@ def test_writes_in_any_order_do_not_deadlock() -> None:
     """A deadlock is an error of the statement that PostgreSQL ends."""
     noop.enqueue_many([((), {})] * 200)
     claimed = claim(200)
-    writes = [record_as(Kind.SUCCEEDED), record_as(Kind.FAILED), renew, note, see_stops]
+    writes = [record_as(Kind.SUCCEEDED), record_as(Kind.FAILED), renew, write_note, see_stops]
 
     run_at_once([partial(write_again_and_again, write, claimed) for write in writes])
 
     assert Lease.objects.filter(status="running").count() == 200
 
 
-def write_again_and_again(write: Write, claimed: Sequence[Claimed]) -> None:
+def write_again_and_again(write: Verb, claimed: Sequence[Claimed]) -> None:
     """Write all in one random order after the other, and undo it."""
     chance = random.Random(f"{write}")
     with another_connection() as worker:

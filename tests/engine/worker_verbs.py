@@ -1,0 +1,126 @@
+"""What a worker does to the tasks that it holds, each in one call, for tests of its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Sized
+from datetime import timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.record import record, write_logs, write_notes
+from taskqueue.engine.rows import Claimed, Held, LogLine, Note
+from taskqueue.engine.wording import wording_for
+from taskqueue.outcomes import Kind
+from tests.engine.steps import claim, limits, outcome
+
+Verb = Callable[[BaseDatabaseWrapper, Sequence[Claimed]], Sized | None]
+"""It gives what it has changed, one for each task, where its statement tells."""
+
+
+def raw(worker: BaseDatabaseWrapper, sql: str, *parameters: Any) -> None:
+    """Run a statement past Django, and past what looks at the worker's own."""
+    session: Any = worker.connection
+    session.execute(sql, parameters)
+
+
+def record_as(kind: Kind) -> Verb:
+    """A verb that gives the tasks' new statuses, by lease."""
+
+    def verb(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
+        return record(worker, [outcome(each, kind) for each in claimed], limits=limits())
+
+    return verb
+
+
+def renew(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
+    held = [Held(each.lease_id, 30.0, 1.0) for each in claimed]
+    return wording_for(worker).renew(worker, held).renewed
+
+
+def renew_ended(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
+    record_as(Kind.SUCCEEDED)(worker, claimed)
+    held = [Held(each.lease_id, 30.0, 1.0) for each in claimed]
+    return wording_for(worker).renew(worker, held).succeeded
+
+
+def write_note(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
+    write_notes(worker, [Note(each.lease_id, 1.0, 0.5, "half") for each in claimed])
+
+
+def write_line(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
+    write_logs(worker, [LogLine(each.lease_id, 1.0, 20, "shop", "hello") for each in claimed])
+
+
+def see_stops(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
+    wording_for(worker).see_stops(worker, [each.lease_id for each in claimed])
+
+
+def read_terms(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
+    wording_for(worker).live_terms(worker, [each.lease_id for each in claimed])
+
+
+def lock_shared(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
+    ids = [each.lease_id for each in claimed]
+    raw(worker, "UPDATE taskqueue_lease SET is_shared = true WHERE id = ANY (%s)", ids)
+    return wording_for(worker).lock_shared(worker, ids)
+
+
+def claim_more(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
+    return claim(len(claimed), connection=worker)
+
+
+def promote(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
+    change_ready(worker, claimed, "status = 'scheduled', run_after = now() - interval '1 hour'")
+    wording = wording_for(worker)
+    promoted = wording.promote(worker, worker_id=0, limit=len(claimed)).promoted
+    assert promoted == len(claimed)
+
+
+def end_overdue(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
+    change_ready(worker, claimed, "deadline_at = now() - interval '1 hour'")
+    return wording_for(worker).end_overdue(worker, limit=len(claimed), failed=None, cancelled=None)
+
+
+def prune(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
+    record_as(Kind.SUCCEEDED)(worker, claimed)
+    ids = [each.task_id for each in claimed]
+    raw(worker, "UPDATE taskqueue_task SET prune_after = 'epoch' WHERE id = ANY (%s::uuid[])", ids)
+    assert wording_for(worker).prune(worker, limit=len(claimed)) == len(claimed)
+
+
+def find_expired(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
+    ids = [each.lease_id for each in claimed]
+    raw(worker, "UPDATE taskqueue_lease SET expires_at = 'epoch' WHERE id = ANY (%s)", ids)
+    return wording_for(worker).expired_leases(worker, limit=len(ids), grace=timedelta())
+
+
+def change_ready(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed], values: str) -> None:
+    """Change as many tasks as these that nobody has claimed."""
+    raw(
+        worker,
+        f"UPDATE taskqueue_task SET {values} WHERE id IN "
+        "(SELECT id FROM taskqueue_task WHERE status = 'ready' LIMIT %s)",
+        len(claimed),
+    )
+
+
+BY_KEY: dict[str, Verb] = {
+    "record successes": record_as(Kind.SUCCEEDED),
+    "record failures": record_as(Kind.FAILED),
+    "withdraw": record_as(Kind.UNSTARTED),
+    "renew": renew,
+    "renew what has ended": renew_ended,
+    "write notes": write_note,
+    "write log lines": write_line,
+    "see stops": see_stops,
+    "read terms": read_terms,
+    "lock leases of several workers": lock_shared,
+}
+BY_INDEX: dict[str, Verb] = {
+    "claim": claim_more,
+    "promote": promote,
+    "end overdue tasks": end_overdue,
+    "prune": prune,
+    "find expired leases": find_expired,
+}
