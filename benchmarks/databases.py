@@ -76,6 +76,12 @@ JOIN together ON lease.finished_at BETWEEN together.began AND together.ended
 GROUP BY together.began, together.ended
 """
 
+RATE_OF_WORKER = """
+SELECT count(*) / EXTRACT(epoch FROM max(finished_at) - min(claimed_at))::float8
+FROM taskqueue_lease
+WHERE worker_id = %s
+"""
+
 WORKED = """
 SELECT EXTRACT(epoch FROM min(claimed_at)), EXTRACT(epoch FROM max(finished_at))
 FROM taskqueue_lease
@@ -125,10 +131,19 @@ class PostgreSQL:
 
     def fill(self, status: str, count: int) -> None:
         """Add tasks of a status, and leave the tables as autovacuum would."""
+        self.add(status, count)
+        self.settle()
+
+    def add(self, status: str, count: int) -> None:
+        """Add tasks of a status."""
         step = 250_000
         for start in range(0, count, step):
             self.query(FILLINGS[status], (min(step, count - start),))
-        self.settle()
+
+    def disable_autovacuum(self) -> None:
+        """Leave dead rows where they are."""
+        for table in ("task", "lease", "tasklog", "worker", "arrival", "rollup"):
+            self.query(f"ALTER TABLE taskqueue_{table} SET (autovacuum_enabled = off)")
 
     def settle(self) -> None:
         """Do what autovacuum would in its time."""
@@ -137,6 +152,10 @@ class PostgreSQL:
     def rate(self) -> float:
         """Tasks a second that were claimed and recorded, by their leases."""
         return float(self.query(RATE)[0][0])
+
+    def rate_of(self, worker: str) -> float:
+        """Tasks a second that this worker claimed and recorded."""
+        return float(self.query(RATE_OF_WORKER, (worker,))[0][0])
 
     def worked(self) -> tuple[float, float]:
         """The moments of the first claim and of the last end, in seconds since the epoch."""

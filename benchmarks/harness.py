@@ -36,6 +36,8 @@ class Size:
     idle_seconds: float
     backlog: int
     finished: int
+    dead: int
+    """Tasks that pass while nothing removes dead rows."""
     backlog_tasks: int
     """Tasks claimed and recorded beside a backlog, in one round."""
 
@@ -50,9 +52,10 @@ DEFAULT = Size(
     idle_seconds=25,
     backlog=1_000_000,
     finished=1_000_000,
+    dead=200_000,
     backlog_tasks=20_000,
 )
-FULL = replace(DEFAULT, finished=10_000_000)
+FULL = replace(DEFAULT, finished=10_000_000, dead=1_000_000)
 QUICK = Size(
     rounds=2,
     tasks=6_000,
@@ -63,6 +66,7 @@ QUICK = Size(
     idle_seconds=4,
     backlog=50_000,
     finished=50_000,
+    dead=60_000,
     backlog_tasks=3_000,
 )
 

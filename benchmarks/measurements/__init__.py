@@ -8,6 +8,7 @@ from benchmarks.figures import Figure
 from benchmarks.harness import Bench
 from benchmarks.measurements import (
     backlog,
+    dead_rows,
     drain,
     drain_sqlite,
     enqueue_many,
@@ -20,6 +21,7 @@ from benchmarks.measurements import (
 Measure = Callable[[Bench], Iterable[Figure]]
 
 MEASUREMENTS: dict[str, Measure] = {
+    "dead_rows": dead_rows.measure,
     "drain": drain.measure,
     "drain_sqlite": drain_sqlite.measure,
     "enqueue_one": enqueue_one.measure,

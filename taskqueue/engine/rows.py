@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -142,6 +143,10 @@ class Claimed(NamedTuple):
     """Seconds for which it had been ready, at the claim."""
     is_apart: bool = False
     """Whether it was claimed for its workers' sake, and takes a free slot of its own."""
+
+
+NO_FLOORS: Mapping[str, datetime] = MappingProxyType({})
+"""Every ready task of a queue is looked at, however early it was due."""
 
 
 class Candidate(NamedTuple):

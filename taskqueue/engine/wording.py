@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import (
+    NO_FLOORS,
     Candidate,
     Claimed,
     Enqueued,
@@ -50,8 +51,20 @@ class Wording(Protocol):
         quotas: Sequence[tuple[str, int]],
         unknown: Sequence[str],
         lease_duration: timedelta,
+        floors: Mapping[str, datetime] = NO_FLOORS,
     ) -> list[Claimed]:
-        """Lease up to the quota of each queue's ready tasks."""
+        """Lease up to the quota of each queue's ready tasks.
+
+        A queue's floor leaves out those that were due before it.
+        """
+
+    def earliest_ready(
+        self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]
+    ) -> dict[str, datetime]:
+        """When the earliest ready task of each queue was due: floors that leave nothing out yet.
+
+        Empty where dead rows cost a claim nothing.
+        """
 
     def ready_queues(self, connection: BaseDatabaseWrapper) -> list[str]:
         """The queues that have a ready task."""

@@ -10,8 +10,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine import workers
 from taskqueue.engine.apart import claim_apart, queues_apart
 from taskqueue.engine.connections import owns_session, transaction
-from taskqueue.engine.rows import Claimed
+from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.wording import wording_for
+from taskqueue.worker.floors import Floors
 from taskqueue.worker.lanes import Lanes
 
 DISCOVERY_INTERVAL = 1.0
@@ -42,6 +43,7 @@ class Claims:
         self._remembered: set[str] = set()
         self._is_busy = False
         """Whether the last claim gave all that was wanted."""
+        self._floors = Floors()
         self._looked_apart_at = 0.0
         self._slow_until = 0.0
         self._slow_looks = 0
@@ -135,15 +137,21 @@ class Claims:
     ) -> list[Claimed]:
         claimed: list[Claimed] = []
         names = self._queues(connection) if want > 0 else []
+        # A queue that is short is looked at without floors anyway.
+        floors = self._floors.of(connection, names) if names and self._is_busy else NO_FLOORS
         while names and len(claimed) < want:
             quotas = self._lanes.quotas(names, want - len(claimed))
+            began = time.monotonic()
             found = wording_for(connection).claim(
                 connection,
                 worker=self._worker_name,
                 quotas=quotas,
                 unknown=unknown,
                 lease_duration=self._lease_duration,
+                floors=floors,
             )
+            if not floors:
+                self._floors.took(time.monotonic() - began)
             claimed += found
             counts = dict.fromkeys((name for name, _ in quotas), 0)
             for each in found:
@@ -151,6 +159,9 @@ class Claims:
             short = {name for name, quota in quotas if counts[name] < quota}
             if not short:
                 break
+            if floors:
+                floors = NO_FLOORS
+                continue
             # What a queue could not give, the others may.
             names = [name for name in names if name not in short]
             if self._lanes.serves_all:

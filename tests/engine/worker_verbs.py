@@ -70,6 +70,10 @@ def claim_more(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized
     return claim(len(claimed), connection=worker)
 
 
+def find_floor(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
+    assert wording_for(worker).earliest_ready(worker, ["default"])
+
+
 def promote(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
     change_ready(worker, claimed, "status = 'scheduled', run_after = now() - interval '1 hour'")
     wording = wording_for(worker)
@@ -119,6 +123,7 @@ BY_KEY: dict[str, Verb] = {
 }
 BY_INDEX: dict[str, Verb] = {
     "claim": claim_more,
+    "find the floor": find_floor,
     "promote": promote,
     "end overdue tasks": end_overdue,
     "prune": prune,

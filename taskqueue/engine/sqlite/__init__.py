@@ -12,6 +12,7 @@ class SQLite:
     insert_many = staticmethod(enqueue.insert_many)
     claim = staticmethod(claiming.claim)
     ready_queues = staticmethod(claiming.ready_queues)
+    earliest_ready = staticmethod(claiming.earliest_ready)
     candidates = staticmethod(apart.candidates)
     apart_queues = staticmethod(apart.queues)
     best_ordinary = staticmethod(apart.best)

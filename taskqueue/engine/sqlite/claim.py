@@ -7,12 +7,12 @@ writes `= 0` and `= 1` where earlier versions write `NOT` and the bare column: s
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import Claimed
+from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sqlite.values import clock, dashed, stored
 
 PICK = """
@@ -107,6 +107,7 @@ def claim(
     quotas: Sequence[tuple[str, int]],
     unknown: Sequence[str],
     lease_duration: timedelta,
+    floors: Mapping[str, datetime] = NO_FLOORS,
 ) -> list[Claimed]:
     moment = clock()
     now = stored(moment)
@@ -148,3 +149,9 @@ def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(READY_QUEUES, (stored(clock()),))
         return [row[0] for row in cursor.fetchall()]
+
+
+def earliest_ready(
+    connection: BaseDatabaseWrapper, queue_names: Sequence[str]
+) -> dict[str, datetime]:
+    return {}
