@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Left, Right
 from django.db.models.lookups import Exact
 
@@ -78,8 +78,10 @@ def _is_word(word: str) -> Q:
 
 
 def _was_held(workers: list[str], alias: str) -> Q:
+    """A look into the leases of each task. PostgreSQL would make a join of EXISTS, and read every
+    lease there is to find those of a worker that has few."""
     held = Lease.objects.using(alias).filter(task_id=OuterRef("id"), worker_id__in=workers)
-    return Q(Exists(held))
+    return Q(id=Subquery(held.values("task_id")[:1]))
 
 
 def _ended_with(classes: list[str], alias: str) -> Q:

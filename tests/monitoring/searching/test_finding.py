@@ -28,7 +28,7 @@ SEARCHES = (
     "send", "status:failed name:shop.pay", "status:succeeded,failed queue:mail", "error:KeyError",
     'error:"nothing"',
     "class:builtins.KeyError", 'class:""', 'class:"" status:failed',
-    "queue:mail status:ready", "worker:w1", "worker:w1 status:running",
+    "queue:mail status:ready", "worker:w1", "worker:w1 status:running", "worker:nobody",
     "metadata.n:3", "priority:>0 status:scheduled,retrying", "key:k3", "after:20s", "before:70s",
     "after:70s before:30s name:mail.send", "status:failed after:40s", "name:gone",
 )  # fmt: skip
