@@ -19,7 +19,7 @@ from django.conf import settings as django_settings
 from django.db import connection
 
 from project.postgres import Server
-from tests.pooler import PROGRAM, Pooler, mode_of
+from tests.pooler import PROGRAM, WHERE, Pooler, mode_of
 from tests.warm_start import WarmStart
 from tests.worker_process import (
     ROOT,
@@ -177,7 +177,7 @@ def require_tool(name: str) -> str:
     With TASKQUEUE_NO_SKIP=1, as in CI, its absence is a failure.
     """
     for program in TOOL_NAMES.get(name, (name,)):
-        if path := shutil.which(program):
+        if path := shutil.which(program, path=WHERE):
             return path
     message = f"{name} is not installed"
     if os.environ.get("TASKQUEUE_NO_SKIP") == "1":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -21,6 +22,8 @@ from project.postgres import HOST, SUPERUSER, UNPRIVILEGED_USER, _free_port
 Mode = Literal["transaction", "session"]
 MODES: tuple[Mode, ...] = ("transaction", "session")
 PROGRAM = "pgbouncer"
+WHERE = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
+"""Debian keeps it where ordinary users do not look."""
 CONFIGURATION = """
 [databases]
 * = host={host} port={port} user={user}{password}
@@ -34,6 +37,7 @@ pool_mode = {mode}
 default_pool_size = {size}
 max_client_conn = 1000
 server_login_retry = 1
+query_wait_timeout = 10
 """
 LONGEST_START = 60.0
 SETTINGS = (
@@ -112,7 +116,7 @@ class Pooler:
             identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [PROGRAM, str(self._configuration)],
+                [shutil.which(PROGRAM, path=WHERE) or PROGRAM, str(self._configuration)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

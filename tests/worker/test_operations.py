@@ -113,6 +113,7 @@ def test_without_a_worker_it_waits_and_one_that_comes_begins_at_once(
     check_each_once(await_status(operation, "finished"), 300)
 
 
+@pytest.mark.direct_only
 def test_an_idle_worker_begins_within_a_poll(start_worker: StartWorker) -> None:
     fail(10)
     poll = "120" if connection.vendor == "postgresql" else "0.2"

@@ -86,6 +86,7 @@ def test_a_retry_waits_for_the_end_of_the_pause(start_worker: StartWorker) -> No
     assert Lease.objects.get(task_id=result.id, attempt=2).claimed_at >= paused_until
 
 
+@pytest.mark.direct_only
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("flags", [[], ["--queues", "default"], ["--queues", "default,mail"]])
 def test_a_resume_wakes_an_idle_worker_long_before_its_poll(
@@ -111,6 +112,7 @@ WATCHED = 8.0
 """Seconds."""
 
 
+@pytest.mark.direct_only
 @pytest.mark.parametrize("flags", [[], ["--queues", "default"], ["--queues", "default,mail"]])
 def test_a_worker_with_nothing_but_paused_tasks_rests(
     start_worker: StartWorker, flags: list[str]

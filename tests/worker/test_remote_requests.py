@@ -139,6 +139,7 @@ def test_a_worker_that_is_killed_returns_what_runs_and_ends_at_once(
     wait_until(lambda: not any(each.is_running() for each in family), 30, what="no process left")
 
 
+@pytest.mark.direct_only
 @pytest.mark.postgresql_only
 def test_a_notification_brings_it_long_before_the_next_ping(start_worker: StartWorker) -> None:
     far = {"LEASE_DURATION": 600, "PING_INTERVAL": 120}

@@ -123,6 +123,7 @@ def test_an_async_body_that_looks_away_is_stopped(start_worker: StartWorker, poo
     assert_stopped(result.id)
 
 
+@pytest.mark.direct_only
 @pytest.mark.postgresql_only
 def test_a_notification_brings_the_stop_long_before_the_next_ping(
     start_worker: StartWorker,

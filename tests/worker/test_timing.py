@@ -48,6 +48,7 @@ def due_at(result: TaskResult[object]) -> datetime:
     return Task.objects.get(id=result.id).run_after
 
 
+@pytest.mark.direct_only
 @pytest.mark.postgresql_only
 def test_an_enqueue_wakes_an_idle_worker_long_before_its_poll(start_worker: StartWorker) -> None:
     start_worker("--poll-interval", str(POLL))
@@ -56,6 +57,7 @@ def test_an_enqueue_wakes_an_idle_worker_long_before_its_poll(start_worker: Star
     assert lateness(tasks.noop.enqueue()) < SOON
 
 
+@pytest.mark.direct_only
 @pytest.mark.postgresql_only
 def test_every_enqueue_wakes_it_also_after_it_was_busy(start_worker: StartWorker) -> None:
     start_worker("--poll-interval", str(POLL))
@@ -66,6 +68,7 @@ def test_every_enqueue_wakes_it_also_after_it_was_busy(start_worker: StartWorker
         assert lateness(last) < timedelta(seconds=40)
 
 
+@pytest.mark.direct_only
 @pytest.mark.postgresql_only
 def test_a_task_due_soon_starts_when_it_is_due_though_enqueued_to_an_idle_worker(
     start_worker: StartWorker,
@@ -110,6 +113,7 @@ def test_a_retry_starts_when_its_delay_is_over(start_worker: StartWorker) -> Non
         assert timedelta(seconds=0.3) <= pause < timedelta(seconds=0.3) + SOON
 
 
+@pytest.mark.direct_only
 @pytest.mark.postgresql_only
 def test_a_worker_that_cannot_listen_polls(start_worker: StartWorker) -> None:
     """As behind PgBouncer in transaction mode: the notification never arrives."""

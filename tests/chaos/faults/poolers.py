@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from tests.chaos.faults.base import POSTGRESQL, Fault, too_often
 from tests.chaos.faults.outages import no_crashes, through
 from tests.chaos.fleet import LONG_LEASE
-from tests.pooler import PROGRAM, Pooler
+from tests.pooler import PROGRAM, WHERE, Pooler
 
 SIZE = 4
 """Server connections, which the workers share with other clients: fewer than there are slots."""
@@ -26,7 +26,7 @@ class PoolerKilled(Fault):
 
     @classmethod
     def obstacle(cls) -> str:
-        return "" if shutil.which(PROGRAM) else "there is no program pgbouncer"
+        return "" if shutil.which(PROGRAM, path=WHERE) else "there is no program pgbouncer"
 
     def prepare(self) -> None:
         stage = self.stage
