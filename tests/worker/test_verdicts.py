@@ -41,6 +41,7 @@ def verdict(
         failures=failures,
         result=lambda: "the result",
         task_id="the-id",
+        started_at=1.0,
     )
 
 
