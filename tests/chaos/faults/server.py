@@ -16,6 +16,7 @@ from tests.chaos.databases import address_of
 from tests.chaos.faults.base import BOTH, POSTGRESQL, Fault
 from tests.chaos.faults.outages import no_crashes
 from tests.chaos.fleet import LEASE
+from tests.sample.tasks import noop
 
 
 class OldSnapshot(Fault):
@@ -40,6 +41,61 @@ class OldSnapshot(Fault):
 
     def look(self) -> Iterator[str]:
         yield from no_crashes()
+
+
+class AutovacuumOff(Fault):
+    """Autovacuum is off; many tasks pass first, and are deleted, so that the dead rows are many."""
+
+    name = "autovacuum_off"
+    expectation = "the work goes on; nothing is counted as a crash"
+    databases = POSTGRESQL
+    is_quick = True
+    server_settings = {"autovacuum": "off"}
+
+    def prepare(self) -> None:
+        stage = self.stage
+        self._trigger("DISABLE")  # What passes before the load is not judged.
+        for _ in range(PASSING):
+            noop.enqueue_many([((), {})] * stage.count)
+        drain = stage.start_worker("process", 2, "--drain", wait_ready=False)
+        drain.is_expendable = True
+        drain.wait(120)
+        self._first, self._last = (row[0] for row in stage.execute(RATES))
+        for table in ("lease", "task", "rollup", "total", "arrival"):
+            stage.execute(f"DELETE FROM taskqueue_{table}")
+        self._trigger("ENABLE")
+        super().prepare()
+
+    def _trigger(self, verb: str) -> None:
+        for table in ("task", "lease"):
+            self.stage.execute(f"ALTER TABLE taskqueue_{table} {verb} TRIGGER USER")
+
+    def strike(self) -> None:
+        self.stage.await_load(1)
+
+    def look(self) -> Iterator[str]:
+        yield from no_crashes()
+        (dead,) = self.stage.execute(DEAD)[0]
+        if dead < PASSING * self.stage.count:
+            yield f"only {dead} rows are dead: the fault did not happen"
+
+    def note(self) -> str:
+        return f"tasks a second: the first quarter {self._first:,.0f}, the last {self._last:,.0f}"
+
+
+PASSING = 25
+"""How often the load, in tasks without bodies, passes before it."""
+RATES = """
+WITH part AS (
+    SELECT finished_at, ntile(4) OVER (ORDER BY finished_at) AS number FROM taskqueue_lease
+)
+SELECT count(*) / EXTRACT(epoch FROM max(finished_at) - min(finished_at))::float8
+FROM part
+WHERE number IN (1, 4)
+GROUP BY number
+ORDER BY number
+"""
+DEAD = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'taskqueue_task'"
 
 
 class ReadOnly(Fault):
