@@ -122,6 +122,13 @@ class Schedule(models.Model):
         return self.name
 
     @property
+    def paused_itself(self) -> bool:
+        """Whether it is paused after so many failures in a row, and nobody paused it by hand."""
+        limit = self.pause_after_failures
+        has_failed = limit is not None and self.failures_in_row >= limit
+        return self.paused_at is not None and not self.paused_by and has_failed
+
+    @property
     def is_active(self) -> bool:
         """Whether its nominal times are looked after; a paused schedule records them as skipped."""
         return self.is_enabled and self.removed_at is None

@@ -16,7 +16,7 @@ IN_TROUBLE = Q(paused_at=None) & ~Q(trouble="")
 PAUSED_ITSELF = Q(
     paused_at__isnull=False, paused_by="", failures_in_row__gte=F("pause_after_failures")
 )
-"""After so many failures in a row; nobody paused it by hand."""
+"""As `Schedule.paused_itself`."""
 
 
 def resting_schedules() -> Iterator[Notice]:

@@ -72,6 +72,7 @@ def test_a_page_shows_the_rule_in_words_and_its_next_times_here_and_there(
     log_in_as: LogIn,
 ) -> None:
     schedule = evil_schedule()
+    schedules.resume(schedule.name)
     page = read(log_in_as("viewer"), url("schedule", "change", schedule.pk))
     assert "06:00" in page
     assert "Europe/Berlin" in page

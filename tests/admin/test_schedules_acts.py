@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
+from django.utils import timezone
 
 from taskqueue import schedules
 from taskqueue.models import Audit, Occurrence, Schedule, Task
@@ -187,9 +188,10 @@ def test_what_code_declares_is_paused_run_and_resumed(log_in_as: LogIn) -> None:
 
 def test_who_may_not_enqueue_is_offered_what_makes_no_task(log_in_as: LogIn) -> None:
     schedule, client = simple_schedule(), log_in_as("staff", "edit_schedules")
-    schedules.pause(schedule.name)
     page = read(client, url("schedule", "change", schedule.pk))
     assert 'value="pause"' in page
+    schedules.pause(schedule.name)
+    page += read(client, url("schedule", "change", schedule.pk))
     assert url("schedule", "delete", schedule.pk) in page
     for offered in ('value="run_now"', 'value="resume"', "/edit/"):
         assert offered not in page, offered
@@ -197,3 +199,22 @@ def test_who_may_not_enqueue_is_offered_what_makes_no_task(log_in_as: LogIn) -> 
     assert "Pause</option>" in listed
     assert "Run now</option>" not in listed
     assert url("schedule", "add") not in listed
+
+
+def test_a_schedule_that_paused_itself_says_why_and_can_only_be_resumed(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(pause_after_failures=2), log_in_as("superuser")
+    page = read(client, url("schedule", "change", schedule.pk))
+    assert 'value="pause"' in page
+    assert 'value="resume"' not in page
+    assert "taskqueue-times" in page
+    Schedule.objects.update(
+        paused_at=timezone.now(), failures_in_row=2, pause_reason="2 runs failed in a row."
+    )
+    page = read(client, url("schedule", "change", schedule.pk))
+    assert 'value="pause"' not in page
+    assert 'value="resume"' in page
+    assert "taskqueue-times" not in page
+    assert "None until it is resumed." in page
+    assert "2 runs failed in a row." in page
+    assert "paused after failures" in page
+    assert f"{schedule.next_at:%Y-%m-%d %H}" not in read(client, url("schedule", "changelist"))

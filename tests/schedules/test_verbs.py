@@ -237,7 +237,9 @@ def test_it_pauses_after_so_many_failures_in_a_row_and_a_success_between_counts_
     schedule = Schedule.objects.get()
     assert schedule.pause_reason == "2 runs failed in a row."
     assert reasons() == {6: "Paused: 2 runs failed in a row."}
-    assert Audit.objects.get(verb="pause schedule").actor == "taskqueue"
+    line = Audit.objects.get(verb="pause schedule")
+    assert (line.actor, line.reason, line.detail) == ("taskqueue", schedule.pause_reason, "")
+    assert schedule.paused_itself
     schedules.resume("s")
     assert Schedule.objects.get().failures_in_row == 0
 

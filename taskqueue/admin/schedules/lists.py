@@ -29,6 +29,7 @@ from taskqueue.admin.schedules.page import (
     kept_tasks,
     link_to_task,
     next_times,
+    shown_pause_reason,
     shown_source,
 )
 from taskqueue.admin.schedules.rule_words import rule_words
@@ -47,7 +48,8 @@ class ScheduleAdmin(ScheduleEditing):
     change_form_template = "admin/taskqueue/schedule/change_form.html"
     columns = (
         "name", "task_name", "rule", "source", "is_enabled", "removed_at", "paused_at",
-        "paused_by", "trouble", "next_at", "last_nominal_at", "last_status",
+        "paused_by", "pause_after_failures", "failures_in_row", "trouble", "next_at",
+        "last_nominal_at", "last_status",
     )  # fmt: skip
     list_display = (
         "name", "state", "next_time", "last_run", "rule_and_task", "source_word",
@@ -143,7 +145,9 @@ class ScheduleAdmin(ScheduleEditing):
 
     @admin.display(description=_("next"))
     def next_time(self, schedule: Schedule) -> SafeString:
-        return moment(schedule.next_at) if schedule.is_active else EMPTY
+        """Paused ones have none: their nominal times are skipped."""
+        is_run = schedule.is_active and schedule.paused_at is None
+        return moment(schedule.next_at) if is_run else EMPTY
 
     @admin.display(description=_("last run"))
     def last_run(self, schedule: Schedule) -> SafeString:
@@ -155,6 +159,10 @@ class ScheduleAdmin(ScheduleEditing):
     @admin.display(description=_("next times"))
     def next_times(self, schedule: Schedule) -> SafeString:
         return next_times(schedule)
+
+    @admin.display(description=_("pause reason"))
+    def why_paused(self, schedule: Schedule) -> str:
+        return shown_pause_reason(schedule) or str(EMPTY)
 
     @admin.display(description=_("trouble"))
     def shown_trouble(self, schedule: Schedule) -> SafeString:
@@ -200,7 +208,7 @@ class ScheduleAdmin(ScheduleEditing):
 
 
 ABOUT = ("task_name", "rule_text", "next_times", "where")
-PAUSE = (*moments("paused_at"), "paused_by", "pause_reason")
+PAUSE = (*moments("paused_at"), "paused_by", "why_paused")
 LAST = (
     "last_nominal", "last_task_link", "last_outcome", "last_finished", "last_result",
     "shown_error",

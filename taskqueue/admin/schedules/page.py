@@ -97,7 +97,9 @@ def shown_requester(row: Occurrence) -> str:
 
 
 def next_times(schedule: Schedule) -> SafeString:
-    """The next nominal times, in UTC and in the zone of the rule."""
+    """The times that it runs at next, in UTC and in the zone of the rule."""
+    if schedule.paused_at is not None:
+        return format_html("{}", _("None until it is resumed."))
     rule = rule_of(schedule)
     if rule is None:
         return EMPTY
@@ -125,6 +127,15 @@ def next_times(schedule: Schedule) -> SafeString:
 def _in(zone: Any, at: datetime) -> str:
     there = in_zone(at, zone)
     return f"{WEEKDAYS_ABBR[there.weekday()]} {there:%Y-%m-%d %H:%M:%S %z}"
+
+
+def shown_pause_reason(schedule: Schedule) -> str:
+    """Why it is paused: as a person wrote it, or in people's language where it paused itself."""
+    if not schedule.paused_itself:
+        return schedule.pause_reason
+    number = schedule.failures_in_row
+    words = ngettext("%(number)d run failed.", "%(number)d runs failed in a row.", number)
+    return words % {"number": number}
 
 
 def shown_source(schedule: Schedule) -> str:

@@ -39,6 +39,8 @@ def state_of(schedule: Any) -> SafeString:
 def _badge(name: str, schedule: Any) -> SafeString:
     if name == "paused" and schedule.paused_by:
         return badge(name, gettext("paused by %(who)s") % {"who": schedule.paused_by})
+    if name == "paused" and schedule.paused_itself:
+        return badge(name, gettext("paused after failures"))
     return badge(name, STATES[name][0] if name in ("over", "overdue") else None)
 
 

@@ -14,7 +14,8 @@ from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.states import FINISHED, TaskStatus
 
 BATCH = 500
-NOBODY = Person("taskqueue", "")
+ITSELF = "taskqueue"
+"""Who pauses a schedule that nobody pauses by hand."""
 
 
 def settle_ended(
@@ -75,8 +76,8 @@ def _count(
             schedule.paused_at = now
             schedule.paused_by = ""
             schedule.pause_reason = f"{schedule.failures_in_row} runs failed in a row."
-            act = Act(schedule.name, detail=schedule.pause_reason)
-            audit(connection, "pause schedule", [act], person=NOBODY)
+            person = Person(ITSELF, schedule.pause_reason)
+            audit(connection, "pause schedule", [Act(schedule.name)], person=person)
 
 
 def _error_of(task: Task) -> str:
