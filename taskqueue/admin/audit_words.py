@@ -20,6 +20,7 @@ ACTS: dict[str, Any] = {
     "pause": _("pause"),
     "resume": _("resume"),
     "quiet_worker": _("quiet worker"),
+    "resume_worker": _("resume worker"),
     "stop_worker": _("stop worker"),
     "kill_worker": _("kill worker"),
     "create schedule": _("create schedule"),

@@ -35,6 +35,7 @@ ADDRESSES: list[URLPattern] = [
     path("queues/<path:name>/", queues.QueueDetail.as_view(), name="queue"),
     path("workers/", workers.WorkerList.as_view(), name="workers"),
     path("workers/<path:name>/quiet/", workers.WorkerQuiet.as_view(), name="worker-quiet"),
+    path("workers/<path:name>/resume/", workers.WorkerResume.as_view(), name="worker-resume"),
     path("workers/<path:name>/stop/", workers.WorkerStop.as_view(), name="worker-stop"),
     path("workers/<path:name>/kill/", workers.WorkerKill.as_view(), name="worker-kill"),
     path("workers/<path:name>/", workers.WorkerDetail.as_view(), name="worker"),

@@ -116,6 +116,17 @@ class WorkerQuiet(WorkerAct):
         return self.act(request, name)
 
 
+class WorkerResume(WorkerAct):
+    """Ending a worker's rest."""
+
+    verb = control.resume_worker
+
+    @describe("resumeWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404, 409, 412))
+    def post(self, request: Request, name: str) -> Response:
+        """Let a quiet worker claim tasks again; 409 where it is not quiet, or is to end."""
+        return self.act(request, name)
+
+
 class WorkerStop(WorkerAct):
     """Ending a worker."""
 

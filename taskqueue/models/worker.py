@@ -27,7 +27,7 @@ class WorkerRequest(StrEnum):
     """What somebody asks of a worker."""
 
     QUIET = "quiet"
-    """Claim nothing more, finish what runs, and stay."""
+    """Claim nothing more, finish what runs, and stay. To resume takes it back."""
     STOP = "stop"
     """End as at SIGTERM: finish within the shutdown timeout, return the rest."""
     KILL = "kill"

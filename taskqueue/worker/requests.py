@@ -24,12 +24,22 @@ class Requests:
 
     def take(self, asked: Asked) -> None:
         """Take in what a ping brought; the database keeps a weaker one from replacing it."""
-        if asked.request in ("", self._request):
+        if asked.request == self._request:
+            return
+        if not asked.request:
+            self._resume()
             return
         by, reason = one_line(asked.by), one_line(asked.reason)
         logger.info("Asked request=%s by=%s reason=%s", asked.request, by, reason)
         self._request = asked.request
         self._ring()
+
+    def _resume(self) -> None:
+        """Forget that it was asked to be quiet: that alone can be taken back."""
+        if self._request == WorkerRequest.QUIET:
+            logger.info("Resumed")
+            self._request = ""
+            self._ring()
 
     @property
     def is_quiet(self) -> bool:

@@ -244,9 +244,12 @@ class Supervisor:
 
     def _heed_requests(self, now: float) -> None:
         stops = self._signals.count + self._requests.stops
-        if self._requests.is_quiet and not self._pool.is_quiet:
-            self._pool.is_quiet = True
-            self._pool.hand_back_waiting()
+        if self._requests.is_quiet != self._pool.is_quiet:
+            self._pool.is_quiet = self._requests.is_quiet
+            if self._pool.is_quiet:
+                self._pool.hand_back_waiting()
+            else:
+                self._ledger.hear()
             self._heartbeat.hurry()
         if stops and not self._pool.is_closing:
             logger.info("Stopping, a second signal returns what runs held=%s", len(self.held))

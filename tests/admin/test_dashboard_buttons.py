@@ -83,7 +83,7 @@ def test_a_button_does_what_it_says_and_leads_back(log_in_as: LogIn, worker: Wor
 @pytest.mark.parametrize(
     ("fields", "verbs"),
     [
-        ({"status": "quiet"}, ["stop", "kill"]),
+        ({"status": "quiet"}, ["resume", "stop", "kill"]),
         ({"status": "stopping"}, ["kill"]),
         ({"status": "lost"}, []),
         ({"seen_at": timezone.now() - timedelta(hours=3)}, []),

@@ -46,6 +46,36 @@ def test_less_than_was_asked_for_before_changes_nothing(rows: Rows, log_in_as: L
     assert state() == before
 
 
+def test_a_quiet_worker_is_resumed(rows: Rows, log_in_as: LogIn) -> None:
+    client = log_in_as("viewer", "view_worker", "stop")
+    assert "not asked to be quiet" in press(client, rows.worker, "resume")
+    press(client, rows.worker, "quiet")
+    Worker.objects.update(status="quiet")
+    page = client.get(url("worker", "change", rows.worker.pk)).content.decode()
+    assert 'value="resume"' in page
+    assert "worker-1 is asked to claim" in press(client, rows.worker, "resume", reason=EVIL)
+    assert Worker.objects.get().request == ""
+    line = Audit.objects.get(verb="resume_worker")
+    assert (line.actor, line.reason) == ("user", EVIL)
+    press(client, rows.worker, "stop")
+    assert "asked to stop" in press(client, rows.worker, "resume")
+    assert Worker.objects.get().request == "stop"
+
+
+def test_all_quiet_workers_are_resumed_at_once(rows: Rows, log_in_as: LogIn) -> None:
+    client = log_in_as("viewer", "view_worker", "stop")
+    listed, resume_all = url("worker", "changelist"), "/admin/taskqueue/worker/resume/"
+    assert resume_all not in client.get(listed).content.decode()
+    assert "No worker is quiet" in messages_of(client, resume_all, {})
+    press(client, rows.worker, "quiet")
+    assert resume_all in client.get(listed).content.decode()
+    assert client.get(resume_all).status_code == 405
+    assert "1 worker is asked" in messages_of(client, resume_all, {"reason": EVIL})
+    assert Worker.objects.get().request == ""
+    assert Audit.objects.get(verb="resume_worker").reason == EVIL
+    assert LogEntry.objects.count() == 2
+
+
 def test_a_kill_asks_before(rows: Rows, log_in_as: LogIn) -> None:
     client, before = log_in_as("superuser"), state()
     given = {"verb": "kill", "reason": EVIL, "next": "/admin/"}

@@ -74,6 +74,20 @@ def test_who_has_seen_it_otherwise_asks_nothing(root: ApiClient, worker: Worker)
     assert root.act("workers/host/1/stop/", if_match=asked["ETag"]).status_code == 202
 
 
+def test_a_quiet_worker_is_resumed_and_one_that_is_to_stop_is_not(
+    root: ApiClient, worker: Worker
+) -> None:
+    refusal: Any = root.act("workers/host/1/resume/")
+    assert (refusal.status_code, refusal.json()["code"]) == (409, "transition_refused")
+    root.act("workers/host/1/quiet/", {"reason": "a deploy"})
+    answer: Any = root.act("workers/host/1/resume/", {"reason": "it is over"})
+    assert (answer.status_code, answer.json()["request"]) == (202, "")
+    assert Audit.objects.get(verb="resume_worker").reason == "it is over"
+    root.act("workers/host/1/stop/")
+    refusal = root.act("workers/host/1/resume/")
+    assert (refusal.status_code, "asked to stop" in refusal.json()["detail"]) == (409, True)
+
+
 @pytest.mark.parametrize("name", ["nobody", "nobody/quiet", "%00", "%ff"])
 def test_one_that_is_not_there_is_not_found(root: ApiClient, worker: Worker, name: str) -> None:
     for answer in (root.look(f"workers/{name}/"), root.act(f"workers/{name}/stop/")):

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from taskqueue import WorkerDoesNotExist
+from taskqueue import TransitionRefused, WorkerDoesNotExist
 from taskqueue.engine import workers
 from taskqueue.engine.control import (
     WorkerFilter,
     kill_worker,
     quiet_worker,
     request_workers,
+    resume_worker,
+    resume_workers,
     stop_worker,
 )
 from taskqueue.engine.workers import Asked
@@ -76,6 +78,43 @@ def test_a_weaker_request_never_replaces_a_stronger_one(first: str, second: str)
         ("ben", True) if is_stronger else ("anna", False)
     )
     assert Audit.objects.count() == (2 if is_stronger else 1)
+
+
+def test_a_resumed_worker_is_asked_nothing_and_the_audit_says_who() -> None:
+    own, answer = registered()
+    quiet_worker("w1", by="anna", reason="a deploy")
+    touch(own, answer, status=WorkerStatus.QUIET)
+    resume_worker("w1", by="ben", reason="it is over")
+    assert (asked(), row().requested_by, row().requested_at) == ("", "", None)
+    assert touch(own, answer) == Asked("", "", "")
+    assert (row().status, row().request_seen_at) == ("running", None)
+    line = Audit.objects.order_by("id").values_list("verb", "actor", "reason", "before", "detail")
+    assert list(line)[-1] == ("resume_worker", "ben", "it is over", "quiet", "quiet")
+    quiet_worker("w1")
+    assert touch(own, answer).request == "quiet"
+
+
+@pytest.mark.parametrize("request_", ["", "stop", "kill"])
+def test_only_a_quiet_worker_is_resumed_and_a_stop_stands(request_: str) -> None:
+    registered()
+    if request_:
+        VERBS[request_]("w1", by="anna")
+    with pytest.raises(TransitionRefused, match=request_ or "not asked to be quiet"):
+        resume_worker("w1")
+    assert resume_workers(WorkerFilter(everyone=True)) == []
+    assert asked() == request_
+    assert not Audit.objects.filter(verb="resume_worker").exists()
+
+
+def test_a_stop_after_a_resume_and_a_resume_of_many() -> None:
+    for name in ("a", "b", "c"):
+        registered(name)
+    request_workers(WorkerFilter(names=["a", "b"]), "quiet")
+    stop_worker("b")
+    assert resume_workers(WorkerFilter(everyone=True)) == ["a"]
+    assert [asked(name) for name in "abc"] == ["", "stop", ""]
+    with pytest.raises(WorkerDoesNotExist):
+        resume_workers(WorkerFilter(names=["a", "nobody"]))
 
 
 def test_who_registers_anew_under_the_name_was_asked_nothing() -> None:

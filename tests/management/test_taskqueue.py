@@ -275,6 +275,29 @@ def test_a_worker_is_said_to_be_asked_for_what_it_really_is() -> None:
     assert (asked["request"], asked["asked"]) == ("quiet", {"a": "stop", "b": "quiet"})
 
 
+def test_quiet_workers_are_resumed() -> None:
+    registered("a", host="here", queues={"mail": 1})
+    registered("b", host="there", queues={})
+    registered("c")
+    run("stop", "--all-workers", "--quiet")
+    assert run("resume", "--worker", "a", "--by", "anna") == "a  asked to resume\n"
+    assert (row("a").request, row("b").request) == ("", "quiet")
+    assert Audit.objects.get(verb="resume_worker").actor == "anna"
+    run("stop", "--worker", "a", "--quiet")
+    run("stop", "--worker", "c")
+    assert run_json("resume", "--queue", "mail") == {"workers": ["a", "b"]}
+    run("stop", "--worker", "a", "--quiet")
+    assert run_json("resume", "--all-workers") == {"workers": ["a"]}
+    assert row("c").request == "stop"
+    assert refused("resume", "--host", "here") == (
+        1, "None of these workers is quiet; one that is to stop stops."
+    )  # fmt: skip
+    assert refused("resume", "--worker", "nobody")[0] == 1
+    for arguments in (["resume"], ["resume", "mail", "--worker", "a"],
+                      ["resume", "--all-workers", "--host", "here"]):  # fmt: skip
+        assert refused(*arguments)[0] == 2
+
+
 def test_a_worker_that_is_not_there_exits_with_1() -> None:
     registered("mailer-1")
     code, message = refused("stop", "--worker", "mailer-2")

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from taskqueue.engine.control import kill_worker, quiet_worker, stop_worker
+from taskqueue.engine.control import kill_worker, quiet_worker, resume_worker, stop_worker
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.results import TaskResult
 from tests.conftest import StartWorker
@@ -73,6 +73,28 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_more_and_stays(
     stop_worker("w1", by="ben")
     assert worker.wait(30) == 0
     assert row().request_seen_at <= row().stopped_at
+
+
+def test_a_resumed_worker_claims_again_at_once(start_worker: StartWorker) -> None:
+    worker = start_worker(
+        "--name", "w1", "--concurrency", "1", "--poll-interval", "60", settings=SHORT
+    )
+    wait_until_it_says("running")
+    quiet_worker("w1")
+    wait_until_it_says("quiet")
+    waiting = tasks.noop.enqueue()
+
+    resume_worker("w1", by="anna", reason="the deploy is over")
+
+    assert waiting.wait(SOON).worker_names == ["w1"]
+    wait_until_it_says("running")
+    assert "Resumed" in worker.log()
+    # As before it was quiet, also for what follows.
+    assert tasks.noop.enqueue_many([((), {})] * 3)[-1].wait(90).status == "succeeded"
+    quiet_worker("w1")
+    wait_until_it_says("quiet")
+    stop_worker("w1")
+    assert worker.wait(30) == 0
 
 
 def test_a_worker_that_is_asked_to_stop_finishes_what_runs_and_ends(

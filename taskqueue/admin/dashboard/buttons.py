@@ -74,8 +74,16 @@ def worker_buttons(worker: WorkerFigures) -> list[Button]:
         verb="quiet",
         url=url,
         question=_("Quiet the worker “%(worker)s”?") % named,
-        note=_("It claims nothing more, finishes what runs, and stays."),
+        note=_("It claims nothing more, finishes what runs, and stays until it is resumed."),
         label=_("Quiet the worker %(worker)s") % named,
+    )
+    resume = Button(
+        title=_("Resume"),
+        verb="resume",
+        url=url,
+        question=_("Resume the worker “%(worker)s”?") % named,
+        note=_("It claims tasks again."),
+        label=_("Resume the worker %(worker)s") % named,
     )
     stop = Button(
         title=_("Stop"),
@@ -94,7 +102,7 @@ def worker_buttons(worker: WorkerFigures) -> list[Button]:
         label=_("Kill the worker %(worker)s") % named,
         is_grave=True,
     )
-    return {ACTIVE: [quiet, stop, kill], QUIET: [stop, kill]}.get(worker.state, [kill])
+    return {ACTIVE: [quiet, stop, kill], QUIET: [resume, stop, kill]}.get(worker.state, [kill])
 
 
 def stop_button(running: RunningTask) -> Button:

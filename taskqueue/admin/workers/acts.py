@@ -1,4 +1,4 @@
-"""The buttons of a worker: quiet, stop and kill, each one verb, refused ones told as messages."""
+"""The buttons of workers: quiet, resume, stop and kill, each one verb; refusals are messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import control
 from taskqueue.admin.addresses import reverse
@@ -28,6 +28,10 @@ VERBS: dict[str, tuple[Callable[..., None], Any]] = {
     "quiet": (
         control.quiet_worker,
         gettext_lazy("Worker %(worker)s is asked to claim nothing more, and to stay."),
+    ),
+    "resume": (
+        control.resume_worker,
+        gettext_lazy("Worker %(worker)s is asked to claim tasks again."),
     ),
     "stop": (
         control.stop_worker,
@@ -51,8 +55,12 @@ class WorkerActs(ReadOnlyAdmin):
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(self.act_view)
-        own = path("<int:object_id>/act/", view, name="taskqueue_worker_act")
-        return [own, *super().get_urls()]
+        resume_all = self.admin_site.admin_view(self.resume_all_view)
+        return [
+            path("<int:object_id>/act/", view, name="taskqueue_worker_act"),
+            path("resume/", resume_all, name="taskqueue_worker_resume_all"),
+            *super().get_urls(),
+        ]
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """A button of a list or a page; before a kill it asks once more."""
@@ -75,6 +83,30 @@ class WorkerActs(ReadOnlyAdmin):
             self._act(request, verb, worker)
         return back(request, reverse("admin:taskqueue_worker_change", args=[worker.pk]))
 
+    def resume_all_view(self, request: HttpRequest) -> HttpResponse:
+        """The button of the list that resumes every quiet worker."""
+        if not self.has_stop_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        reason = reason_of(request)
+        everyone = control.WorkerFilter(everyone=True)
+        names = control.resume_workers(everyone, by=request.user, reason=reason)
+        told = str(VERBS["resume"][1])
+        for worker in Worker.objects.using(database_alias()).filter(name__in=names):
+            said = told % {"worker": worker.name}
+            self.log_change(request, worker, said + (f" ({reason})" if reason else ""))
+        if names:
+            told = ngettext(
+                "%(count)s worker is asked to claim tasks again.",
+                "%(count)s workers are asked to claim tasks again.",
+                len(names),
+            )
+            self.message_user(request, told % {"count": len(names)}, messages.SUCCESS)
+        else:
+            self.message_user(request, _("No worker is quiet."), messages.WARNING)
+        return back(request, reverse("admin:taskqueue_worker_changelist"))
+
     def _act(self, request: HttpRequest, verb: str, worker: Worker) -> None:
         act, done = VERBS[verb]
         reason = reason_of(request)
@@ -84,7 +116,7 @@ class WorkerActs(ReadOnlyAdmin):
             self.message_user(request, str(error), messages.ERROR)
             return
         asked = Worker.objects.using(database_alias()).filter(pk=worker.pk, request=verb)
-        if verb == worker.request or not asked.exists():
+        if verb != "resume" and (verb == worker.request or not asked.exists()):
             told = _("Worker %(worker)s has been asked for this, or for more, already.")
             self.message_user(request, told % {"worker": worker.name}, messages.WARNING)
             return

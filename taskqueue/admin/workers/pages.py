@@ -17,7 +17,7 @@ from taskqueue.admin.workers.rows import asked, line_of
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Audit, Lease, Worker
-from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
+from taskqueue.monitoring.fleet import QUIET, WorkerFigures, worker_figures
 
 MOST_WORKERS = 200
 
@@ -42,6 +42,7 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
             living=[line_of(each) for each in found if each.is_alive],
             gone=[line_of(each) for each in found if not each.is_alive],
             text=text,
+            has_quiet=any(each.is_alive and each.request == QUIET for each in found),
             may_stop=self.has_stop_permission(request),
         )  # fmt: skip
 

@@ -57,7 +57,12 @@ def verbs_for(state: str) -> list[dict[str, Any]]:
     quiet: dict[str, Any] = {
         "name": "quiet",
         "title": _("Quiet"),
-        "hint": _("claims nothing more, and stays"),
+        "hint": _("claims nothing more, and stays until it is resumed"),
+    }
+    resume: dict[str, Any] = {
+        "name": "resume",
+        "title": _("Resume"),
+        "hint": _("claims tasks again"),
     }
     stop: dict[str, Any] = {
         "name": "stop",
@@ -72,7 +77,7 @@ def verbs_for(state: str) -> list[dict[str, Any]]:
     }
     verbs: dict[str, list[dict[str, Any]]] = {
         ACTIVE: [quiet, stop, kill],
-        QUIET: [stop, kill],
+        QUIET: [resume, stop, kill],
         DRAINING: [kill],
     }
     return verbs.get(state, [])

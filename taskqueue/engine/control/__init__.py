@@ -25,6 +25,8 @@ from taskqueue.engine.control.workers import (
     kill_worker,
     quiet_worker,
     request_workers,
+    resume_worker,
+    resume_workers,
     stop_worker,
 )
 
@@ -48,6 +50,8 @@ __all__ = [
     "reschedule",
     "reschedule_many",
     "resume",
+    "resume_worker",
+    "resume_workers",
     "retry",
     "retry_finished",
     "retry_many",

@@ -1,4 +1,4 @@
-"""Ask workers to be quiet, to stop, to stop at once; they see it with their next ping."""
+"""Ask workers to be quiet, to resume, to stop, to stop at once; their next ping tells them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.notify import wake
 from taskqueue.engine.wording import wording_for
-from taskqueue.exceptions import WorkerDoesNotExist
+from taskqueue.exceptions import TransitionRefused, WorkerDoesNotExist
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
 from taskqueue.suggestions import did_you_mean
@@ -43,11 +43,24 @@ class WorkerFilter:
 
 
 def quiet_worker(name: str, *, by: object = "", reason: str = "") -> None:
-    """Ask a worker to claim nothing more, to finish what runs, and to stay.
+    """Ask a worker to claim nothing more, to finish what runs, and to stay until it is resumed.
 
     Raises `WorkerDoesNotExist`.
     """
     request_workers(WorkerFilter(names=[name]), WorkerRequest.QUIET, by=by, reason=reason)
+
+
+def resume_worker(name: str, *, by: object = "", reason: str = "") -> None:
+    """Let a quiet worker claim tasks again.
+
+    Raises `WorkerDoesNotExist`, and `TransitionRefused` if it is not quiet, or is asked to end.
+    """
+    if not resume_workers(WorkerFilter(names=[name]), by=by, reason=reason):
+        rows = Worker.objects.using(project_connection().alias).filter(name=name)
+        asked = rows.values_list("request", flat=True).first()
+        if asked:
+            raise TransitionRefused(f"Worker {name!r} is asked to {asked}: it cannot be resumed.")
+        raise TransitionRefused(f"Worker {name!r} is not asked to be quiet: nothing to resume.")
 
 
 def stop_worker(name: str, *, by: object = "", reason: str = "") -> None:
@@ -89,6 +102,30 @@ def request_workers(
             audit(connection, f"{request.value}_worker", acts, person=who)
             wake(connection, "stop")
     return [worker.name for worker in chosen]
+
+
+def resume_workers(which: WorkerFilter, *, by: object = "", reason: str = "") -> list[str]:
+    """Take back from workers that they are asked to be quiet; the names of those that were.
+
+    A worker that is asked to stop still stops. Raises `WorkerDoesNotExist` if one is named that
+    is not there; then nobody is resumed.
+    """
+    who = person(by, reason)
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        quiet = [
+            worker for worker in _chosen(connection, which) if worker.request == WorkerRequest.QUIET
+        ]
+        Worker.objects.using(connection.alias).filter(
+            id__in=[worker.id for worker in quiet], request=WorkerRequest.QUIET.value
+        ).update(
+            request="", requested_at=None, requested_by="", request_reason="", request_seen_at=None
+        )
+        if quiet:
+            acts = [Act(worker.name, worker.status, worker.request) for worker in quiet]
+            audit(connection, "resume_worker", acts, person=who)
+            wake(connection, "stop")
+    return [worker.name for worker in quiet]
 
 
 def _request(given: str) -> WorkerRequest:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from django.core.management.base import CommandError
+
 from taskqueue.engine import control
-from taskqueue.management.cli.base import Subcommand, add_person, person_of
+from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.durations import short
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
+from taskqueue.management.cli.worker_choice import CHOICE, add_worker_choice, chosen_workers
 from taskqueue.monitoring.lanes import QueueFigures, queue_figures
 
 MOST_QUEUES = 1000
@@ -35,13 +38,27 @@ def _pause(flags: Namespace, output: Output) -> None:
 
 
 def _add_resume(parser: ArgumentParser) -> None:
-    parser.add_argument("queue")
+    parser.add_argument("paused", nargs="?", metavar="queue", help="a paused queue")
+    add_worker_choice(parser, instead_of="a queue")
     add_person(parser)
 
 
 def _resume(flags: Namespace, output: Output) -> None:
-    control.resume(flags.queue, **person_of(flags))
-    output.say(f"{flags.queue}  resumed", {"queue": flags.queue, "is_paused": False})
+    which = chosen_workers(flags)
+    if (flags.paused is None) == (which is None):
+        raise usage_error(f"Give a paused queue, or {CHOICE} for quiet workers.")
+    if which is not None:
+        _resume_workers(which, flags, output)
+        return
+    control.resume(flags.paused, **person_of(flags))
+    output.say(f"{flags.paused}  resumed", {"queue": flags.paused, "is_paused": False})
+
+
+def _resume_workers(which: control.WorkerFilter, flags: Namespace, output: Output) -> None:
+    names = control.resume_workers(which, **person_of(flags))
+    if not names:
+        raise CommandError("None of these workers is quiet; one that is to stop stops.")
+    output.say("\n".join(f"{name}  asked to resume" for name in names), {"workers": names})
 
 
 def _queues(flags: Namespace, output: Output) -> None:
@@ -89,9 +106,10 @@ PAUSE = Subcommand(
 )
 RESUME = Subcommand(
     name="resume",
-    help="end the pause of a queue",
+    help="end the pause of a queue, or let quiet workers claim tasks again",
     add_arguments=_add_resume,
     run=_resume,
+    example="resume --worker paris-1",
 )
 QUEUES = Subcommand(
     name="queues",

@@ -9,26 +9,21 @@ from django.core.management.base import CommandError
 
 from taskqueue.engine import control
 from taskqueue.engine.connections import project_connection
-from taskqueue.management.cli.base import Subcommand, add_person, given, person_of, usage_error
+from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act_on_ids
+from taskqueue.management.cli.worker_choice import CHOICE, add_worker_choice, chosen_workers
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
 
 
 def _add_stop(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="of tasks; what waits ends at once")
-    workers = parser.add_argument_group("workers in place of tasks")
-    workers.add_argument(
-        "--worker", action="append", type=given, metavar="NAME", help="may be repeated"
-    )
-    workers.add_argument("--all-workers", action="store_true")
-    workers.add_argument("--host", type=given)
-    workers.add_argument("--queue", type=given, help="all that take tasks from this queue")
+    add_worker_choice(parser, instead_of="tasks")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--quiet", action="store_const", dest="request", const=WorkerRequest.QUIET,
-        help="claim nothing more, finish what runs, and stay",
+        help="claim nothing more, finish what runs, and stay, until `resume --worker NAME`",
     )  # fmt: skip
     how.add_argument(
         "--kill", action="store_const", dest="request", const=WorkerRequest.KILL,
@@ -38,13 +33,11 @@ def _add_stop(parser: ArgumentParser) -> None:
 
 
 def _stop(flags: Namespace, output: Output) -> None:
-    of_workers = bool(flags.worker or flags.all_workers or flags.host or flags.queue)
-    if bool(flags.ids) == of_workers:
-        raise usage_error("Give the ids of tasks, or --worker, --host, --queue or --all-workers.")
-    if flags.all_workers and (flags.worker or flags.host or flags.queue):
-        raise usage_error("--all-workers is for every worker: leave it out, or the other flags.")
-    if of_workers:
-        _stop_workers(flags, output)
+    which = chosen_workers(flags)
+    if bool(flags.ids) == (which is not None):
+        raise usage_error(f"Give the ids of tasks, or {CHOICE}.")
+    if which is not None:
+        _stop_workers(which, flags, output)
     elif flags.request is not None:
         raise usage_error("--quiet and --kill are for workers.")
     else:
@@ -52,13 +45,7 @@ def _stop(flags: Namespace, output: Output) -> None:
         act_on_ids(flags, output, verb="stop", one=control.cancel)
 
 
-def _stop_workers(flags: Namespace, output: Output) -> None:
-    which = control.WorkerFilter(
-        names=flags.worker,
-        host=flags.host or "",
-        queue_name=flags.queue or "",
-        everyone=flags.all_workers,
-    )
+def _stop_workers(which: control.WorkerFilter, flags: Namespace, output: Output) -> None:
     request = flags.request or WorkerRequest.STOP
     names = control.request_workers(which, request, **person_of(flags))
     if not names:

@@ -140,10 +140,18 @@ PAGES: dict[str, Page] = {
     **_of_rows("worker", ways("view_worker")),
     "worker/<int:object_id>/act/": Page(
         look=None,
-        acts=tuple(
-            Act(name=verb, on="worker", needs=ways("stop"), body={"verb": verb, "confirmed": "1"})
-            for verb in ("quiet", "stop", "kill")
+        acts=(
+            *(
+                Act(name=verb, on="worker", needs=ways("stop"),
+                    body={"verb": verb, "confirmed": "1"})
+                for verb in ("quiet", "stop", "kill")
+            ),
+            Act(name="resume", on="asked worker", needs=ways("stop"), body={"verb": "resume"}),
         ),
+    ),
+    "worker/resume/": Page(
+        look=None,
+        acts=(Act(name="resume", on="", needs=ways("stop"), body={"reason": "why"}),),
     ),
     **_of_rows("queue", ways("view_queue")),
     "queue/named/": Page(look=ways("view_queue"), query={"name": "unseen"}),

@@ -94,6 +94,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "workers/": (look("view_worker"),),
     "workers/<path:name>/": (look("view_worker", on="worker"),),
     "workers/<path:name>/quiet/": (act(*WORKER, on="worker", answers=202),),
+    "workers/<path:name>/resume/": (act(*WORKER, on="asked worker", answers=202),),
     "workers/<path:name>/stop/": (act(*WORKER, on="worker", answers=202),),
     "workers/<path:name>/kill/": (act(*WORKER, on="worker", answers=202),),
     "schedules/": (
