@@ -54,3 +54,8 @@ class Outcome(NamedTuple):
     retryable: bool = True
     started: float | None = None
     """When the body started; None: never."""
+
+
+def is_final(outcome: Outcome, *, failures: int, max_attempts: int) -> bool:
+    """Whether an attempt that failed, after so many earlier failures, leaves none to follow."""
+    return not outcome.retryable or failures + 1 >= max_attempts

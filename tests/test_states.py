@@ -58,7 +58,7 @@ def end_by(kind: Kind, **fields: Any) -> Act:
     def act(result: TaskResult[Any]) -> None:
         claim()
         for lease in Lease.objects.filter(task_id=result.id):
-            held = Claimed(lease.id, str(result.id), *[""] * 13)  # type: ignore[arg-type]
+            held = Claimed(lease.id, str(result.id), *[""] * 14)  # type: ignore[arg-type]
             end(held, kind, **fields)
 
     return act

@@ -93,6 +93,7 @@ def _lease(
         options=candidate.options,
         metadata=candidate.metadata,
         failures=candidate.failures,
+        max_attempts=candidate.max_attempts,
         crashes=candidate.crashes,
         lease_seconds=candidate.lease_seconds,
         deadline_in=candidate.deadline_in,

@@ -133,6 +133,7 @@ class Claimed(NamedTuple):
     options: str
     metadata: str
     failures: int
+    max_attempts: int
     crashes: int
     lease_seconds: float | None
     deadline_in: float | None
@@ -160,6 +161,8 @@ class Candidate(NamedTuple):
     options: str
     metadata: str
     failures: int
+    """Of this worker alone, where every worker has attempts of its own: in a broadcast."""
+    max_attempts: int
     crashes: int
     lease_seconds: float | None
     deadline_in: float | None

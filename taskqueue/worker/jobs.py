@@ -27,6 +27,7 @@ class Order(NamedTuple):
     options: str
     metadata: str
     failures: int
+    max_attempts: int
     deadline_at: float | None
     """By the monotonic clock, which all processes of a host share."""
     queue_name: str
@@ -77,6 +78,7 @@ class Job:
         "lease_id",
         "lease_seconds",
         "limit_at",
+        "max_attempts",
         "name",
         "noted",
         "options",
@@ -101,6 +103,7 @@ class Job:
         self.queue_name = claimed.queue_name
         self.options = claimed.options
         self.failures = claimed.failures
+        self.max_attempts = claimed.max_attempts
         self.crashes = claimed.crashes
         self.lease_seconds = claimed.lease_seconds
         self.claimed_at = claimed_at
@@ -126,7 +129,7 @@ class Job:
         # The fields of an Order stand first in what was claimed, in the same order.
         waited = claimed.waited
         self.ready_at = None if waited is None else claimed_at - waited
-        self.order = (*claimed[:9], self.deadline_at, self.queue_name, self.ready_at)
+        self.order = (*claimed[:10], self.deadline_at, self.queue_name, self.ready_at)
 
     def renewed(self, began: float) -> None:
         """The database was asked at `began` to claim or renew it, and did.

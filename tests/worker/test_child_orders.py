@@ -68,7 +68,7 @@ def told() -> Iterator[Told]:
 def order(lease_id: int, name: str, *args: Any) -> tuple[Any, ...]:
     """As the parent sends it."""
     made = Order(
-        lease_id, f"task {lease_id}", name, 1, json.dumps(args), "{}", "", "", 0, None, "q", None
+        lease_id, f"task {lease_id}", name, 1, json.dumps(args), "{}", "", "", 0, 1, None, "q", None
     )
     return tuple(made)
 

@@ -20,8 +20,8 @@ from taskqueue.worker.options import WorkerOptions
 
 CLAIMED = Claimed(
     lease_id=7, task_id="id", name="n", attempt=2, args="[1]", kwargs="{}", options="",
-    metadata="", failures=3, crashes=0, lease_seconds=None, deadline_in=5.0, queue_name="q",
-    ping_seconds=None, waited=1.5,
+    metadata="", failures=3, max_attempts=1, crashes=0, lease_seconds=None, deadline_in=5.0,
+    queue_name="q", ping_seconds=None, waited=1.5,
 )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def test_what_a_child_gave_back_has_not_started(child: ChildProcess) -> None:
 def test_an_order_holds_what_was_claimed_under_the_same_names() -> None:
     order = Order._make(Job(CLAIMED, 100.0).order)
     shared = [field for field in Order._fields if field in Claimed._fields]
-    assert len(shared) == 10
+    assert len(shared) == 11
     assert [getattr(order, field) for field in shared] == [
         getattr(CLAIMED, field) for field in shared
     ]

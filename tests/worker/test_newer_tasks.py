@@ -19,7 +19,7 @@ from tests.sample.tasks import add, fail
 
 def run(name: str, options: Any, args: str = "[]") -> Outcome:
     """Run one attempt here, as a child does."""
-    order = Order(7, "id", name, 1, args, "{}", json.dumps(options), "{}", 0, None, "q", None)
+    order = Order(7, "id", name, 1, args, "{}", json.dumps(options), "{}", 0, 1, None, "q", None)
     context = Context(
         task_id=order.task_id,
         lease_id=order.lease_id,

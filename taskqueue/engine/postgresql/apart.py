@@ -18,7 +18,19 @@ SELECT
     task.id::text, task.name, task.attempt, task.args::text, task.kwargs::text,
     CASE WHEN task.options = '{}' THEN '' ELSE task.options::text END,
     CASE WHEN task.metadata = '{}' THEN '' ELSE task.metadata::text END,
-    task.failures, task.crashes,
+    CASE
+        WHEN task.broadcast THEN (
+            SELECT count(*)::int
+            FROM taskqueue_lease AS own
+            WHERE own.task_id = task.id
+                AND own.worker_id = %s
+                AND own.status = 'failed'
+                AND own.attempt > task.attempts_before_retry
+                AND own.retry_at IS NOT NULL
+        )
+        ELSE task.failures
+    END,
+    task.max_attempts, task.crashes,
     EXTRACT(epoch FROM task.lease_duration)::float8,
     EXTRACT(epoch FROM task.deadline_at - clock_timestamp())::float8,
     task.queue_name,
@@ -195,7 +207,7 @@ def candidates(
     rows = fetch(
         connection,
         CANDIDATES,
-        (list(queue_names), worker, list(unknown), worker, worker, limit),
+        (worker, list(queue_names), worker, list(unknown), worker, worker, limit),
     )
     return list(starmap(Candidate, rows))
 

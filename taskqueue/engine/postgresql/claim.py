@@ -54,8 +54,8 @@ WITH clock AS MATERIALIZED (
     RETURNING
         nextval('taskqueue_lease_id_seq') AS lease_id,
         task.id, task.name, task.attempt, task.args, task.kwargs, task.options, task.metadata,
-        task.failures, task.crashes, task.lease_duration, task.ping_interval, task.deadline_at,
-        task.queue_name, task.ready_at,
+        task.failures, task.max_attempts, task.crashes, task.lease_duration, task.ping_interval,
+        task.deadline_at, task.queue_name, task.ready_at,
         picked.place, task.priority, task.run_after
 ), leased AS (
     INSERT INTO taskqueue_lease (
@@ -71,7 +71,7 @@ SELECT
     lease_id, id::text, name, attempt, args::text, kwargs::text,
     CASE WHEN options = '{}' THEN '' ELSE options::text END,
     CASE WHEN metadata = '{}' THEN '' ELSE metadata::text END,
-    failures, crashes,
+    failures, max_attempts, crashes,
     EXTRACT(epoch FROM lease_duration)::float8,
     EXTRACT(epoch FROM deadline_at - now)::float8,
     queue_name,

@@ -19,7 +19,19 @@ SELECT
     task.id, task.name, task.attempt, task.args, task.kwargs,
     CASE WHEN task.options = '{}' THEN '' ELSE task.options END,
     CASE WHEN task.metadata = '{}' THEN '' ELSE task.metadata END,
-    task.failures, task.crashes,
+    CASE
+        WHEN task.broadcast THEN (
+            SELECT count(*)
+            FROM taskqueue_lease AS own
+            WHERE own.task_id = task.id
+                AND own.worker_id = %s
+                AND own.status = 'failed'
+                AND own.attempt > task.attempts_before_retry
+                AND own.retry_at IS NOT NULL
+        )
+        ELSE task.failures
+    END,
+    task.max_attempts, task.crashes,
     task.lease_duration / 1000000.0,
     (julianday(task.deadline_at) - julianday(%s)) * 86400.0,
     task.queue_name,
@@ -159,11 +171,8 @@ def candidates(
     names = json.dumps(list(unknown))
     found: list[Candidate] = []
     for queue_name in queue_names:
-        rows = fetch(
-            connection,
-            CANDIDATES,
-            (now, now, worker, queue_name, names, worker, now, now, worker, now, now, limit),
-        )
+        open_now = (now, now, worker, queue_name, names, worker, now, now, worker, now, now, limit)
+        rows = fetch(connection, CANDIDATES, (worker, *open_now))
         found += starmap(Candidate, ((dashed(row[0]), *row[1:]) for row in rows))
     return found
 

@@ -40,7 +40,8 @@ SET status = 'running',
     holds_unique_key = holds_unique_key AND unique_for <> 'started'
 WHERE id = %s AND status = 'ready'
 RETURNING
-    id, name, attempt, args, kwargs, options, metadata, failures, crashes, lease_duration,
+    id, name, attempt, args, kwargs, options, metadata, failures, max_attempts, crashes,
+    lease_duration,
     (julianday(deadline_at) - julianday(%s)) * 86400.0, queue_name, ping_interval,
     (julianday(%s) - julianday(ready_at)) * 86400.0
 """
@@ -118,7 +119,7 @@ def claim(
             for (task_id,) in cursor.fetchall():
                 cursor.execute(CLAIM, (task_id, now, now))
                 row = cursor.fetchone()
-                lease_seconds = None if row[9] is None else row[9] / 1e6
+                lease_seconds = None if row[10] is None else row[10] / 1e6
                 duration = lease_duration
                 if lease_seconds is not None:
                     duration = timedelta(seconds=lease_seconds)
@@ -134,12 +135,13 @@ def claim(
                         options="" if row[5] == "{}" else row[5],
                         metadata="" if row[6] == "{}" else row[6],
                         failures=row[7],
-                        crashes=row[8],
+                        max_attempts=row[8],
+                        crashes=row[9],
                         lease_seconds=lease_seconds,
-                        deadline_in=row[10],
-                        queue_name=row[11],
-                        ping_seconds=None if row[12] is None else row[12] / 1e6,
-                        waited=row[13],
+                        deadline_in=row[11],
+                        queue_name=row[12],
+                        ping_seconds=None if row[13] is None else row[13] / 1e6,
+                        waited=row[14],
                     )
                 )
     return claimed
