@@ -45,6 +45,7 @@ class Settings:
     PARK_LIMIT: timedelta = timedelta(days=1)
     MAX_ARGUMENTS: int = 64 * 1024
     MAX_RESULT: int = 1024 * 1024
+    LOG_LEVEL: int | str = "INFO"
     MAX_LOG: int = 256 * 1024
     MAX_TRACEBACK: int = 32 * 1024
     CLAIM_AHEAD: int | str = "auto"

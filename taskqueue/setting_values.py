@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -47,6 +48,8 @@ _COUNTS = {
     "MAX_TRACEBACK": 256,
 }
 _LARGEST_COUNT = 2**31 - 1
+_LARGEST_LEVEL = 32767
+"""What the column of a log line takes."""
 _RATE = re.compile(r"[1-9][0-9]{0,6}/(s|sec|second|m|min|minute|h|hour|d|day)")
 _LONGEST = 100 * 366 * 24 * 3600
 SHORTEST_TOKEN = 16
@@ -72,6 +75,8 @@ def checked(name: str, value: Any) -> Any:
                 f"not {value!r}."
             )
         return value
+    if name == "LOG_LEVEL":
+        return _log_level(value)
     if name == "RETENTION":
         return _retention(value)
     if name in _OF_THE_API:
@@ -106,6 +111,20 @@ def _duration(name: str, value: Any) -> timedelta:
             f"not {value!r}."
         )
     return timedelta(seconds=seconds)
+
+
+def _log_level(value: Any) -> int | str:
+    levels = logging.getLevelNamesMapping()
+    if type(value) is int and 0 < value <= _LARGEST_LEVEL:
+        return value
+    if isinstance(value, str) and levels.get(value):
+        return value
+    near = nearest(value, [name for name, number in levels.items() if number])
+    raise Mistake(
+        f"TASKQUEUE['LOG_LEVEL'] must be the name or the number of a level of logging, "
+        f"not {value!r}.",
+        f"Did you mean {near!r}?" if near else "Choose one of DEBUG, INFO, WARNING and ERROR.",
+    )
 
 
 def _retention(value: Any) -> dict[str, timedelta | None]:

@@ -33,6 +33,7 @@ DEFAULTS: dict[str, Any] = {
     "PARK_LIMIT": DAY,
     "MAX_ARGUMENTS": 64 * 1024,
     "MAX_RESULT": 1024 * 1024,
+    "LOG_LEVEL": "INFO",
     "MAX_LOG": 256 * 1024,
     "MAX_TRACEBACK": 32 * 1024,
     "CLAIM_AHEAD": "auto",
@@ -62,6 +63,8 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("PARK_LIMIT", DAY, DAY),
     ("MAX_ARGUMENTS", 2, 2),
     ("MAX_RESULT", 2, 2),
+    ("LOG_LEVEL", "DEBUG", "DEBUG"),
+    ("LOG_LEVEL", 25, 25),
     ("MAX_LOG", 0, 0),
     ("MAX_TRACEBACK", 256, 256),
     ("CLAIM_AHEAD", 0, 0),
@@ -103,6 +106,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("PARK_LIMIT", 0, "1 or more"),
     ("MAX_ARGUMENTS", 1, "2 or more"),
     ("MAX_RESULT", 2**31, "whole number"),
+    ("LOG_LEVEL", "warning", "name or the number of a level of logging, not 'warning'"),
+    ("LOG_LEVEL", "NOTSET", "name or the number"),
+    ("LOG_LEVEL", 0, "name or the number"),
+    ("LOG_LEVEL", True, "name or the number"),
+    ("LOG_LEVEL", None, "name or the number"),
     ("MAX_LOG", -1, "0 or more"),
     ("MAX_TRACEBACK", 10, "256 or more"),
     ("CLAIM_AHEAD", "none", "'auto' or a whole number"),
@@ -185,6 +193,11 @@ def test_a_key_that_resembles_none_is_answered_with_all(key: Any) -> None:
 def test_a_misspelt_database_suggests_the_nearest() -> None:
     _, (mistake,) = parse({"DATABASE": "defualt"})
     assert mistake.hint == "Did you mean 'default'?"
+
+
+def test_a_misspelt_level_suggests_the_nearest() -> None:
+    _, (mistake,) = parse({"LOG_LEVEL": "inf"})
+    assert mistake.hint == "Did you mean 'INFO'?"
 
 
 def test_all_mistakes_are_found_at_once() -> None:

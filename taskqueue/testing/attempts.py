@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from contextlib import AbstractContextManager, suppress
 from typing import Any
@@ -24,11 +23,12 @@ from taskqueue.outcomes import Kind
 from taskqueue.snapshots import class_path
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.transactions import Callbacks, as_if_committed, savepoint
+from taskqueue.worker.capture import keep_logs
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
-from taskqueue.worker.reporting import CaptureHandler, Reports
+from taskqueue.worker.reporting import Reports
 
 
 class Crash(BaseException):
@@ -80,12 +80,8 @@ class PlayedAttempt(Attempt):
 
     def run_here(self) -> Frame:
         """Run the body to its end, and give the frame."""
-        handler = CaptureHandler()
-        logging.getLogger().addHandler(handler)
-        try:
-            return self.run(self._call)
-        finally:
-            logging.getLogger().removeHandler(handler)
+        keep_logs()
+        return self.run(self._call)
 
     def run_callbacks(self) -> None:
         """Do what the body wanted done on commit; in a worker it would have been committed."""

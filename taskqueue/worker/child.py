@@ -33,8 +33,9 @@ class Child:
 
     def __init__(self, sock: socket.socket, *, setup: dict[str, Any]) -> None:
         from taskqueue.conf import get_settings
+        from taskqueue.worker.capture import keep_logs
         from taskqueue.worker.forks import keep_from_copies
-        from taskqueue.worker.reporting import CaptureHandler, Channel
+        from taskqueue.worker.reporting import Channel
 
         self._socket = sock
         keep_from_copies(sock)
@@ -43,7 +44,7 @@ class Child:
         self._declares: bool = setup["declares"]
         self._max_memory: float | None = setup["max_memory"]
         self.channel = Channel(sock, max_log=get_settings().MAX_LOG)
-        logging.getLogger().addHandler(CaptureHandler())
+        keep_logs()
         self._orders: SimpleQueue[Any] = SimpleQueue()
         self._waiting: dict[int, Any] = {}
         """The orders that are to run, by their leases: one that was called back is none of them,
@@ -257,7 +258,6 @@ def main() -> None:
         import django
 
         django.setup()
-        # Before the handler that captures what bodies log: it stands for a LOGGING of the project.
         show_logs(logging.WARNING)
         from taskqueue.definitions import registry
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import threading
 import time
 
-from taskqueue.context import _current
 from taskqueue.payload import storable
 from taskqueue.worker import frames
 from taskqueue.worker.findings import Line
@@ -18,7 +16,6 @@ FLUSH_INTERVAL = 0.25
 """Seconds between two reports of what a running body says."""
 LONGEST_LINE = 8192
 LONGEST_MESSAGE = 1000
-NEVER_CAPTURED = ("django.tasks", "django_tasks", "django.db.backends", "taskqueue.worker")
 
 
 class Reports:
@@ -108,20 +105,6 @@ class Channel(Reports):
             reports = [(lease, percent, text) for lease, (percent, text) in progress.items()]
             data += pack((frames.PROGRESS, reports))
         return data
-
-
-class CaptureHandler(logging.Handler):
-    """Hands the log records of a body to its attempt."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        context = _current.get()
-        if context is None or record.name.startswith(NEVER_CAPTURED):
-            return
-        try:
-            text = self.format(record)
-            context._report_line(context._lease_id, record.levelno, record.name, text)
-        except Exception:
-            self.handleError(record)
 
 
 def flush_for_ever(channel: Channel) -> None:
