@@ -46,6 +46,7 @@ class Context:
         self._report_progress = report_progress
         self._report_line = report_line
         self._stop_reason: str | None = None
+        self._is_stopped = False
         self._task_result: TaskResult[Any] | None = None
 
     @property
@@ -85,6 +86,12 @@ class Context:
             raise Stopped(self._stop_reason)
 
     def _request_stop(self, reason: str) -> None:
+        """Somebody asks the attempt to stop: whatever it does now, its task is cancelled."""
+        self._stop_reason = reason
+        self._is_stopped = True
+
+    def _announce_limit(self, reason: str) -> None:
+        """Its timeout or deadline is over."""
         self._stop_reason = reason
 
 

@@ -104,8 +104,11 @@ class Definition(Generic[P, R]):
     def announce_start(self, context: Context) -> None:
         """Called in the worker's child before the body. Must not raise."""
 
-    def announce_end(self, context: Context, outcome: Outcome) -> None:
-        """Called in the worker's child after the body. Must not raise."""
+    def announce_end(self, context: Context, outcome: Outcome, *, may_be_retried: bool) -> None:
+        """Called in the worker's child after the body. Must not raise.
+
+        `may_be_retried` tells of a failure whether another attempt follows it.
+        """
 
     def using(self, **options: Any) -> Definition[P, R]:
         """The same definition with other options. Raises `InvalidTask`."""

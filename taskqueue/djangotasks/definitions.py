@@ -21,6 +21,7 @@ from taskqueue.djangotasks import (
     signals,
     task_backends,
 )
+from taskqueue.djangotasks.announcing import announcing
 from taskqueue.djangotasks.context import QueueContext
 from taskqueue.djangotasks.lazy import make_lazy
 from taskqueue.djangotasks.tasks import QueueTask, values_of
@@ -95,15 +96,16 @@ class TaskDefinition(Definition[Any, Any]):
         except Exception:
             logger.exception("Signal not sent task=%s id=%s", self.name, context.task_id)
 
-    def announce_end(self, context: Context, outcome: Outcome) -> None:
+    def announce_end(self, context: Context, outcome: Outcome, *, may_be_retried: bool) -> None:
         """Send Django's `task_finished` for this attempt. Never raises.
 
         Where the task runs again, its status is READY.
         """
         try:
             result = self.result_in(context)
-            _end(result, outcome)
-            signals.task_finished.send_robust(self._sender, task_result=result)
+            _end(result, outcome, may_be_retried=may_be_retried)
+            with announcing():
+                signals.task_finished.send_robust(self._sender, task_result=result)
         except Exception:
             logger.exception("Signal not sent task=%s id=%s", self.name, context.task_id)
 
@@ -144,14 +146,14 @@ def _running_result(task: AnyTask, context: Context) -> AnyResult:
     return make_lazy(QueueResult, known, OF_THE_RESULT, read)
 
 
-def _end(result: AnyResult, outcome: Outcome) -> None:
+def _end(result: AnyResult, outcome: Outcome, *, may_be_retried: bool) -> None:
     """Note in a result what its attempt came to."""
     if outcome.error_class:
         result.errors.append(
             TaskError(exception_class_path=outcome.error_class, traceback=outcome.traceback)
         )
     status = ENDS.get(Kind(outcome.kind), TaskResultStatus.READY)
-    if outcome.kind == Kind.FAILED and outcome.retryable and _attempts_remain(result.id):
+    if outcome.kind == Kind.FAILED and may_be_retried:
         status = TaskResultStatus.READY
     changes: dict[str, Any] = {"status": status}
     if status != TaskResultStatus.READY:
@@ -160,15 +162,3 @@ def _end(result: AnyResult, outcome: Outcome) -> None:
         changes["_return_value"] = json.loads(outcome.return_value)
     for name, value in changes.items():
         object.__setattr__(result, name, value)
-
-
-def _attempts_remain(task_id: str) -> bool:
-    """Whether a task may fail once more and run again. False where the database does not say."""
-    from taskqueue.djangotasks.results import read_rows
-
-    try:
-        stored, _ = read_rows([UUID(task_id)])[UUID(task_id)]
-    except Exception:
-        logger.exception("Attempts not counted id=%s", task_id)
-        return False
-    return stored.failures + 1 < stored.max_attempts

@@ -180,10 +180,10 @@ class Wording(Protocol):
         limit: int,
         failed: timedelta | None,
         cancelled: timedelta | None,
-    ) -> list[tuple[str, str, str]]:
+    ) -> list[tuple[str, str, str, str]]:
         """Fail tasks past their deadline and cancel those that expired, where none runs.
 
-        Their queues, names and new statuses.
+        Their queues, names, new statuses and ids.
         """
 
     def waiting_broadcasts(

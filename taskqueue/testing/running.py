@@ -17,6 +17,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.engine import shared, takeover
 from taskqueue.engine.connections import project_connection, transaction
+from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
@@ -33,6 +34,7 @@ from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.workers import Workers
 from taskqueue.worker import frames
 from taskqueue.worker.duties import Duties
+from taskqueue.worker.failures import log_untold, note_told
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order
@@ -164,13 +166,14 @@ class Runner:
         lost = takeover.take_over(
             self._connection, limits=self._limits, grace=timedelta(0), tally=self._tally
         )
+        log_taken_over(self._connection, lost)
         self._duties.step(self._connection, time.monotonic() + seconds_ahead())
         return bool(lost) or self._duties.has_changed
 
     def _run(self, worker_name: str, claimed: Claimed) -> Run:
         job = Job(claimed, time.monotonic() + seconds_ahead())
         attempt = PlayedAttempt(Order._make(job.order), worker_name, self._tally)
-        outcome, status = self._record(attempt, attempt.run_here())
+        outcome, status = self._record(attempt, job, attempt.run_here())
         if self._choice.backoff == "skip" and outcome in COUNTED:
             self._make_due(claimed)
         attempt.run_callbacks()
@@ -187,7 +190,7 @@ class Runner:
         self._raise(run)
         return run
 
-    def _record(self, attempt: PlayedAttempt, frame: Frame) -> tuple[str, str | None]:
+    def _record(self, attempt: PlayedAttempt, job: Job, frame: Frame) -> tuple[str, str | None]:
         """What the attempt came to, and what its task stood at when that was recorded."""
         if frame[0] == frames.RECORDED:
             return Kind.SUCCEEDED.value, None
@@ -204,6 +207,8 @@ class Runner:
                 limits=self._limits,
                 tally=self._tally,
             )
+        note_told(job, outcome)
+        log_untold(job, outcome, recorded.get(outcome.lease_id))
         return str(outcome.kind), recorded.get(outcome.lease_id)
 
     def _make_due(self, claimed: Claimed) -> None:

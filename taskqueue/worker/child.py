@@ -5,9 +5,9 @@ Started clean, never forked from the parent: it shares nothing with it but a soc
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
-import logging
 import os
 import signal
 import socket
@@ -22,9 +22,10 @@ from typing import Any
 
 from taskqueue.worker import frames
 from taskqueue.worker.frames import Unpacker, pack
-from taskqueue.worker.logs import show_logs
 from taskqueue.worker.memory import resident_megabytes
 
+EXIT_SECONDS = 3.0
+"""How long the functions that were registered with `atexit` may take."""
 PARENT_DIED = 1  # PR_SET_PDEATHSIG
 
 
@@ -170,11 +171,16 @@ class Child:
     def _interrupt(self, lease_id: int, why: str, detail: str) -> None:
         from taskqueue.worker.interrupts import exception_for
 
-        self._ask(lease_id, detail)
         with self._lock:
             running = self._running.get(lease_id)
-        if running is not None:
-            running[1].interrupt(exception_for(why, detail))
+        if running is None:
+            return
+        context, interruption = running
+        if why == frames.STOPPED:
+            context._request_stop(detail)
+        else:
+            context._announce_limit(detail)
+        interruption.interrupt(exception_for(why, detail))
 
     def _ask(self, lease_id: int, reason: str) -> None:
         with self._lock:
@@ -240,6 +246,16 @@ def leave_to_parent(number: int, stack: object) -> None:
     """Do nothing: supervisors signal a whole group, and the parent says what becomes of bodies."""
 
 
+def end_in_order() -> None:
+    """Run what was registered with `atexit`, such as the sending of errors that were reported."""
+    end = threading.Timer(EXIT_SECONDS, os._exit, (0,))
+    end.daemon = True
+    end.start()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
 _setup: dict[str, Any] = {}
 
 
@@ -258,9 +274,10 @@ def main() -> None:
         import django
 
         django.setup()
-        show_logs(logging.WARNING)
         from taskqueue.definitions import registry
+        from taskqueue.worker.logs import show_logs
 
+        show_logs()
         registry.autodiscover()
         child = Child(sock, setup=_setup)
     except BaseException:
@@ -268,8 +285,7 @@ def main() -> None:
         sock.close()
         os._exit(3)
     child.run()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    end_in_order()
     # Threads that a body left behind would keep an ordinary exit waiting for ever.
     os._exit(0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import selectors
 import signal
 import socket
 import subprocess
@@ -102,6 +103,11 @@ class ChildProcess:
     def takes_orders(self) -> bool:
         """Whether anything may be sent to it."""
         return self.is_ready and not (self.is_condemned or self.is_killed or self.is_exiting)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs nothing, and could end by itself."""
+        return self.is_ready and not (self.is_killed or self.held or self.stuck)
 
     @property
     def free_slots(self) -> int:
@@ -231,6 +237,18 @@ class ChildProcess:
             os.killpg(self.process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             self.process.kill()
+
+    def await_exit(self, seconds: float) -> None:
+        """Wait for its end, which it was asked for; for so long at most.
+
+        It is not buried: until then its number, and that of its group, are nobody else's.
+        """
+        ends_at = time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            while (left := ends_at - time.monotonic()) > 0:
+                if selector.select(left) and self.receive()[1]:
+                    return
 
     def bury(self) -> int:
         """Wait for the end of a child that is gone; how it ended."""

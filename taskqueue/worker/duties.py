@@ -13,6 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import Settings
 from taskqueue.engine import broadcast, shared, takeover, wedged, workers
 from taskqueue.engine.connections import owns_session, transaction
+from taskqueue.engine.failures import log_failed_tasks, log_taken_over
 from taskqueue.engine.idempotency import prune_idempotency_keys
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.operations import serving as operations
@@ -92,7 +93,10 @@ class Duties:
                     failed=self._limits.keep_failed,
                     cancelled=self._limits.keep_cancelled,
                 )
-                self._tally.count_ended(connection, ended)
+                self._tally.count_ended(connection, [each[:3] for each in ended])
+            log_failed_tasks(
+                connection, [task_id for *_, status, task_id in ended if status == "failed"]
+            )
             self.has_changed = self.has_changed or bool(ended)
         if outlook.next_expiry is not None and outlook.next_expiry <= 0:
             self._take_over(connection)
@@ -136,7 +140,7 @@ class Duties:
         )
         if released:
             logger.warning("Broadcasts no longer wait for workers that ended parts=%s", released)
-        shared.end_overdue(connection, limits=self._limits)
+        log_failed_tasks(connection, shared.end_overdue(connection, limits=self._limits))
 
     def _take_over(self, connection: BaseDatabaseWrapper) -> None:
         suspects = None
@@ -155,6 +159,7 @@ class Duties:
         for lease_id, status in lost.items():
             self._suspicion.forget(lease_id)
             logger.warning("Took over an expired lease lease=%s task_now=%s", lease_id, status)
+        log_taken_over(connection, lost)
 
     def _clean_up(self, connection: BaseDatabaseWrapper, now: float) -> None:
         if now >= self._prune_at:

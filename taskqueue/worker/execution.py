@@ -22,9 +22,9 @@ from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record_success
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import LeaseEnded
-from taskqueue.outcomes import Kind, Outcome
+from taskqueue.outcomes import Kind, Outcome, is_final
 from taskqueue.payload import encode, storable
-from taskqueue.worker import frames
+from taskqueue.worker import failures, frames
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
 from taskqueue.worker.verdicts import verdict_on
@@ -154,6 +154,7 @@ class Attempt:
         return self._frame(outcome)
 
     def _failed(self, error: BaseException) -> Frame:
+        failures.from_the_body(error)
         outcome = verdict_on(
             error,
             lease_id=self.order.lease_id,
@@ -164,6 +165,8 @@ class Attempt:
             task_id=self.order.task_id,
             started_at=self.started_at,
         )
+        if outcome.kind == Kind.FAILED and not self.context._is_stopped:
+            failures.log_raised(self.order, outcome, error)
         self._tell_finished(outcome, error)
         return self._frame(outcome)
 
@@ -177,7 +180,11 @@ class Attempt:
         if signals.task_finished.has_listeners(self.definition):
             self._send(signals.task_finished, outcome=outcome, error=error)
         if self.definition is not None:
-            self.definition.announce_end(self.context, outcome)
+            order = self.order
+            has_ended = self.context._is_stopped or is_final(
+                outcome, failures=order.failures, max_attempts=order.max_attempts
+            )
+            self.definition.announce_end(self.context, outcome, may_be_retried=not has_ended)
 
     def _send(self, signal: Any, **named: Any) -> None:
         """Tell receivers; what they raise is theirs, and changes no outcome."""

@@ -91,6 +91,7 @@ class Job:
         "stop_reason",
         "task_id",
         "timeout",
+        "told",
         "usual_lease",
     )
 
@@ -117,6 +118,8 @@ class Job:
         self.stop_reason: str | None = None
         self.is_over = False
         self.noted = False
+        self.told = ""
+        """As what its child has logged its failure: as `failed` or `retrying`."""
         self.timeout: float | None = None
         self.ping_seconds = claimed.ping_seconds
         self.is_apart = claimed.is_apart

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import Any
 
 from taskqueue.conf import Settings
 from taskqueue.engine.connections import is_busy
@@ -13,6 +12,7 @@ from taskqueue.states import WAITING
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.errands import Errand, Errands, Report
+from taskqueue.worker.failures import log_ended, log_untold
 from taskqueue.worker.intake import Intake
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.logs import one_line
@@ -309,17 +309,13 @@ class Ledger:
 
 
 def _log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
-    fields: tuple[Any, ...] = (
-        one_line(job.name), job.task_id, outcome.kind, status or "ended before",
-    )  # fmt: skip
-    if outcome.kind == Kind.SUCCEEDED:
-        logger.debug("Attempt ended task=%s id=%s outcome=%s now=%s", *fields)
-    elif outcome.kind in (Kind.FAILED, Kind.RETRY_LATER, Kind.LOST, Kind.FENCED):
+    log_untold(job, outcome, status)
+    if outcome.kind == Kind.FENCED:
         logger.warning(
-            "Attempt ended task=%s id=%s outcome=%s now=%s error=%s: %s",
-            *fields,
-            one_line(outcome.error_class),
+            "Attempt ended without a renewed lease task=%s id=%s now=%s reason=%s",
+            one_line(job.name), job.task_id, status or "ended before",
             one_line(outcome.error_message[:500]),
-        )
-    elif outcome.kind != Kind.UNSTARTED:
-        logger.info("Attempt ended task=%s id=%s outcome=%s now=%s", *fields)
+        )  # fmt: skip
+    if outcome.kind != Kind.UNSTARTED:
+        seconds = None if outcome.started is None else outcome.started - outcome.ended
+        log_ended(job, outcome.kind, status, seconds=seconds)

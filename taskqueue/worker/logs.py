@@ -1,29 +1,55 @@
-"""The worker's log: where it goes where LOGGING says nothing about it, and text from elsewhere."""
+"""Where the log of a worker goes: where LOGGING says, and else to standard error."""
 
 from __future__ import annotations
 
 import logging
 
+from django.utils.log import AdminEmailHandler
 
-def show_logs(level: int) -> None:
-    """Show the log of taskqueue on standard error, unless the project has said where it goes."""
-    logger = logging.getLogger("taskqueue")
-    if logger.hasHandlers():
-        return
+from taskqueue.engine.failures import logger as failures
+from taskqueue.engine.failures import one_line
+
+__all__ = ["one_line", "show_logs"]
+
+USUAL = logging.INFO
+"""The level of `--verbosity 1`."""
+
+
+def show_logs(level: int = USUAL) -> None:
+    """Show the logs of taskqueue, and of tasks that fail, from that level on.
+
+    They go to standard error, each of them unless the project's LOGGING sends it somewhere. A
+    level that LOGGING sets stays.
+    """
+    own = logging.getLogger("taskqueue")
+    if not own.hasHandlers():
+        own.addHandler(_console())
+        own.setLevel(level)
+    elif level != USUAL and own.level == logging.NOTSET:
+        own.setLevel(level)
+    if not _is_shown(failures):
+        console = _console()
+        console.setLevel(logging.WARNING)
+        failures.addHandler(console)
+
+
+def _console() -> logging.Handler:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(level)
+    return handler
 
 
-def one_line(text: object) -> str:
-    """Text that tasks, users or the database chose, as part of a line of ours.
+def _is_shown(logger: logging.Logger) -> bool:
+    """Whether an error of that logger reaches a handler, other than by mail.
 
-    It can neither begin a line of its own nor steer a terminal: what is not printable is escaped.
+    Django's default LOGGING gives it one that is silent unless DEBUG is on.
     """
-    shown = str(text).strip()
-    if shown.isprintable():
-        return shown
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown
-    )
+    record = logger.makeRecord(logger.name, logging.ERROR, "", 0, "", (), None)
+    each: logging.Logger | None = logger
+    while each is not None:
+        for handler in each.handlers:
+            is_mail = isinstance(handler, AdminEmailHandler)
+            if not is_mail and handler.level <= logging.ERROR and handler.filter(record):
+                return True
+        each = each.parent if each.propagate else None
+    return False

@@ -7,6 +7,7 @@ who reads between two of them sees what was true a moment ago.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -69,6 +70,8 @@ class Meter:
         """The queues that the worker was told to take from; empty: all."""
         self.queues: dict[str, QueueMeter] = {}
         self.claims = self.claimed = 0
+        self.retried = self.failed = 0
+        """Attempts that did not succeed and are retried, and those that ended their task."""
         self.children_started = self.children_crashed = 0
         self.standing: Callable[[], Standing] = Standing
 
@@ -99,6 +102,10 @@ class Meter:
             return
         queue = self._queue(job.queue_name)
         queue.outcomes[came_to] += 1
+        if status == "retrying":
+            self.retried += 1
+        elif status == "failed" and came_to != "succeeded":
+            self.failed += 1
         if outcome.started is None:
             return
         if outcome.kind in RAN:
@@ -111,6 +118,14 @@ class Meter:
         queue.outcomes[Kind.SUCCEEDED.value] += 1
         queue.runs.add(ended_at - started_at)
         self._waited(queue, job, started_at)
+
+    def ended(self) -> Counter[str]:
+        """How many attempts have ended since the beginning, by what that means for their tasks."""
+        outcomes = [queue.outcomes for queue in list(self.queues.values())]
+        total = sum(sum(each.values()) for each in outcomes)
+        succeeded = sum(each["succeeded"] for each in outcomes)
+        counts = {"succeeded": succeeded, "failed": self.failed, "retried": self.retried}
+        return Counter({**counts, "other": total - sum(counts.values())})
 
     @staticmethod
     def _waited(queue: QueueMeter, job: Job, started_at: float) -> None:

@@ -13,6 +13,7 @@ from taskqueue.outcomes import Kind, Outcome
 from taskqueue.worker import endings, frames
 from taskqueue.worker.ahead import ClaimAhead
 from taskqueue.worker.children import NEAR, ChildProcess, describe_exit
+from taskqueue.worker.failures import log_ended, note_told
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.logs import one_line
@@ -29,6 +30,8 @@ LONG_STALL = 1.0
 SHORTEST_RESPAWN, LONGEST_RESPAWN = 0.5, 30.0
 BROKEN_AFTER = 3
 ORDERS_A_FRAME = 64
+LONGEST_EXIT = 5.0
+"""Seconds for idle children to end in; they give themselves less."""
 
 
 class Pool:
@@ -288,6 +291,7 @@ class Pool:
             if job is not None:
                 if kind == frames.RECORDED:
                     self.meter.recorded_itself(job, started_at=frame[2], ended_at=frame[3])
+                    log_ended(job, "succeeded", "succeeded", seconds=frame[3] - frame[2])
                     findings.recorded.append(frame[1])
                 else:
                     findings.unsure[frame[1]] = frame[2], frame[3]
@@ -313,6 +317,7 @@ class Pool:
         job = child.take_back(outcome.lease_id, now)
         if job is None or job.is_over:
             return
+        note_told(job, outcome)
         if outcome.started is not None:
             self.ahead.learn(outcome.ended - outcome.started)
         if outcome.kind == Kind.PARKED:
@@ -363,7 +368,8 @@ class Pool:
         if not child.is_ready:
             self._failed_to_start(child, end, now)
         elif running:
-            logger.error(
+            # Each task that was lost is logged on its own, as an error where it fails.
+            logger.warning(
                 "Child died pid=%s end=%s running=%s",
                 child.process.pid, end, [job.task_id for job in running],
             )  # fmt: skip
@@ -374,6 +380,24 @@ class Pool:
         self._respawn_at = now + delay
         self.trouble = f"Children do not start ({end}): {child.trouble}"[-4000:]
         logger.error("Child did not start end=%s retry_in=%.1fs %s", end, delay, child.trouble)
+
+    def end(self) -> None:
+        """End all children: what runs at once, the others in order, for as long as that may take.
+
+        An idle child sends what error reporting has not sent yet, for example.
+        """
+        idle = [child for child in self.children if child.is_idle]
+        for child in self.children:
+            if child not in idle:
+                child.kill()
+            elif not child.is_exiting:
+                child.send((frames.EXIT,))
+        ends_at = time.monotonic() + LONGEST_EXIT
+        for child in idle:
+            child.await_exit(ends_at - time.monotonic())
+        for child in self.children:
+            child.kill()
+            child.bury()
 
     def relax(self, now: float) -> None:
         """Let children live on whose deadline was that of a job which has ended since."""

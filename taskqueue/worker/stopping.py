@@ -95,6 +95,8 @@ class Stopping:
         if self._pool.can_kill:
             child.kill()
         else:
+            # Whatever the body raises later is no failure of its own.
+            child.send((frames.ASK, job.lease_id, outcome.error_message))
             child.leave_stuck(job.lease_id)
             self._pool.recall(child)
 

@@ -10,6 +10,7 @@ from contextlib import closing
 
 from django.db import DatabaseError, InterfaceError
 
+from taskqueue import __version__
 from taskqueue.conf import Settings
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
@@ -35,6 +36,7 @@ from taskqueue.worker.pool import Pool
 from taskqueue.worker.reload import Reloader
 from taskqueue.worker.requests import Requests
 from taskqueue.worker.stopping import Stopping
+from taskqueue.worker.summary import Summary
 from taskqueue.worker.wakeup import Alarm, Signals, Watch
 from taskqueue.worker.watchdog import Watchdog
 
@@ -68,6 +70,7 @@ class Supervisor:
         self._pool = Pool(options, settings, self._watchdog, meter)
         meter.begin(options.name, options.pool, self._pool.standing, named=options.queues.weights)
         self._stopping = Stopping(self._pool, settings)
+        self._summary = Summary(meter, lambda: self._pool.standing().busy, time.monotonic())
         self._alarm = Alarm()
         self._requests = Requests(self._alarm.ring)
         self._watch = Watch()
@@ -134,7 +137,7 @@ class Supervisor:
                 self._loop()
             finally:
                 self._end(registered, registration)
-        logger.info("Worker stopped name=%s", self._options.name)
+        self._summary.end(self._options.name)
         if self._is_replaced:
             raise WorkerFailed("Another worker took this one's name.")
         if self._is_hopeless:
@@ -175,12 +178,16 @@ class Supervisor:
             vitals=self._vitals,
         )
         logger.info(
-            "Worker started name=%s pid=%s pool=%s concurrency=%s queues=%s",
+            "Worker started name=%s pid=%s pool=%s concurrency=%s queues=%s database=%s "
+            "engine=%s version=%s",
             options.name,
             os.getpid(),
             options.pool,
             options.concurrency,
             ",".join(self._lanes.names) or "all",
+            settings.DATABASE,
+            project_connection().vendor,
+            __version__,
         )
         self._watch.add(self._alarm, self._alarm.silence)
         self._populate(time.monotonic())
@@ -203,9 +210,7 @@ class Supervisor:
     def _end(self, registered: Registered, registration: Registration) -> None:
         self._vitals.end()
         self._heartbeat.stop()
-        for child in self._pool.children:
-            child.kill()
-            child.bury()
+        self._pool.end()
         self._errands.stop()
         self._watch.close()
         self._alarm.close()
@@ -230,6 +235,7 @@ class Supervisor:
             self._heed_renewals(now)
             self._populate(now)
             self._stopping.enforce(now)
+            self._summary.step(now)
             self._pool.relax(now)
             self._pool.rebalance(now)
             self._pool.dispatch(now)

@@ -102,9 +102,9 @@ def test_a_deadline_ends_what_waits_for_its_next_worker() -> None:
     result = add.using(workers=2, deadline=3600).enqueue(1)
     [first] = take("a")
     end(first, Kind.SUCCEEDED, return_value="1")
-    assert shared.end_overdue(connections["default"], limits=limits()) == 0
+    assert len(shared.end_overdue(connections["default"], limits=limits())) == 0
     Task.objects.update(deadline_at=timezone.now())
-    assert shared.end_overdue(connections["default"], limits=limits()) == 1
+    assert len(shared.end_overdue(connections["default"], limits=limits())) == 1
     task = row(result)
     assert (task.status, task.error_class) == ("failed", "taskqueue.exceptions.DeadlineExceeded")
 
@@ -113,7 +113,7 @@ def test_past_its_deadline_what_one_named_worker_runs_is_left_to_that_worker() -
     result = add.using(worker_names=["a", "b"], deadline=3600).enqueue(1)
     [claimed] = take("a")
     Task.objects.update(deadline_at=timezone.now())
-    assert shared.end_overdue(connections["default"], limits=limits()) == 0
+    assert len(shared.end_overdue(connections["default"], limits=limits())) == 0
     assert row(result).status == "running"
     assert end(claimed, Kind.SUCCEEDED, return_value="1") == "succeeded"
 
@@ -293,3 +293,19 @@ def test_workers_that_cancel_one_task_at_one_moment_do_not_wait_for_each_other()
             barrier = Barrier(len(names))
             list(pool.map(cancel_it, leases, repeat(barrier)))
         assert row(result).status == "cancelled"
+
+
+def test_a_broadcast_counts_the_failures_of_each_worker_alone() -> None:
+    for name in ("a", "b"):
+        alive(name)
+    add.using(broadcast=True, max_attempts=2).enqueue(1)
+    [first], [second] = take("a"), take("b")
+    assert (first.failures, first.max_attempts) == (0, 2)
+    end(first, Kind.FAILED)
+    end(second, Kind.FAILED)
+    Lease.objects.update(retry_at=timezone.now() - timedelta(seconds=1))
+    [again] = take("a")
+    assert (again.failures, again.max_attempts) == (1, 2)
+    end(again, Kind.FAILED)
+    [last] = take("b")
+    assert last.failures == 1

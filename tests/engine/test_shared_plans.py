@@ -30,7 +30,7 @@ def release_gone() -> int:
 
 
 def end_overdue() -> int:
-    return shared.end_overdue(connection, limits=limits())
+    return len(shared.end_overdue(connection, limits=limits()))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import time
 from pathlib import Path
@@ -349,3 +350,10 @@ def follow(context: Context, path: str) -> str:
         context.check()
         time.sleep(0.02)
     return "there"
+
+
+@task
+def say(logger: str, *levels: str) -> None:
+    """Logs a record of each level."""
+    for level in levels:
+        logging.getLogger(logger).log(logging.getLevelNamesMapping()[level], "said at %s", level)

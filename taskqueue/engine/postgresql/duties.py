@@ -166,7 +166,7 @@ SET status = ended.status,
     holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
 FROM ended
 WHERE task.id = ended.id
-RETURNING task.queue_name, task.name, task.status
+RETURNING task.queue_name, task.name, task.status, task.id::text
 """
 
 # Locks: finished tasks by the end of their retention, skipping locked ones.
@@ -213,9 +213,9 @@ def end_overdue(
     limit: int,
     failed: timedelta | None,
     cancelled: timedelta | None,
-) -> list[tuple[str, str, str]]:
+) -> list[tuple[str, str, str, str]]:
     rows = fetch(connection, END_OVERDUE, (limit, limit, failed, cancelled))
-    return [(queue_name, name, status) for queue_name, name, status in rows]
+    return [(queue_name, name, status, task_id) for queue_name, name, status, task_id in rows]
 
 
 def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:

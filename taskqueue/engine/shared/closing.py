@@ -84,8 +84,8 @@ def has_all_successes(task: Task) -> bool:
     return is_shared(task) and 0 < task.workers <= task.successes
 
 
-def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
-    """Fail shared tasks past their deadline that wait for a next worker; how many there were.
+def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> list[str]:
+    """Fail shared tasks past their deadline that wait for a next worker; the ids of them.
 
     What runs is its workers' to end.
     """
@@ -104,4 +104,4 @@ def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> int:
             task.error_message = "The deadline passed before all workers had run it."
             settle(connection, task, now=now, limits=limits)
             count_by_hand(connection, ended=ended_as(task))
-    return len(ids)
+    return ids

@@ -122,7 +122,7 @@ SET status = %s,
     prune_after = %s,
     holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
 WHERE id = %s
-RETURNING queue_name, name, status
+RETURNING queue_name, name, status, id
 """
 OVERDUE = (
     "failed",
@@ -194,10 +194,10 @@ def end_overdue(
     limit: int,
     failed: timedelta | None,
     cancelled: timedelta | None,
-) -> list[tuple[str, str, str]]:
+) -> list[tuple[str, str, str, str]]:
     moment = clock()
     now = stored(moment)
-    ended: list[tuple[str, str, str]] = []
+    ended: list[tuple[str, str, str, str]] = []
     with connection.cursor() as cursor:
         for pick, end, retention in (
             (PICK_OVERDUE, OVERDUE, failed),

@@ -111,7 +111,7 @@ class Command(BaseCommand):
             ),
             poll_interval=poll,
             reload=django_settings.DEBUG if flags["reload"] is None else flags["reload"],
-            show_progress=flags["drain"],
+            show_progress=flags["drain"] and flags["verbosity"] > 0,
         )
 
     def _refuse_unapplied_migrations(self, settings: Settings) -> None:

@@ -1,0 +1,79 @@
+"""The log of failed tasks: each is one record, which error reporting takes up.
+
+The child that ran the body logs what it raised, with the traceback. What no child could log, since
+it was killed or no body ran, is logged here without one, by the process that learns of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import installed
+from taskqueue.models import Lease, Task
+from taskqueue.states import TaskStatus
+
+logger = logging.getLogger("django.tasks")
+"""The logger of Django's own Tasks framework: by default its errors are mailed to ADMINS."""
+
+
+def extra(*, task_id: str, name: str, attempt: int, queue_name: str) -> dict[str, Any]:
+    """The fields of a record; never arguments, which may be sensitive."""
+    return {"task_id": task_id, "task_name": name, "attempt": attempt, "queue_name": queue_name}
+
+
+def log_failed(
+    *, task_id: str, name: str, attempt: int, queue_name: str, error_class: str, message: str
+) -> None:
+    """Log a task that failed for good, where no process has the exception."""
+    logger.error(
+        "Task failed task=%s id=%s attempt=%s queue=%s error=%s: %s",
+        one_line(name), task_id, attempt, one_line(queue_name), one_line(error_class),
+        one_line(message[:500]),
+        extra=extra(task_id=task_id, name=name, attempt=attempt, queue_name=queue_name),
+    )  # fmt: skip
+
+
+def log_failed_tasks(connection: BaseDatabaseWrapper, task_ids: Iterable[UUID | str]) -> None:
+    """Log those of the tasks that have failed. Call it once that is committed."""
+    chosen = list(task_ids)
+    if not chosen:
+        return
+    with installed(connection):
+        tasks = Task.objects.using(connection.alias).filter(id__in=chosen, status=TaskStatus.FAILED)
+        for task in tasks.order_by("id"):
+            log_failed(
+                task_id=str(task.id),
+                name=task.name,
+                attempt=task.attempt,
+                queue_name=task.queue_name,
+                error_class=task.error_class,
+                message=task.error_message,
+            )
+
+
+def log_taken_over(connection: BaseDatabaseWrapper, lost: Mapping[int, str]) -> None:
+    """Log the failed ones of the tasks whose leases ran out: by lease, their statuses since."""
+    failed = [lease_id for lease_id, status in lost.items() if status == "failed"]
+    if failed:
+        leases = Lease.objects.using(connection.alias).filter(id__in=failed)
+        with installed(connection):
+            chosen = list(leases.values_list("task_id", flat=True))
+        log_failed_tasks(connection, chosen)
+
+
+def one_line(text: object) -> str:
+    """Text that tasks, users or the database chose, as part of a line of ours.
+
+    It can neither begin a line of its own nor steer a terminal: what is not printable is escaped.
+    """
+    shown = str(text).strip()
+    if shown.isprintable():
+        return shown
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown
+    )

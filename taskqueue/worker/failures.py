@@ -1,0 +1,100 @@
+"""What a worker logs of attempts that failed: each of them once."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from types import TracebackType
+
+from taskqueue.engine.failures import extra, log_failed, logger, one_line
+from taskqueue.outcomes import Kind, Outcome, is_final
+from taskqueue.worker.jobs import Job, Order
+
+worker_logger = logging.getLogger("taskqueue.worker")
+
+RUNNERS = ("taskqueue.worker.execution", "taskqueue.worker.slots", "taskqueue.testing.attempts")
+"""The modules through which a body is called."""
+FAILED, RETRYING = "failed", "retrying"
+NOT_RETRIED = (None, "cancelled", "failed", "succeeded")
+
+
+def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:
+    """Log what a body raised, in the child: as an error if the task fails, else as a warning.
+
+    Never raises, whatever the project's handlers do.
+    """
+    fields = order.name, order.task_id, order.attempt, order.queue_name
+    named = extra(
+        task_id=order.task_id,
+        name=order.name,
+        attempt=order.attempt,
+        queue_name=order.queue_name,
+    )
+    try:
+        if is_final(outcome, failures=order.failures, max_attempts=order.max_attempts):
+            message = "Task failed task=%s id=%s attempt=%s queue=%s"
+            logger.error(message, *fields, exc_info=error, extra=named)
+        else:
+            message = "Attempt failed, the task is retried task=%s id=%s attempt=%s queue=%s"
+            logger.warning(message, *fields, exc_info=error, extra=named)
+    except Exception:
+        traceback.print_exc(file=sys.stderr)
+
+
+def note_told(job: Job, outcome: Outcome) -> None:
+    """Remember, in the parent, as what the child has logged a failure that it reports."""
+    if outcome.kind == Kind.FAILED:
+        has_ended = is_final(outcome, failures=job.failures, max_attempts=job.max_attempts)
+        job.told = FAILED if has_ended else RETRYING
+
+
+def log_untold(job: Job, outcome: Outcome, status: str | None) -> None:
+    """Log a failure that no child has logged, or that the database took for a graver one."""
+    if outcome.kind not in (Kind.FAILED, Kind.LOST, Kind.PARKED):
+        return
+    attempt = job.order[3]
+    if status == "failed" and job.told != FAILED:
+        log_failed(
+            task_id=job.task_id,
+            name=job.name,
+            attempt=attempt,
+            queue_name=job.queue_name,
+            error_class=outcome.error_class,
+            message=outcome.error_message,
+        )
+    elif status not in NOT_RETRIED and not job.told and outcome.kind != Kind.PARKED:
+        logger.warning(
+            "Attempt failed, the task is retried task=%s id=%s attempt=%s queue=%s error=%s: %s",
+            one_line(job.name), job.task_id, attempt, one_line(job.queue_name),
+            one_line(outcome.error_class), one_line(outcome.error_message[:500]),
+            extra=extra(
+                task_id=job.task_id, name=job.name, attempt=attempt, queue_name=job.queue_name
+            ),
+        )  # fmt: skip
+
+
+def log_ended(job: Job, outcome: str, status: str | None, *, seconds: float | None) -> None:
+    """Log one attempt, for those who want a line of each."""
+    if worker_logger.isEnabledFor(logging.DEBUG):
+        worker_logger.debug(
+            "Attempt ended task=%s id=%s attempt=%s outcome=%s now=%s seconds=%s",
+            one_line(job.name), job.task_id, job.order[3], outcome, status or "ended before",
+            "-" if seconds is None else f"{seconds:.3f}",
+        )  # fmt: skip
+
+
+def from_the_body(error: BaseException) -> None:
+    """Let the traceback begin at the body.
+
+    The frames before it are the worker's. They say nothing of the error, and their variables hold
+    the arguments, which error reporting would send along.
+    """
+    found: TracebackType | None = None
+    each = error.__traceback__
+    while each is not None:
+        if each.tb_frame.f_globals.get("__name__") in RUNNERS:
+            found = each
+        each = each.tb_next
+    if found is not None:
+        error.__traceback__ = found.tb_next

@@ -1,0 +1,48 @@
+"""The line in which a worker sums up a minute; time is an argument, so none passes here."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.worker.meter import Meter
+from taskqueue.worker.summary import INTERVAL, Summary
+from tests.worker.test_meter import ended, job
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    texts = [record.getMessage() for record in caplog.records]
+    caplog.clear()
+    return texts
+
+
+def test_a_minute_is_summed_up_where_something_ended(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "taskqueue.worker")
+    meter = Meter()
+    summary = Summary(meter, lambda: 3, 0.0)
+    outcomes: list[tuple[Outcome, str]] = [
+        (ended(Kind.SUCCEEDED), "succeeded"),
+        (ended(Kind.FAILED), "retrying"),
+        (ended(Kind.FAILED), "failed"),
+        (ended(Kind.STOPPED), "cancelled"),
+    ]
+    for outcome, status in outcomes:
+        meter.recorded(job(), outcome, status, sent_at=106.0)
+    meter.recorded_itself(job("mail"), started_at=101.0, ended_at=101.5)
+
+    summary.step(INTERVAL - 1)
+    assert said(caplog) == []
+    summary.step(INTERVAL + 1)
+    counts = "succeeded=2 failed=1 retried=1 other=1"
+    assert said(caplog) == [f"Attempts ended in_seconds=61 {counts} running=3"]
+    summary.step(2 * INTERVAL + 1)
+    assert said(caplog) == []
+    meter.recorded(job(), ended(Kind.SUCCEEDED), "succeeded", sent_at=106.0)
+    summary.step(3 * INTERVAL + 1)
+    assert said(caplog) == [
+        "Attempts ended in_seconds=60 succeeded=1 failed=0 retried=0 other=0 running=3"
+    ]
+    summary.end("paris")
+    assert said(caplog) == ["Worker stopped name=paris succeeded=3 failed=1 retried=1 other=1"]
