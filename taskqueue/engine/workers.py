@@ -201,8 +201,8 @@ def touch(
     return Asked._make(rows[0]) if rows else None
 
 
-def set_listening(connection: BaseDatabaseWrapper, *, worker_id: int, listens: bool) -> None:
-    """Say whether this worker listens, or polls."""
+def set_listening(connection: BaseDatabaseWrapper, *, worker_id: int, listens: bool | None) -> None:
+    """Say whether this worker listens, or polls; None: it polls until it can find out."""
     with connection.cursor() as cursor:
         cursor.execute(SET_LISTENING, (listens, worker_id))
 

@@ -89,11 +89,11 @@ class Intake:
         if self.is_sqlite:
             self._prove_at = math.inf
             return
+        is_own: bool | None = None
         try:
             is_own = has_own_session(connection, silence=self._silence)
             self._prove_at = math.inf
         except NoWitness as error:
-            is_own = False
             self._prove_at = time.monotonic() + PROOF_INTERVAL
             logger.debug("No second connection, polling for now error=%s", one_line(error))
         if is_own:

@@ -115,6 +115,18 @@ def test_leases_are_shown_to_those_who_may_view_them(log_in_as: LogIn) -> None:
     assert "holds now" not in page
 
 
+@pytest.mark.parametrize(
+    ("listens", "words"),
+    [(True, "by notification"), (False, "by polling, behind a pooler"), (None, "")],
+)
+def test_a_page_says_what_wakes_the_worker_where_that_is_known(
+    listens: bool | None, words: str, log_in_as: LogIn
+) -> None:
+    page = read(log_in_as("viewer"), url("worker", "change", hire("w", listens=listens).pk))
+    assert ("Wakes up" in page) == bool(words)
+    assert words in page
+
+
 def test_its_past_is_looked_for_among_the_newest_attempts_alone(
     log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,7 @@ def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             severity=INFO,
             seen="From here, a connection goes through a pooler. A worker would poll, and set "
             "nothing that outlives a transaction.",
-            remedy=f"Nothing, for web processes. {DIRECTLY}",
+            remedy=f"Web processes may stay as they are. {DIRECTLY}",
         )
 
 

@@ -1,0 +1,52 @@
+"""When a worker begins to listen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection, connections
+
+from taskqueue.conf import get_settings
+from taskqueue.engine.statement import change
+from taskqueue.engine.tally import Tally
+from taskqueue.models import Worker
+from taskqueue.worker import intake
+from taskqueue.worker.lanes import Lanes, QueueChoice
+from tests.engine.test_workers import registered
+
+ROLE = "taskqueue_one_connection"
+pytestmark = [pytest.mark.postgresql_only, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Whom the server grants one connection; new connections are made in this name."""
+    change(connection, f"CREATE ROLE {ROLE} LOGIN CONNECTION LIMIT 1")
+    for kind in ("TABLES", "SEQUENCES"):
+        change(connection, f"GRANT ALL ON ALL {kind} IN SCHEMA public TO {ROLE}")
+    monkeypatch.setitem(connections.settings["default"], "USER", ROLE)
+    yield ROLE
+    change(connection, f"DROP OWNED BY {ROLE}")
+    change(connection, f"DROP ROLE {ROLE}")
+
+
+def test_a_worker_listens_as_soon_as_the_server_grants_it_a_second_connection(
+    role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "PROOF_INTERVAL", 0.0)
+    _, found = registered("w1")
+    taking = intake.Intake(
+        get_settings(), lanes=Lanes(QueueChoice({})), worker_name="w1", registered=found,
+        slots=1, heard=lambda payload: None, tally=Tally(),
+    )  # fmt: skip
+    try:
+        taking.open()
+        assert taking.listener is None
+        assert Worker.objects.get().listens is None
+        change(connection, f"ALTER ROLE {role} CONNECTION LIMIT 2")
+        taking.open()
+        assert taking.listener is not None
+        assert Worker.objects.get().listens is True
+    finally:
+        taking.end()
