@@ -188,9 +188,11 @@ def require_tool(name: str) -> str:
 @pytest.fixture(autouse=True)
 def _forget_charts() -> None:
     """What a process remembers of the steps of charts, though each test has other rows."""
+    from taskqueue.monitoring.performance import known
     from taskqueue.monitoring.series import settled
 
     settled.forget()
+    known.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

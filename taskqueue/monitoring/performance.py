@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from taskqueue.histogram import quantile
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.sqlite.values import clock, loaded, stored
+from taskqueue.histogram import Histogram, quantile
 from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollup_statements import NAMES
-from taskqueue.monitoring.spans import span_of
+from taskqueue.monitoring.settled import FORGOTTEN_AFTER, SETTLES_AFTER
+from taskqueue.monitoring.spans import EPOCH, Span, span_of, whole_seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,37 +38,124 @@ class NamePerformance:
     slowest_task_id: UUID | None
 
 
+class Sum(NamedTuple):
+    """What attempts at tasks of one name came to."""
+
+    number: int
+    failed: int
+    run_times: Histogram
+    wait_times: Histogram
+    slowest_seconds: float
+    slowest_task_id: UUID | None
+
+    def __add__(self, other: Sum) -> Sum:  # type: ignore[override]
+        slowest = max(self, other, key=lambda each: each.slowest_seconds)
+        return Sum(
+            self.number + other.number,
+            self.failed + other.failed,
+            self.run_times + other.run_times,
+            self.wait_times + other.wait_times,
+            slowest.slowest_seconds,
+            slowest.slowest_task_id,
+        )
+
+
+@dataclass(frozen=True)
+class Known:
+    """The sums of a span up to a moment, after which rollups may still change."""
+
+    first: datetime
+    until: datetime
+    read_at: float
+    sums: Mapping[str, Sum]
+
+
+known: dict[tuple[str, str], Known] = {}
+"""By database and span. A page that is opened again reads only what came since."""
+SKEW = timedelta(minutes=1)
+"""Where the clocks of the database and this process differ by more, nothing is remembered."""
+
+
 def performance(span: str) -> list[NamePerformance]:
     """Each name that ran within the span, the most frequent first.
 
-    Raises ValueError for a span that is not in `SPANS`.
+    What ended more than five minutes ago may be told as it was up to ten minutes ago. Raises
+    ValueError for a span that is not in `SPANS`.
     """
-    return [_performance(*row) for row in read(NAMES, **span_of(span).parameters())]
+    chosen, key, here = span_of(span), (project_connection().alias, span), clock()
+    first = chosen.starts(here)[0]
+    before = known.get(key)
+    if before and (before.first != first or time.monotonic() - before.read_at >= FORGOTTEN_AFTER):
+        before = None
+    since = before.until if before else first
+    settled = EPOCH + (here - SETTLES_AFTER - EPOCH) // chosen.part * chosen.part
+    until = max(since, settled)
+    now, closed, still_open = _read(chosen, since, until)
+    if abs(now - here) > SKEW:
+        first = chosen.starts(now)[0]
+        _, sums, still_open = _read(chosen, first, first)
+    else:
+        sums = _added(before.sums if before else {}, closed)
+        read_at = before.read_at if before else time.monotonic()
+        known[key] = Known(first, until, read_at, sums)
+    found = [_performance(name, each) for name, each in _added(sums, still_open).items()]
+    return sorted((each for each in found if each.count), key=lambda each: (-each.count, each.name))
 
 
-def _performance(
-    name: str,
-    count: int,
-    failed: int,
-    run_times: str,
-    wait_times: str,
-    slowest_seconds: float,
-    slowest_task_id: UUID | str | None,
-) -> NamePerformance:
-    run, wait = summed(run_times), summed(wait_times)
+def _read(
+    span: Span, first: datetime, until: datetime
+) -> tuple[datetime, dict[str, Sum], dict[str, Sum]]:
+    """The moment; the sums by name of what stands before `until`, and of what does not."""
+    rows = read(
+        NAMES, step=span.step, now=stored(clock()), first=first, first_text=whole_seconds(first),
+        until=until, until_text=whole_seconds(until),
+    )  # fmt: skip
+    now = loaded(rows[0][0])
+    assert now is not None
+    parts: dict[bool, dict[str, list[Any]]] = {False: {}, True: {}}
+    for _, is_open, name, *rest in rows:
+        if name is not None:
+            parts[bool(is_open)].setdefault(name, []).append(rest)
+    closed, still_open = (
+        {name: _sum(each) for name, each in parts[is_open].items()} for is_open in (False, True)
+    )
+    return now, closed, still_open
+
+
+def _sum(rows: list[Any]) -> Sum:
+    """The sum of some rows of one name."""
+    counts, failures, run_times, wait_times, seconds, ids = zip(*rows, strict=True)
+    slowest = max(range(len(rows)), key=lambda place: seconds[place])
+    task_id = ids[slowest]
+    return Sum(
+        sum(counts),
+        sum(failures),
+        Counter(summed(",".join(filter(None, run_times)))),
+        Counter(summed(",".join(filter(None, wait_times)))),
+        seconds[slowest],
+        UUID(task_id) if isinstance(task_id, str) else task_id,
+    )
+
+
+def _added(some: Mapping[str, Sum], others: Mapping[str, Sum]) -> dict[str, Sum]:
+    added = dict(some)
+    for name, each in others.items():
+        added[name] = added[name] + each if name in added else each
+    return added
+
+
+def _performance(name: str, of: Sum) -> NamePerformance:
     return NamePerformance(
         name=name,
-        count=count,
-        failed=failed,
-        failure_rate=failed / count,
-        run_p50=_at_most(slowest_seconds, quantile(run, 0.5)),
-        run_p95=_at_most(slowest_seconds, quantile(run, 0.95)),
-        wait_p50=quantile(wait, 0.5),
-        wait_p95=quantile(wait, 0.95),
-        slowest_seconds=slowest_seconds,
-        slowest_task_id=UUID(slowest_task_id)
-        if isinstance(slowest_task_id, str)
-        else slowest_task_id,
+        count=of.number,
+        failed=of.failed,
+        failure_rate=of.failed / of.number if of.number else 0.0,
+        run_p50=_at_most(of.slowest_seconds, quantile(of.run_times, 0.5)),
+        run_p95=_at_most(of.slowest_seconds, quantile(of.run_times, 0.95)),
+        wait_p50=quantile(of.wait_times, 0.5),
+        wait_p95=quantile(of.wait_times, 0.95),
+        slowest_seconds=of.slowest_seconds,
+        slowest_task_id=of.slowest_task_id,
     )
 
 

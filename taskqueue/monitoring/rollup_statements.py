@@ -57,56 +57,55 @@ LEFT JOIN (
 ) AS counted ON true
 """
 
-# A row for each name. The slowest is looked for apart, in rows that are narrow enough to sort.
+# Rows for each name: some of what stands before a moment, and one of what stands from it on. Chunk
+# by chunk, each by a range of the index: to group a week at once, PostgreSQL would read the rows
+# of 90 days and sort the histograms, on disk. One row without a name where there is none.
 _NAMES_POSTGRESQL = """
 SELECT
-    counted.name, counted.number, counted.failed, counted.run_times, counted.wait_times,
-    slowest.slowest_seconds, slowest.slowest_task_id
-FROM (
-    SELECT
-        name, sum(succeeded + failed + lost + stopped)::bigint AS number,
-        sum(failed + lost)::bigint AS failed,
-        string_agg(run_times::text, ',') AS run_times,
-        string_agg(wait_times::text, ',') AS wait_times
-    FROM taskqueue_rollup
-    WHERE starts_at >= (
-        SELECT date_bin(%(step)s, statement_timestamp(), 'epoch') - %(rest)s::interval
-    )
-    GROUP BY name
-) AS counted
-JOIN (
-    SELECT DISTINCT ON (name) name, slowest_seconds, slowest_task_id
-    FROM taskqueue_rollup
-    WHERE starts_at >= (
-        SELECT date_bin(%(step)s, statement_timestamp(), 'epoch') - %(rest)s::interval
-    )
-    ORDER BY name, slowest_seconds DESC
-) AS slowest ON slowest.name = counted.name
-WHERE counted.number > 0
-ORDER BY counted.number DESC, counted.name
+    clock.now, counted.is_open, counted.name, counted.number, counted.failed, counted.run_times,
+    counted.wait_times, counted.slowest_seconds, counted.slowest_task_id
+FROM (SELECT statement_timestamp() AS now) AS clock
+LEFT JOIN LATERAL (
+    SELECT chunk.is_open, by_name.*
+    FROM (
+        SELECT false AS is_open, at AS starts_at, LEAST(at + %(step)s, %(until)s) AS ends_at
+        FROM generate_series(
+            %(first)s::timestamptz, %(until)s::timestamptz - interval '1 microsecond', %(step)s
+        ) AS at
+        UNION ALL
+        SELECT true, %(until)s::timestamptz, 'infinity'
+    ) AS chunk
+    CROSS JOIN LATERAL (
+        SELECT
+            name, sum(succeeded + failed + lost + stopped)::bigint AS number,
+            sum(failed + lost)::bigint AS failed,
+            string_agg(run_times::text, ',') AS run_times,
+            string_agg(wait_times::text, ',') AS wait_times,
+            max(slowest_seconds) AS slowest_seconds,
+            (array_agg(slowest_task_id ORDER BY slowest_seconds DESC))[1] AS slowest_task_id
+        FROM taskqueue_rollup
+        WHERE starts_at >= chunk.starts_at AND starts_at < chunk.ends_at
+        GROUP BY name
+    ) AS by_name
+) AS counted ON true
 """
 # Beside max() SQLite gives the other columns of the row that has it.
 _NAMES_SQLITE = """
 SELECT
-    counted.name, counted.number, counted.failed, counted.run_times, counted.wait_times,
-    slowest.slowest_seconds, slowest.slowest_task_id
-FROM (
+    %(now)s, counted.is_open, counted.name, counted.number, counted.failed, counted.run_times,
+    counted.wait_times, counted.slowest_seconds, counted.slowest_task_id
+FROM (SELECT 1)
+LEFT JOIN (
     SELECT
-        name, sum(succeeded + failed + lost + stopped) AS number, sum(failed + lost) AS failed,
+        starts_at >= %(until_text)s AS is_open, name,
+        sum(succeeded + failed + lost + stopped) AS number, sum(failed + lost) AS failed,
         group_concat(run_times, ',') AS run_times,
-        group_concat(wait_times, ',') AS wait_times
+        group_concat(wait_times, ',') AS wait_times,
+        max(slowest_seconds) AS slowest_seconds, slowest_task_id
     FROM taskqueue_rollup
-    WHERE starts_at >= %(since)s
-    GROUP BY name
-) AS counted
-JOIN (
-    SELECT name, max(slowest_seconds) AS slowest_seconds, slowest_task_id
-    FROM taskqueue_rollup
-    WHERE starts_at >= %(since)s
-    GROUP BY name
-) AS slowest ON slowest.name = counted.name
-WHERE counted.number > 0
-ORDER BY counted.number DESC, counted.name
+    WHERE starts_at >= %(first_text)s
+    GROUP BY name, is_open
+) AS counted ON true
 """
 
 SERIES = {"postgresql": _SERIES_POSTGRESQL, "sqlite": _SERIES_SQLITE}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.sqlite.values import clock, loaded
+from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.histogram import Histogram, quantile
 from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
@@ -92,7 +92,7 @@ class Series:
 
 
 class Step(NamedTuple):
-    """What attempts came to in one step."""
+    """What attempts came to in one step, or in a part of one."""
 
     succeeded: int = 0
     failed: int = 0
@@ -114,16 +114,17 @@ def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
     """
     chosen, chart = span_of(span), (project_connection().alias, span, queue_name, name)
     known = settled.of(chart)
-    guess = chosen.starts(clock())
+    guess = chosen.parts(clock())
     first = next((start for start in guess if start not in known), guess[-1])
-    now, steps = _read(chosen, first, {"queue_name": queue_name, "name": name})
-    starts = chosen.starts(now)
-    if any(start < first and start not in known for start in starts):
+    now, read_now = _read(chosen, first, {"queue_name": queue_name, "name": name})
+    parts = chosen.parts(now)
+    if any(start < first and start not in known for start in parts):
         # The database's clock is behind that of this process.
-        now, steps = _read(chosen, starts[0], {"queue_name": queue_name, "name": name})
-    found = {start: steps.get(start) or known.get(start, NOTHING) for start in starts}
-    settled.remember(chart, found, length=chosen.step, now=now, is_anew=not known)
-    columns = list(zip(*found.values(), strict=True))
+        now, read_now = _read(chosen, parts[0], {"queue_name": queue_name, "name": name})
+    found = {start: read_now.get(start) or known.get(start, NOTHING) for start in parts}
+    settled.remember(chart, found, length=chosen.part, now=now, is_anew=not known)
+    starts = chosen.starts(now)
+    columns = list(zip(*_steps(chosen, starts, found), strict=True))
     return Series(
         span=span,
         step_seconds=chosen.step_seconds,
@@ -137,11 +138,29 @@ def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
     )
 
 
+def _steps(
+    span: Span, starts: Sequence[datetime], parts: Mapping[datetime, Step]
+) -> Iterator[Step]:
+    """The steps that the parts make up."""
+    for start in starts:
+        moments = (start + number * span.part for number in range(span.step // span.part))
+        of_it = [parts[moment] for moment in moments if moment in parts]
+        yield Step(
+            succeeded=sum(part.succeeded for part in of_it),
+            failed=sum(part.failed for part in of_it),
+            lost=sum(part.lost for part in of_it),
+            stopped=sum(part.stopped for part in of_it),
+            run_times=_merged([part.run_times for part in of_it]),
+            wait_times=_merged([part.wait_times for part in of_it]),
+        )
+
+
 def _read(
     span: Span, first: datetime, which: Mapping[str, str]
 ) -> tuple[datetime, dict[datetime, Step]]:
-    """The moment, and the steps from the first on, as far as there is anything in them."""
-    rows = read(SERIES, **span.parameters(), first=first, first_text=whole_seconds(first), **which)
+    """The moment, and the parts from the first on, as far as there is anything in them."""
+    by = {"step": span.part, "seconds": int(span.part.total_seconds()), "now": stored(clock())}
+    rows = read(SERIES, **by, first=first, first_text=whole_seconds(first), **which)
     now = loaded(rows[0][0])
     assert now is not None
     steps = {}

@@ -9,6 +9,7 @@ from typing import Any
 from taskqueue.engine.sqlite.values import clock, stored
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_PART = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,19 @@ class Span:
         """When each step begins: at whole multiples of its length."""
         last = EPOCH + (now - EPOCH) // self.step * self.step
         return [last - number * self.step for number in reversed(range(self.steps))]
+
+    @property
+    def part(self) -> timedelta:
+        """How finely the rollups of the span are read: a step of a long span in several parts.
+
+        Of a step that is not over, the parts that are need not be read again.
+        """
+        return min(self.step, LONGEST_PART)
+
+    def parts(self, now: datetime) -> list[datetime]:
+        """When each part of the steps begins, up to the one that is not over yet."""
+        first = self.starts(now)[0]
+        return [first + number * self.part for number in range((now - first) // self.part + 1)]
 
     def parameters(self) -> dict[str, Any]:
         """For the statements that sum rollups up: for PostgreSQL, which asks its own clock, the

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db.models import F
 
+from taskqueue.models import Rollup
+from taskqueue.monitoring import performance as module
 from taskqueue.monitoring.performance import performance
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_rollup
 
@@ -63,6 +67,30 @@ def test_nothing_took_longer_than_the_slowest() -> None:
     )
     (found,) = performance("hour")
     assert (found.run_p50, found.run_p95) == (0.0001, 0.0001)
+
+
+@pytest.mark.parametrize("span", ["hour", "day", "week"])
+def test_what_ended_long_ago_is_not_read_again(span: str) -> None:
+    make_rollup(ago(50 * MINUTE), name="a", succeeded=1, run=[1.0], slowest_seconds=1.0)
+    lately = make_rollup(ago(MINUTE), name="a", succeeded=2, run=[1.0], slowest_seconds=3.0)
+    assert [each.count for each in performance(span)] == [3]
+    Rollup.objects.update(succeeded=F("succeeded") * 10)
+    make_rollup(ago(MINUTE), name="b", succeeded=30)
+    told = {each.name: (each.count, each.slowest_seconds) for each in performance(span)}
+    assert told == {"a": (21, 3.0), "b": (30, 0.0)}
+    lately.delete()
+    assert [each.name for each in performance(span)] == ["b", "a"]
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.parametrize("minutes", [-90, 90])
+def test_the_databases_clock_counts(minutes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for age in (1, 55):
+        make_rollup(ago(age * MINUTE), succeeded=1)
+    here: Any = vars(module)["clock"]
+    monkeypatch.setattr(module, "clock", lambda: here() + minutes * MINUTE)
+    assert [each.count for each in performance("hour")] == [2]
+    assert not module.known
 
 
 def test_an_unknown_span_is_refused() -> None:

@@ -143,6 +143,15 @@ def test_what_has_ended_lately_is_read_again_by_a_range_of_its_own() -> None:
     assert f"{found.starts[0]:%Y-%m-%d %H:%M}" not in query["sql"]
 
 
+def test_of_a_step_of_hours_only_the_last_quarters_are_read_again() -> None:
+    early, lately = ago(45 * MINUTE), ago(MINUTE)
+    for moment in (early, lately):
+        make_rollup(moment, succeeded=1)
+    assert series("week").total == 2
+    Rollup.objects.update(succeeded=10)
+    assert series("week").total == 11
+
+
 def test_all_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     old = make_rollup(ago(20 * MINUTE), succeeded=1)
     assert series("hour").total == 1
