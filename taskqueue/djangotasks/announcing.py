@@ -1,7 +1,8 @@
 """Keep Django's own record of a failed task from counting as a second error.
 
-Django logs the end of a task from a receiver of `task_finished`: a failure at ERROR, though it may
-be one that was cancelled. The worker has logged the failure before, for tasks of all kinds alike.
+Django logs the end of a task from a receiver of `task_finished`, with the exception: a failure at
+ERROR, also where the task was cancelled. The worker has logged the failure before, for tasks of all
+kinds alike.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ RECEIVER = "log_task_finished"
 
 @contextmanager
 def announcing() -> Iterator[None]:
-    """Around a signal of an attempt's end: what Django logs of it is logged at INFO."""
+    """Around a signal of an attempt's end: Django logs it at INFO then, without the exception."""
     token = _is_announcing.set(True)
     try:
         yield
@@ -29,11 +30,12 @@ def announcing() -> Iterator[None]:
 
 
 def _demote(record: logging.LogRecord) -> bool:
-    if not _is_announcing.get() or record.funcName != RECEIVER or record.levelno <= logging.INFO:
+    if not _is_announcing.get() or record.funcName != RECEIVER:
         return True
-    record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
     record.exc_info = record.exc_text = None
-    return logging.getLogger(record.name).isEnabledFor(logging.INFO)
+    if record.levelno > logging.INFO:
+        record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
+    return logging.getLogger(record.name).isEnabledFor(record.levelno)
 
 
 signals.logger.addFilter(_demote)
