@@ -15,8 +15,9 @@ class TaskQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from taskqueue.checks import check_settings
+        from taskqueue.checks import check_settings, check_transactions
         from taskqueue.schedule_checks import check_schedules
 
         checks.register(check_settings)
+        checks.register(check_transactions, checks.Tags.database)
         checks.register(check_schedules)

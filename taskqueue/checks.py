@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.apps import apps
@@ -13,6 +14,12 @@ from django.utils.module_loading import import_string
 from taskqueue import conf
 
 VENDORS = ("postgresql", "sqlite")
+SQLITE_OPTIONS = {
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+}
+"""With these, web processes and workers write side by side."""
 
 
 def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
@@ -71,14 +78,26 @@ def _check_database(alias: str) -> list[CheckMessage]:
                 id="taskqueue.E003",
             )
         ]
-    options = connection.settings_dict.get("OPTIONS", {})
-    if connection.vendor == "sqlite" and options.get("transaction_mode") != "IMMEDIATE":
-        return [
-            Warning(
-                "On SQLite, a transaction that reads before it writes can fail with "
-                "'database is locked' while a worker writes.",
-                hint=f"Set DATABASES[{alias!r}]['OPTIONS']['transaction_mode'] = 'IMMEDIATE'.",
-                id="taskqueue.W001",
-            )
-        ]
     return []
+
+
+def check_transactions(
+    app_configs: Any = None, databases: Collection[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """On SQLite, transactions queue up for the write lock, where that database is checked.
+
+    `migrate`, `check --database`, `runworker` and the doctor check it; other commands do not.
+    """
+    alias = conf.get_settings().DATABASE
+    connection = connections[alias]
+    mode = connection.settings_dict.get("OPTIONS", {}).get("transaction_mode")
+    if alias not in (databases or ()) or connection.vendor != "sqlite" or mode == "IMMEDIATE":
+        return []
+    return [
+        Warning(
+            "On SQLite, a transaction that reads before it writes can fail with "
+            "'database is locked' while a worker writes.",
+            hint=f"Set DATABASES[{alias!r}]['OPTIONS'] = {SQLITE_OPTIONS}.",
+            id="taskqueue.W001",
+        )
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
-from taskqueue.checks import check_settings
+from taskqueue.checks import check_settings, check_transactions
 
 
 def ours() -> list[CheckMessage]:
@@ -90,9 +91,15 @@ def test_sqlite_that_takes_its_write_lock_late_is_warned_of(
     options = {} if mode is None else {"transaction_mode": mode}
     late = a_database("django.db.backends.sqlite3", OPTIONS=options)
     monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(late))
-    (message,) = check_settings()
+    assert check_settings() == []
+    assert check_transactions() == check_transactions(databases=["other"]) == []
+    (message,) = check_transactions(databases=["default"])
     assert message.id == "taskqueue.W001"
-    assert "['transaction_mode'] = 'IMMEDIATE'" in str(message.hint)
+    options = str(message.hint).partition(" = ")[2].rstrip(".")
+    well = a_database("django.db.backends.sqlite3", OPTIONS=literal_eval(options))
+    monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(well))
+    assert check_transactions(databases=["default"]) == []
+    assert "journal_mode=WAL" in options
     assert not message.is_serious()
 
 
@@ -100,7 +107,17 @@ def test_sqlite_that_takes_it_at_once_is_fine(monkeypatch: pytest.MonkeyPatch) -
     options = {"transaction_mode": "IMMEDIATE"}
     early = a_database("django.db.backends.sqlite3", OPTIONS=options)
     monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(early))
-    assert check_settings() == []
+    assert check_transactions(databases=["default"]) == []
+
+
+def test_only_who_asks_for_the_database_is_warned_of_its_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = Elsewhere(a_database("django.db.backends.sqlite3"))
+    monkeypatch.setattr("taskqueue.checks.connections", late)
+    assert "taskqueue.W001" not in {message.id for message in run_checks()}
+    tagged = run_checks(tags=["database"], databases=["default"])
+    assert "taskqueue.W001" in {message.id for message in tagged}
 
 
 def test_the_checks_need_no_database() -> None:

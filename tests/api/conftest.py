@@ -17,8 +17,8 @@ ROOT = "/api/v1/"
 class ApiClient(Client):
     """Asks the API by paths below its root; bodies are JSON. The web server has threads."""
 
-    def __init__(self) -> None:
-        super().__init__(**{"wsgi.multithread": True})
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"wsgi.multithread": True, **options})
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """The answer. `body` is turned into JSON, unless it is text already."""

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
+from taskqueue.checks import check_transactions
 from taskqueue.conf import Settings, get_settings
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
@@ -78,6 +79,7 @@ class Command(BaseCommand):
             if not flags["skip_checks"]:
                 with definitions_unread():
                     until_reached(self.check, is_stopping=_never)
+                self._warn_of_transactions(get_settings().DATABASE)
             settings = get_settings()
             options = self._options(settings, flags)
             refuse = partial(self._refuse_unapplied_migrations, settings)
@@ -86,6 +88,12 @@ class Command(BaseCommand):
                 Supervisor(options, settings, meter).run()
             except (NameTaken, WorkerFailed) as error:
                 raise CommandError(str(error)) from None
+
+    def _warn_of_transactions(self, alias: str) -> None:
+        """Warn as `self.check(databases=...)` would, which may ask a server that is away."""
+        for message in check_transactions(databases=[alias]):
+            if not message.is_silenced():
+                self.stderr.write(self.style.WARNING(str(message)))
 
     def _options(self, settings: Settings, flags: dict[str, Any]) -> WorkerOptions:
         try:

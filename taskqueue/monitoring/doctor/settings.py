@@ -9,7 +9,7 @@ from django.conf import settings as django_settings
 from django.core.checks import ERROR, CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.checks import check_settings
+from taskqueue.checks import check_settings, check_transactions
 from taskqueue.conf import get_settings
 from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, WARNING, Finding
 from taskqueue.schedule_checks import check_schedules
@@ -19,8 +19,12 @@ CHECK = "settings"
 
 def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """All that is odd about them; touches no database."""
+    databases = [get_settings().DATABASE]
+    messages = [
+        *check_settings(), *check_transactions(databases=databases), *check_schedules(),
+    ]  # fmt: skip
     found = [
-        *map(_of_message, [*check_settings(), *check_schedules()]),
+        *map(_of_message, messages),
         *_debug(),
         *_connections(connection),
         *_retention(),
