@@ -9,7 +9,7 @@ from django.db import OperationalError
 from taskqueue.engine.connections import SQLITE_BUSY, SQLITE_LOCKED
 
 CONNECTION, RESOURCES, INTERVENTION, ROLLBACK = "08", "53", "57P", "40"
-LOCK_NOT_AVAILABLE = "55P03"
+LOCK_NOT_AVAILABLE, READ_ONLY = "55P03", "25006"
 """Of PostgreSQL: classes of its error codes, appendix A of its manual."""
 
 
@@ -31,3 +31,18 @@ def is_passing(error: Exception) -> bool:
         return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")
     starts = (CONNECTION, RESOURCES, INTERVENTION, ROLLBACK)
     return state == LOCK_NOT_AVAILABLE or str(state).startswith(starts)
+
+
+def is_lock_refused(error: Exception) -> bool:
+    """Whether PostgreSQL refused to wait for a lock that somebody else holds or waits for."""
+    return getattr(error.__cause__, "sqlstate", None) == LOCK_NOT_AVAILABLE
+
+
+def is_outage(error: Exception) -> bool:
+    """Whether the error tells that PostgreSQL was away, or could not write, for everybody."""
+    cause: Any = error.__cause__
+    if not hasattr(cause, "sqlstate"):
+        return False
+    return cause.sqlstate is None or str(cause.sqlstate).startswith(
+        (CONNECTION, INTERVENTION, READ_ONLY)
+    )

@@ -73,9 +73,19 @@ class Duties:
         self._merge_at = 0.0
         self._wedged_at = 0.0
         self._broadcasts_after: UUID | None = None
+        self._spare_until = 0.0
         self.next_at = 0.0
         self.has_changed = False
         """Whether the last step let a task move, or a schedule, or an operation."""
+
+    def spare(self, now: float) -> None:
+        """Take nothing over for one lease's time: the database was away, also for others.
+
+        A standby that was promoted does not say since when it can be written to. A connection that
+        breaks again and again spares nobody for longer than half of the time.
+        """
+        if now > self._spare_until + self._grace.total_seconds():
+            self._spare_until = now + self._grace.total_seconds()
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
         """Serve what is due; whether there may be something to claim."""
@@ -98,7 +108,11 @@ class Duties:
                 connection, [task_id for *_, status, task_id in ended if status == "failed"]
             )
             self.has_changed = self.has_changed or bool(ended)
-        if outlook.next_expiry is not None and outlook.next_expiry <= 0:
+        spared = max(0.0, self._spare_until - now)
+        next_expiry = outlook.next_expiry
+        if next_expiry is not None:
+            next_expiry = max(next_expiry, spared)
+        if next_expiry is not None and next_expiry <= 0:
             self._take_over(connection)
         else:
             self._suspicion.clear()
@@ -110,7 +124,7 @@ class Duties:
         self._clean_up(connection, now)
         waits = [self._interval]
         stagger = min(LONGEST_STAGGER, outlook.rank * STAGGER)
-        for wait in (outlook.next_due, outlook.next_end, outlook.next_expiry, next_schedule):
+        for wait in (outlook.next_due, outlook.next_end, next_expiry, next_schedule):
             if wait is not None:
                 waits.append((wait if wait > 0 else OVERDUE_PAUSE) + stagger)
         if next_chunk is not None:

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from django.db import DatabaseError, InterfaceError
 
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.passing import is_outage
 from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.outcomes import Outcome
 from taskqueue.worker.duties import Duties
@@ -78,6 +79,8 @@ class Errands:
         self._errands: SimpleQueue[Errand | None] = SimpleQueue()
         self._reports: SimpleQueue[Report] = SimpleQueue()
         self.under_way: Errand | None = None
+        self._is_outage = False
+        """Whether the database was away when this thread last asked it."""
         self.thread = threading.Thread(target=self._run, name="taskqueue-errands", daemon=True)
         self.thread.start()
 
@@ -105,6 +108,7 @@ class Errands:
                 self._do(errand, report)
             except (DatabaseError, InterfaceError, OSError) as error:
                 report.error = error
+                self._is_outage = self._is_outage or is_outage(error)
             except Exception as error:
                 logger.exception("Errand failed")
                 report.error = error
@@ -119,6 +123,9 @@ class Errands:
     def _do(self, errand: Errand, report: Report) -> None:
         intake = self._intake
         intake.open()
+        if self._is_outage:
+            self._is_outage = False
+            self._duties.spare(time.monotonic())
         if errand.held is not None:
             report.unknown_leases = intake.unknown_leases(errand.held)
         if errand.unsure:

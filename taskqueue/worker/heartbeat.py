@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from typing import Protocol
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine import workers
 from taskqueue.engine.connections import is_busy, open_worker_connection, transaction
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.passing import is_lock_refused
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.terms import heed_terms
@@ -154,14 +155,14 @@ class Heartbeat:
         connection = self._connection
         renewal = Renewal(frozenset(), frozenset(), frozenset(), ())
         if held:
-            with self._tally.guard(), transaction(connection):
+            with transaction(connection):
                 renewal = wording_for(connection).renew(
                     connection, [self._held(job, began) for job in held]
                 )
                 if renewal.stops:
                     ids = [stop.lease_id for stop in renewal.stops]
                     wording_for(connection).see_stops(connection, ids)
-                renewal = self._heed_terms(connection, held, renewal)
+            renewal = self._heed_terms(connection, held, renewal)
         children = self._worker.children()
         asked = workers.touch(
             connection,
@@ -189,13 +190,23 @@ class Heartbeat:
     def _heed_terms(
         self, connection: BaseDatabaseWrapper, held: list[Job], renewal: Renewal
     ) -> Renewal:
-        terms = heed_terms(
-            connection,
-            worker=self._name,
-            lease_ids=sorted(renewal.renewed),
-            limits=self._limits,
-            tally=self._tally,
-        )
+        """Take changed terms into account; those that are locked now, with a later ping.
+
+        In a transaction of its own: the leases are renewed also while the tasks are locked.
+        """
+        try:
+            with self._tally.guard(), transaction(connection):
+                terms = heed_terms(
+                    connection,
+                    worker=self._name,
+                    lease_ids=sorted(renewal.renewed),
+                    limits=self._limits,
+                    tally=self._tally,
+                )
+        except OperationalError as error:
+            if not is_lock_refused(error):
+                raise
+            return renewal
         for job in held:
             if job.lease_id in renewal.renewed:
                 job.ping_seconds = terms.ping_seconds.get(job.lease_id)

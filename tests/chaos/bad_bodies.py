@@ -52,6 +52,13 @@ def killed_for_memory(path: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@task(**CRASHING)
+def take_memory(path: str, megabytes: int) -> int:
+    """Takes so much memory, and uses it."""
+    append(path, "start")
+    return len([b"x" * (1 << 20) for _ in range(megabytes)])
+
+
 @task
 def run_out_of_memory(path: str) -> None:
     """Asks for more memory than a process may have."""

@@ -53,7 +53,8 @@ class Client(threading.Thread):
         self._chance = chance
         self._count = count
         self._seconds = seconds
-        self._sequence = 0
+        self.sequence = 0
+        """The number of the last request."""
         self.asked = 0
         """How many tasks it asked for, without those that were refused."""
         self.answers: Counter[str] = Counter()
@@ -66,8 +67,8 @@ class Client(threading.Thread):
         began = time.monotonic()
         try:
             while self.asked < self._count and not self.is_over.is_set():
-                self._sequence += 1
-                self._request(self._sequence)
+                self.sequence += 1
+                self._request(self.sequence)
                 ahead = began + self._seconds * self.asked / self._count - time.monotonic()
                 self.is_over.wait(max(0.0, ahead))
         except BaseException as error:

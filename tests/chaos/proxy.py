@@ -9,6 +9,7 @@ It says on which port it listens, and obeys the lines of its standard input, eac
 | `mute` | what the server says is held back: half-open |
 | `cut` | all connections are broken off; new ones pass |
 | `refuse` | all connections are broken off, and new ones at once |
+| `lead HOST PORT` | all connections are broken off; new ones lead there |
 | `swallow N` | the answers to the next N commits are dropped, their connections broken off |
 """
 
@@ -31,7 +32,7 @@ class Proxy:
     """Pumps bytes, or does not."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._target = host, port
+        self._target: tuple[str, int] = host, port
         self._writers: set[asyncio.StreamWriter] = set()
         self._state = "open"
         self._to_swallow = 0
@@ -43,6 +44,10 @@ class Proxy:
         verb, _, argument = line.partition(" ")
         if verb == "swallow":
             self._to_swallow = int(argument)
+        elif verb == "lead":
+            host, _, port = argument.partition(" ")
+            self._target = host, int(port)
+            self._break_off()
         else:
             self._state = "open" if verb == "cut" else verb
             if verb in ("cut", "refuse"):

@@ -24,6 +24,7 @@ from tests.engine.steps import (
     run_at_once,
     task_of,
 )
+from tests.engine.test_apart import take
 from tests.sample.tasks import add, echo, noop
 
 pytestmark = pytest.mark.django_db
@@ -184,3 +185,22 @@ def test_many_workers_claim_each_task_once() -> None:
     everything = [task_id for own in claimed.values() for task_id in own]
     assert len(everything) == len(set(everything)) == 600
     assert Lease.objects.filter(status="running").count() == 600
+
+
+@pytest.mark.postgresql_only
+def test_lease_ids_are_not_repeated_when_a_failover_resets_their_sequence() -> None:
+    noop.enqueue_many([((), {})] * 2)
+    add.using(worker_names=["w1"]).enqueue_many([((1,), {})] * 2)
+    ids, seconds = set(), set()
+    while len(seconds) < 2:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT EXTRACT(epoch FROM clock_timestamp())::bigint")
+            [(second,)] = cursor.fetchall()
+            if second in seconds:
+                continue
+            cursor.execute("SELECT setval('taskqueue_lease_id_seq', 1000)")
+        seconds.add(second)
+        ids |= {claim_one(size=1).lease_id, take("w1", limit=1)[0].lease_id}
+
+    assert len(ids) == 4
+    assert max(ids) < 2**53

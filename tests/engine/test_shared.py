@@ -18,7 +18,7 @@ from taskqueue.engine.control import cancel, retry
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.terms import heed_terms
+from taskqueue.engine.terms import Terms, heed_terms
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit, Lease, Task, Worker
 from taskqueue.outcomes import Kind
@@ -170,22 +170,21 @@ def test_a_broadcast_that_nobody_could_run_fails_and_a_retry_finds_new_workers()
 def test_a_ping_ends_the_lease_of_a_worker_that_is_now_excluded() -> None:
     result = add.using(worker_names=["a", "b"], ping_interval=5).enqueue(1)
     [claimed] = take("a")
-    terms = heed_terms(
-        connections["default"],
-        worker="a",
-        lease_ids=[claimed.lease_id],
-        limits=limits(),
-        tally=Tally(),
-    )
+
+    def heed() -> Terms:
+        with transaction(connections["default"]):
+            return heed_terms(
+                connections["default"],
+                worker="a",
+                lease_ids=[claimed.lease_id],
+                limits=limits(),
+                tally=Tally(),
+            )
+
+    terms = heed()
     assert (terms.ended, terms.ping_seconds) == (frozenset(), {claimed.lease_id: 5.0})
     result.update(worker_names=["b"], ping_interval=2)
-    terms = heed_terms(
-        connections["default"],
-        worker="a",
-        lease_ids=[claimed.lease_id],
-        limits=limits(),
-        tally=Tally(),
-    )
+    terms = heed()
     assert terms.ended == {claimed.lease_id}
     assert terms.ping_seconds == {claimed.lease_id: 2.0}
     assert Lease.objects.get().status == "returned"

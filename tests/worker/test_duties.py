@@ -144,3 +144,31 @@ def test_on_sqlite_a_lease_that_was_renewed_is_looked_at_twice_again() -> None:
     run_out(claimed)
     serve(own)
     assert lease_of(claimed).status == "running"
+
+
+@pytest.mark.postgresql_only
+def test_no_lease_is_taken_over_for_a_leases_time_after_an_outage() -> None:
+    own, now = duties(), time.monotonic()
+    noop.enqueue()
+    claimed = claim_one()
+    run_out(claimed)
+    own.spare(now)
+
+    own.step(connection, now + 0.9)
+    assert lease_of(claimed).status == "running"
+    own.step(connection, now + 1.1)
+    assert lease_of(claimed).status == "lost"
+
+
+@pytest.mark.postgresql_only
+def test_repeated_outages_spare_leases_half_of_the_time_at_most() -> None:
+    own, now = duties(), time.monotonic()
+    noop.enqueue()
+    claimed = claim_one()
+    run_out(claimed)
+    own.spare(now)
+    own.spare(now + 0.9)
+    own.spare(now + 1.1)
+
+    own.step(connection, now + 1.2)
+    assert lease_of(claimed).status == "lost"

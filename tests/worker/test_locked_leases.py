@@ -1,10 +1,12 @@
-"""A lease whose row somebody keeps locked, so that no ping can renew it."""
+"""Leases while others hold locks: on the row of a lease, or on the table of tasks."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.db.transaction import atomic
 
 from taskqueue.models import Lease
@@ -42,3 +44,22 @@ def test_a_body_ends_before_another_worker_may_take_its_task_over(
     assert [status for (status,) in statuses] == ["lost", "succeeded"]
     result.refresh()
     assert started.read_text().count("started") == 2
+
+
+def test_leases_are_renewed_while_the_table_of_tasks_is_locked(
+    start_worker: StartWorker, pool: str, tmp_path: Path
+) -> None:
+    start_worker("--pool", pool, "--concurrency", "1", settings=SETTINGS)
+    started, go = tmp_path / "started", tmp_path / "go"
+    result = tasks.append_and_wait.enqueue(str(started), str(go))
+    wait_until(started.exists, 30, what="a body")
+    leases = Lease.objects.filter(task_id=result.id)
+
+    with atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE taskqueue_task IN ACCESS EXCLUSIVE MODE")
+        deadline = leases.get().expires_at + timedelta(seconds=SETTINGS["LEASE_DURATION"])
+        wait_until(lambda: leases.filter(expires_at__gt=deadline).exists(), 60, what="renewals")
+    go.touch()
+
+    assert result.wait(60).status == "succeeded"
+    assert [lease.status for lease in leases] == ["succeeded"]

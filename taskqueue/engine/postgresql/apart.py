@@ -121,12 +121,15 @@ ORDER BY priority DESC, run_after, id
 LIMIT 1
 """
 
+# The id is made as in the ordinary claim, see `claim.py`.
 LEASE = """
 INSERT INTO taskqueue_lease (
-    task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at, stop_requested_by,
+    id, task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at, stop_requested_by,
     stop_reason, progress_message, error_class, error_message, traceback
 )
 VALUES (
+    ((EXTRACT(epoch FROM clock_timestamp())::bigint - 1735689600) << 22)
+        | (nextval('taskqueue_lease_id_seq') & 4194303),
     %s::uuid, %s, %s, 'running', %s, clock_timestamp(), clock_timestamp() + %s::interval, '',
     '', '', '', '', ''
 )
@@ -177,6 +180,10 @@ CROSS JOIN LATERAL (
     SELECT id FROM taskqueue_task WHERE id = held.task_id LIMIT 1 FOR UPDATE
 ) AS task
 """
+
+# Locks: the table of tasks, in the mode in which an excluded lease is recorded afterwards. A ping
+# must not wait for a migration or an index that somebody builds: its leases would run out.
+LOCK_TABLE = "LOCK TABLE taskqueue_task IN ROW EXCLUSIVE MODE NOWAIT"
 
 LIVE_TERMS = """
 SELECT lease.id, task.worker_names::text, EXTRACT(epoch FROM task.ping_interval)::float8
@@ -261,4 +268,6 @@ def lock_tasks(connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None
 def live_terms(
     connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
 ) -> list[tuple[int, str | None, float | None]]:
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK_TABLE)
     return [(row[0], row[1], row[2]) for row in fetch(connection, LIVE_TERMS, (list(lease_ids),))]

@@ -14,6 +14,9 @@ from taskqueue.engine.statement import fetch
 
 # Locks: ready tasks in the order of the queue, skipping locked ones; inserts their leases.
 # The pick is materialised, or PostgreSQL may run it again and take more than the quota.
+# The id of a lease is made of the seconds since 2025 and 22 bits of the sequence. A standby that
+# lacks the last seconds would give out the ids of its sequence again, and a worker that still holds
+# one of those attempts would record it as another task's. The ids stay below 2^53 until 2093.
 # Which queues are paused is read once, in the statement's own snapshot. A floor lets PostgreSQL
 # pass the dead entries at the head of the index: from version 18 on it skips their pages, before
 # it reads the pages and none of the rows.
@@ -52,7 +55,8 @@ WITH clock AS MATERIALIZED (
     FROM picked
     WHERE task.id = picked.id
     RETURNING
-        nextval('taskqueue_lease_id_seq') AS lease_id,
+        ((EXTRACT(epoch FROM clock_timestamp())::bigint - 1735689600) << 22)
+            | (nextval('taskqueue_lease_id_seq') & 4194303) AS lease_id,
         task.id, task.name, task.attempt, task.args, task.kwargs, task.options, task.metadata,
         task.failures, task.max_attempts, task.crashes, task.lease_duration, task.ping_interval,
         task.deadline_at, task.queue_name, task.ready_at,

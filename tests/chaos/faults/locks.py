@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 
-from taskqueue.models import Task
+from django.db import connection
+
+from taskqueue.models import Lease, Task
 from tests.chaos.databases import ROOT, address_of
 from tests.chaos.faults.base import POSTGRESQL, SQLITE, Fault
-from tests.chaos.faults.outages import no_crashes
+from tests.chaos.faults.outages import OWN_CRASH, no_crashes
 from tests.chaos.fleet import LEASE, LONG_LEASE
 from tests.chaos.stage import Stage
 from tests.sample import worker_tasks
@@ -126,6 +128,68 @@ class WriteLockHeld(Fault):
         task = Task.objects.get(id=self._holder.id)
         if (task.status, task.attempt) != ("succeeded", 1):
             yield f"the holder of the lock is {task.status} after {task.attempt} attempts"
+
+
+MINUTE = 60.0
+
+
+class TableLocked(Fault):
+    """A client locks the table of tasks for a minute; on SQLite the whole database."""
+
+    name = "table_locked"
+    expectation = "workers and enqueues wait, then go on; no attempt is lost"
+    seconds = 8.0
+
+    def strike(self) -> None:
+        stage = self.stage
+        stage.await_load(0.3)
+        stage.await_lease(self.chance.choice(stage.workers), seconds=20.0)
+        began = stage.now()
+        if connection.vendor == "postgresql":
+            self._lock("taskqueue_task")
+        else:
+            _python(stage, HOLD, stage.database.connection["NAME"], MINUTE).wait(2 * MINUTE)
+        stage.note(self.name, began)
+
+    def _lock(self, table: str) -> None:
+        import psycopg
+
+        with psycopg.connect(address_of(self.stage.database)) as holder:
+            holder.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            time.sleep(MINUTE)
+
+    def look(self) -> Iterator[str]:
+        yield from no_crashes()
+        # Only the lease's own row is needed to renew it.
+        yield from (
+            f"{lease} was lost: {lease.error_message}"
+            for lease in Lease.objects.filter(status="lost").exclude(OWN_CRASH)
+        )
+
+
+HOLD = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
+connection.execute("BEGIN EXCLUSIVE")
+time.sleep(float(sys.argv[2]))
+connection.execute("ROLLBACK")
+"""
+
+
+class LeasesLocked(TableLocked):
+    """A client locks the table of leases for a minute."""
+
+    name = "leases_locked"
+    expectation = "no lease can be renewed: bodies end in time, and run again once it is free"
+    databases = POSTGRESQL
+
+    def _lock(self, table: str) -> None:
+        super()._lock("taskqueue_lease")
+
+    def look(self) -> Iterator[str]:
+        # Whether its own worker or another one ends a lease first, once the table is free, decides
+        # whether a crash is counted.
+        return iter(())
 
 
 def _python(stage: Stage, code: str, *arguments: object) -> subprocess.Popen[bytes]:
