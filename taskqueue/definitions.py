@@ -107,7 +107,7 @@ class Definition(Generic[P, R]):
     def announce_end(self, context: Context, outcome: Outcome, *, may_be_retried: bool) -> None:
         """Called in the worker's child after the body. Must not raise.
 
-        `may_be_retried` tells of a failure whether another attempt follows it.
+        `may_be_retried`: it failed, and another attempt follows.
         """
 
     def using(self, **options: Any) -> Definition[P, R]:

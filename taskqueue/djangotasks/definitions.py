@@ -153,7 +153,7 @@ def _end(result: AnyResult, outcome: Outcome, *, may_be_retried: bool) -> None:
             TaskError(exception_class_path=outcome.error_class, traceback=outcome.traceback)
         )
     status = ENDS.get(Kind(outcome.kind), TaskResultStatus.READY)
-    if outcome.kind == Kind.FAILED and may_be_retried:
+    if may_be_retried:
         status = TaskResultStatus.READY
     changes: dict[str, Any] = {"status": status}
     if status != TaskResultStatus.READY:

@@ -180,11 +180,18 @@ class Attempt:
         if signals.task_finished.has_listeners(self.definition):
             self._send(signals.task_finished, outcome=outcome, error=error)
         if self.definition is not None:
-            order = self.order
-            has_ended = self.context._is_stopped or is_final(
-                outcome, failures=order.failures, max_attempts=order.max_attempts
+            self.definition.announce_end(
+                self.context, outcome, may_be_retried=self._may_be_retried(outcome)
             )
-            self.definition.announce_end(self.context, outcome, may_be_retried=not has_ended)
+
+    def _may_be_retried(self, outcome: Outcome) -> bool:
+        """Whether another attempt follows a failure, as far as this process can know."""
+        order = self.order
+        return (
+            outcome.kind == Kind.FAILED
+            and not self.context._is_stopped
+            and not is_final(outcome, failures=order.failures, max_attempts=order.max_attempts)
+        )
 
     def _send(self, signal: Any, **named: Any) -> None:
         """Tell receivers; what they raise is theirs, and changes no outcome."""

@@ -317,7 +317,8 @@ class Pool:
         job = child.take_back(outcome.lease_id, now)
         if job is None or job.is_over:
             return
-        note_told(job, outcome)
+        if outcome.kind == Kind.FAILED:
+            note_told(job, outcome)
         if outcome.started is not None:
             self.ahead.learn(outcome.ended - outcome.started)
         if outcome.kind == Kind.PARKED:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from taskqueue import Fixed
+from taskqueue import Fixed, current
 from taskqueue.models import TaskLog
+from taskqueue.results import get_result
 from taskqueue.testing import Crash, run_due
 from tests.sample import framework_tasks, tasks, worker_tasks
 from tests.testing.bodies import perform, play
@@ -70,6 +71,19 @@ def test_what_is_no_failure_is_not_logged_as_one(caplog: pytest.LogCaptureFixtur
 
     run_due()
 
+    assert told(caplog) == []
+
+
+def test_what_a_stopped_body_raises_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    def fail_once_stopped() -> None:
+        get_result(current().task_id).request_stop("enough", by="ada")
+        assert current().stop_requested
+        raise ValueError("half done")
+
+    play["x"] = fail_once_stopped
+    perform.enqueue("x")
+
+    assert [run.status for run in run_due()] == ["cancelled"]
     assert told(caplog) == []
 
 
