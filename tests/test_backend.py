@@ -30,8 +30,10 @@ from taskqueue.djangotasks import (
     task_backends,
 )
 from taskqueue.djangotasks.results import STATUSES
+from taskqueue.outcomes import Kind
 from taskqueue.states import TaskStatus
 from tests.conftest import Drain, StartWorker
+from tests.engine.steps import claim, end
 from tests.sample import framework_tasks as tasks
 from tests.sample.models import Effect
 from tests.worker_process import ROOT, wait_until
@@ -182,6 +184,30 @@ def test_a_cancelled_task_has_failed_for_django() -> None:
     assert result.finished_at is not None
 
 
+def test_a_task_that_was_cancelled_or_stopped_says_why() -> None:
+    waiting = tasks.add.enqueue(1)
+    results.get_result(waiting.id).cancel("a mistake", by="ann")
+    stopped, itself = tasks.add.enqueue(1), tasks.add.enqueue(1)
+    for result, kind, reason in (
+        (stopped, Kind.STOPPED, "too long"),
+        (itself, Kind.CANCELLED, "nothing to do"),
+    ):
+        (claimed,) = claim(1)
+        assert claimed.task_id == result.id
+        if kind is Kind.STOPPED:
+            results.get_result(result.id).cancel(reason)
+        end(claimed, kind, error_message=reason)
+    for result, name, reason in (
+        (waiting, "Cancel", "a mistake"),
+        (stopped, "Stopped", "too long"),
+        (itself, "Cancel", "nothing to do"),
+    ):
+        result.refresh()
+        (error,) = result.errors
+        assert error.exception_class is getattr(taskqueue, name)
+        assert error.traceback == f"taskqueue.exceptions.{name}: {reason}\n"
+
+
 @pytest.mark.parametrize("unknown", [str(uuid4()), "123", "", None, "é" * 300, "\x00"])
 def test_a_result_that_is_not_there_does_not_exist(unknown: Any) -> None:
     backend = task_backends["default"]
@@ -326,7 +352,7 @@ def test_the_context_is_djangos_and_offers_what_ours_does(drain: Drain) -> None:
         "queue_name": "words",
         "priority": 3,
     }
-    assert results.get_result(result.id).progress == (50.0, "half way")
+    assert results.get_result(result.id).progress == (100.0, "half way")
     assert list(models.TaskLog.objects.values_list("message", flat=True)) == ["said hello"]
 
 

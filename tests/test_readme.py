@@ -54,7 +54,7 @@ def test_the_examples_run(shop: dict[str, str], start_worker: StartWorker) -> No
     )
 
     result = send_receipt.get_result(names["result"].id)  # type: ignore[attr-defined]
-    assert result.progress == (50.0, "rendered")
+    assert result.progress == (100.0, "rendered")
     imported = import_rows.enqueue("stock.csv", rows=3).wait(timeout=60)
     assert imported.return_value == 3
     assert imported.progress == (100.0, "row 3 of stock.csv")

@@ -16,7 +16,6 @@ from taskqueue.definitions import Definition, check_body
 from taskqueue.djangotasks import (
     AnyResult,
     AnyTask,
-    TaskError,
     TaskResultStatus,
     signals,
     task_backends,
@@ -25,8 +24,10 @@ from taskqueue.djangotasks.announcing import announcing
 from taskqueue.djangotasks.context import QueueContext
 from taskqueue.djangotasks.lazy import make_lazy
 from taskqueue.djangotasks.tasks import QueueTask, values_of
+from taskqueue.exceptions import Cancel, Stopped
 from taskqueue.options import Options, check_options
 from taskqueue.outcomes import Kind, Outcome
+from taskqueue.snapshots import class_path
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -41,6 +42,8 @@ ENDS = {
     Kind.STOPPED: TaskResultStatus.FAILED,
 }
 """What a task has come to by the end of an attempt; after any other end it runs again."""
+STOPS = {Kind.CANCELLED: class_path(Cancel), Kind.STOPPED: class_path(Stopped)}
+"""The errors of attempts that were stopped: they have none of their own."""
 
 
 class TaskDefinition(Definition[Any, Any]):
@@ -148,10 +151,11 @@ def _running_result(task: AnyTask, context: Context) -> AnyResult:
 
 def _end(result: AnyResult, outcome: Outcome, *, may_be_retried: bool) -> None:
     """Note in a result what its attempt came to."""
-    if outcome.error_class:
-        result.errors.append(
-            TaskError(exception_class_path=outcome.error_class, traceback=outcome.traceback)
-        )
+    from taskqueue.djangotasks.results import error_told
+
+    path = outcome.error_class or STOPS.get(Kind(outcome.kind), "")
+    if path:
+        result.errors.append(error_told(path, outcome.error_message, outcome.traceback))
     status = ENDS.get(Kind(outcome.kind), TaskResultStatus.READY)
     if may_be_retried:
         status = TaskResultStatus.READY

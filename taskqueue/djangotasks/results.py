@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from uuid import UUID
@@ -16,7 +16,9 @@ from taskqueue.djangotasks import AnyResult, AnyTask, TaskError, TaskResultStatu
 from taskqueue.djangotasks.lazy import Lazy, make
 from taskqueue.djangotasks.tasks import changed
 from taskqueue.engine.connections import database_alias
-from taskqueue.states import PENDING, TaskStatus
+from taskqueue.exceptions import Cancel
+from taskqueue.snapshots import class_path
+from taskqueue.states import PENDING, LeaseStatus, TaskStatus
 
 T = TypeVar("T")
 
@@ -147,6 +149,19 @@ def task_values(stored: models.Task) -> dict[str, Any]:
     }
 
 
-def _errors(stored: models.Task, leases: Iterable[models.Lease]) -> Iterable[TaskError]:
+def _errors(stored: models.Task, leases: Sequence[models.Lease]) -> Iterator[TaskError]:
+    """One for each attempt that did not succeed, and one for a task cancelled between attempts.
+
+    Django calls a cancelled task failed, so it needs to say why.
+    """
     for error in results.errors_of(stored, leases):
-        yield TaskError(exception_class_path=error.exception_class_path, traceback=error.traceback)
+        yield error_told(error.exception_class_path, error.message, error.traceback)
+    was_waiting = not leases or leases[-1].status != LeaseStatus.STOPPED
+    if stored.status == TaskStatus.CANCELLED and was_waiting:
+        yield error_told(class_path(Cancel), stored.error_message)
+
+
+def error_told(path: str, message: str, traceback: str = "") -> TaskError:
+    """Django's error. It has no message, so one without a traceback gets a line that says why."""
+    line = f"{path}: {message}" if message else path
+    return TaskError(exception_class_path=path, traceback=traceback or f"{line}\n")

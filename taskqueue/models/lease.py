@@ -55,6 +55,7 @@ class Lease(models.Model):
     stop_seen_at = models.DateTimeField(null=True)
 
     progress = models.FloatField(null=True)
+    """Percent, as the body said last; of one that said any and succeeded, 100."""
     progress_message = models.CharField(max_length=1000, default="", blank=True)
     progressed_at = models.DateTimeField(null=True)
     wedged_at = models.DateTimeField(null=True)

@@ -5,6 +5,7 @@ from taskqueue.results.handle import TaskResult, get_result
 from taskqueue.results.reading import (
     AttemptError,
     AttemptRecord,
+    Cancellation,
     Progress,
     errors_of,
     identifier_of,
@@ -13,6 +14,7 @@ from taskqueue.results.reading import (
 __all__ = [
     "AttemptError",
     "AttemptRecord",
+    "Cancellation",
     "Progress",
     "TaskResult",
     "enqueue",

@@ -19,7 +19,9 @@ from taskqueue.models import Lease, Task
 from taskqueue.results.reading import (
     AttemptError,
     AttemptRecord,
+    Cancellation,
     Progress,
+    cancellation_of,
     errors_of,
     identifier_of,
     record_of,
@@ -52,6 +54,7 @@ class TaskResult(TaskVerbs, Generic[R]):
         self._kwargs: str | dict[str, Any] | None = None
         self._errors: list[AttemptError] | None = None
         self._attempts: list[Lease] | None = None
+        self._cancellation: tuple[Cancellation | None] | None = None
 
     @classmethod
     def of(cls, task: Task, definition: Definition[Any, R] | None = None) -> Self:
@@ -122,10 +125,22 @@ class TaskResult(TaskVerbs, Generic[R]):
 
     @property
     def errors(self) -> list[AttemptError]:
-        """Why attempts did not succeed, oldest first; kept when a later one succeeds."""
+        """Why attempts failed, were lost or stopped, oldest first; kept on a later success."""
         if self._errors is None:
             self._errors = self._read_errors()
         return self._errors
+
+    @property
+    def cancelled_by(self) -> str:
+        """Who cancelled the task or asked it to stop; empty if nobody did."""
+        found = self._read_cancellation()
+        return found.by if found else ""
+
+    @property
+    def cancel_reason(self) -> str:
+        """Why it was cancelled or asked to stop; empty if it was not, or nobody said."""
+        found = self._read_cancellation()
+        return found.reason if found else ""
 
     @property
     def history(self) -> list[AttemptRecord]:
@@ -134,7 +149,10 @@ class TaskResult(TaskVerbs, Generic[R]):
 
     @property
     def progress(self) -> Progress:
-        """How far the latest attempt says it is: at this moment, or as `arefresh` found it."""
+        """How far the latest attempt says it is: at this moment, or as `arefresh` found it.
+
+        A success is 100 percent if its body told of any progress.
+        """
         lease = self._latest_lease()
         return Progress(lease.progress, lease.progress_message) if lease else Progress(None, "")
 
@@ -148,7 +166,7 @@ class TaskResult(TaskVerbs, Generic[R]):
         self._take(row_of(self.id))
 
     async def arefresh(self) -> None:
-        """As `refresh`, from async code: `errors` and `progress` may then be read there too."""
+        """As `refresh`, from async code: all attributes may then be read there too."""
         await sync_to_async(self._refresh_all, thread_sensitive=True)()
 
     def wait(self, timeout: Duration | None = None) -> TaskResult[R]:
@@ -190,6 +208,7 @@ class TaskResult(TaskVerbs, Generic[R]):
     def _take(self, task: Task) -> None:
         self._row = task
         self._args, self._kwargs, self._errors, self._attempts = None, None, None, None
+        self._cancellation = None
         self.status = task.status
         self.attempts = task.attempt
         self.enqueued_at, self.ready_at = task.enqueued_at, task.ready_at
@@ -202,12 +221,18 @@ class TaskResult(TaskVerbs, Generic[R]):
     def _refresh_all(self) -> None:
         self.refresh()
         self._attempts = list(self._leases())
+        self._read_cancellation()
 
     def _leases(self) -> Any:
         return Lease.objects.using(database_alias()).filter(task_id=self.id).order_by("attempt")
 
     def _read_errors(self) -> list[AttemptError]:
         return errors_of(self._loaded, self._seen_leases())
+
+    def _read_cancellation(self) -> Cancellation | None:
+        if self._cancellation is None:
+            self._cancellation = (cancellation_of(self._loaded, self._seen_leases()),)
+        return self._cancellation[0]
 
     def _latest_lease(self) -> Lease | None:
         if self._attempts is None:

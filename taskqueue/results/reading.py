@@ -9,8 +9,14 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from taskqueue.engine.connections import database_alias
-from taskqueue.exceptions import TaskDoesNotExist
-from taskqueue.models import Lease, Task
+from taskqueue.exceptions import Cancel, Stopped, TaskDoesNotExist
+from taskqueue.models import Audit, Lease, Task
+from taskqueue.snapshots import class_path
+from taskqueue.states import LeaseStatus, TaskStatus
+
+ONE_ACT = 60
+"""Seconds that may lie between the end of a task and the line that audits it."""
+_NO_SUCCESS = frozenset({LeaseStatus.FAILED, LeaseStatus.LOST, LeaseStatus.STOPPED})
 
 
 class Progress(NamedTuple):
@@ -18,6 +24,20 @@ class Progress(NamedTuple):
 
     percent: float | None
     message: str
+
+
+class Failure(NamedTuple):
+    """Why an attempt did not succeed, in short."""
+
+    exception_class_path: str
+    message: str
+
+
+class Cancellation(NamedTuple):
+    """Who cancelled a task, or asked it to stop, and why."""
+
+    by: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +78,7 @@ def record_of(lease: Lease) -> AttemptRecord:
         worker_name=lease.worker_id,
         status=lease.status,
         return_value=lease.return_value,
-        error=_error_of(lease) if lease.error_class else None,
+        error=error_of(lease) if did_not_succeed(lease) else None,
         claimed_at=lease.claimed_at,
         started_at=lease.started_at,
         finished_at=lease.finished_at,
@@ -69,10 +89,30 @@ def record_of(lease: Lease) -> AttemptRecord:
     )
 
 
-def _error_of(lease: Lease) -> AttemptError:
+def did_not_succeed(lease: Lease) -> bool:
+    """Whether an attempt failed, was lost or stopped, or was returned for a reason of its own.
+
+    One that was returned because its worker shut down or its body snoozed is no error.
+    """
+    return bool(lease.error_class) or lease.status in _NO_SUCCESS
+
+
+def failure_of(lease: Lease) -> Failure:
+    """Why an attempt did not succeed. One that was stopped has no exception of its own."""
+    if lease.error_class:
+        return Failure(lease.error_class, lease.error_message)
+    if lease.stop_requested_at is None:
+        return Failure(class_path(Cancel), lease.error_message)
+    by = lease.stop_requested_by or "Somebody"
+    return Failure(class_path(Stopped), lease.error_message or f"{by} asked the task to stop.")
+
+
+def error_of(lease: Lease) -> AttemptError:
+    """The same with its traceback."""
+    path, message = failure_of(lease)
     return AttemptError(
-        exception_class_path=lease.error_class,
-        message=lease.error_message,
+        exception_class_path=path,
+        message=message,
         traceback=lease.traceback,
         attempt=lease.attempt,
         worker_name=lease.worker_id,
@@ -81,7 +121,7 @@ def _error_of(lease: Lease) -> AttemptError:
 
 def errors_of(task: Task, leases: Iterable[Lease]) -> list[AttemptError]:
     """Why the attempts of a task did not succeed, oldest first, as its leases tell."""
-    errors = [_error_of(lease) for lease in leases if lease.error_class]
+    errors = [error_of(lease) for lease in leases if did_not_succeed(lease)]
     if task.error_class and all(task.error_class != each.exception_class_path for each in errors):
         errors.append(
             AttemptError(
@@ -93,6 +133,40 @@ def errors_of(task: Task, leases: Iterable[Lease]) -> list[AttemptError]:
             )
         )
     return errors
+
+
+def cancellation_of(task: Task, leases: Iterable[Lease]) -> Cancellation | None:
+    """Who cancelled a task or asked it to stop, and why; None where nothing ends or ended it so.
+
+    An attempt that was asked to stop tells, or else the audit. Of what nobody did, such as an
+    expiry, `by` is empty.
+    """
+    if task.status not in (TaskStatus.RUNNING, TaskStatus.CANCELLED):
+        return None
+    asked = [
+        lease
+        for lease in leases
+        if lease.stop_requested_at is not None and lease.attempt > task.attempts_before_retry
+    ]
+    if asked:
+        latest = max(asked, key=lambda lease: lease.attempt)
+        return Cancellation(latest.stop_requested_by, latest.stop_reason or task.error_message)
+    if task.status == TaskStatus.RUNNING:
+        return None
+    acts = Audit.objects.using(database_alias()).filter(
+        subject=str(task.id), verb__in=("cancel", "stop")
+    )
+    act = acts.order_by("-id").first()
+    if act is None or not _is_of_this_end(task, act):
+        return Cancellation("", task.error_message)
+    return Cancellation(act.actor, act.reason or task.error_message)
+
+
+def _is_of_this_end(task: Task, act: Audit) -> bool:
+    """Whether it was not retried since, to be ended by something else."""
+    if task.finished_at is None or act.at is None:
+        return False
+    return abs((task.finished_at - act.at).total_seconds()) < ONE_ACT
 
 
 def row_of(task_id: UUID) -> Task:

@@ -64,7 +64,7 @@ def test_a_body_has_its_context_and_its_lines_and_progress_are_kept() -> None:
     result = tell.using(metadata={"from": "a test"}).enqueue()
     [run] = run_due()
     assert run.result.return_value == [1, "testing", {"from": "a test"}, str(result.id)]
-    assert run.result.progress == (25.0, "a quarter")
+    assert run.result.progress == (100.0, "a quarter")
     assert [line.message for line in TaskLog.objects.filter(task_id=result.id)] == ["told"]
 
 

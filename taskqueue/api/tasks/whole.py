@@ -17,8 +17,8 @@ from taskqueue.authority import NEEDED, verbs_for
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.terms import COLUMNS as TERM_COLUMNS
 from taskqueue.models import Lease, Schedule, Task
-from taskqueue.permissions import VIEW_LEASES
-from taskqueue.results.reading import row_of
+from taskqueue.permissions import VIEW_AUDITS, VIEW_LEASES
+from taskqueue.results.reading import cancellation_of, did_not_succeed, failure_of, row_of
 from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
@@ -48,6 +48,13 @@ class AttemptFailed(serializers.Serializer[Any]):
     exception_class_path = serializers.CharField()
     message = serializers.CharField()
     finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class CancellationShown(serializers.Serializer[Any]):
+    """Who cancelled a task or asked it to stop, and why."""
+
+    by = serializers.CharField(help_text="Empty where nobody did, as for a task that expired.")
+    reason = serializers.CharField()
 
 
 class AttemptHeld(serializers.Serializer[Any]):
@@ -124,6 +131,10 @@ class TaskWhole(ListedTask):
         many=True, allow_null=True,
         help_text=f"Oldest first, of the last {MOST_ATTEMPTS} attempts; null: hidden.",
     )  # fmt: skip
+    cancellation = CancellationShown(
+        allow_null=True,
+        help_text="null: nobody cancelled it or asked it to stop, or it is hidden from you.",
+    )
     can = serializers.ListField(
         child=serializers.ChoiceField(choices=VERBS),
         help_text="What you may do to it as it stands.",
@@ -151,8 +162,17 @@ def shown(task: Task, user: Any) -> dict[str, Any]:
         "retries": _retries(task),
         "running": None if attempts is None else _running(attempts),
         "errors": None if attempts is None else _errors(task, attempts),
+        "cancellation": _cancellation(task, attempts, user),
         "can": _can(task, user),
     }
+
+
+def _cancellation(task: Task, attempts: Sequence[Lease] | None, user: Any) -> dict[str, str] | None:
+    """For those who may see what tells of it: attempts, and the audit."""
+    if attempts is None or not user.has_perm(VIEW_AUDITS):
+        return None
+    found = cancellation_of(task, attempts)
+    return None if found is None else found._asdict()
 
 
 def steps_of(task: Task) -> str:
@@ -218,12 +238,11 @@ def _errors(task: Task, attempts: Sequence[Lease]) -> list[dict[str, Any]]:
             "attempt": each.attempt,
             "worker_name": each.worker_id,
             "status": each.status,
-            "exception_class_path": each.error_class,
-            "message": each.error_message,
+            **failure_of(each)._asdict(),
             "finished_at": each.finished_at,
         }
         for each in attempts
-        if each.error_class
+        if did_not_succeed(each)
     ]
     paths = {each["exception_class_path"] for each in found}
     if task.error_class and task.error_class not in paths:

@@ -49,7 +49,8 @@ WITH held AS MATERIALIZED (
     UPDATE taskqueue_lease AS lease
     SET status = 'succeeded',
         started_at = COALESCE(lease.started_at, held.started_at),
-        finished_at = held.finished_at
+        finished_at = held.finished_at,
+        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END
     FROM held
     WHERE lease.id = held.id
 )

@@ -29,7 +29,7 @@ NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 _WRITTEN = (
     "status", "started_at", "finished_at", "error_class", "error_message", "traceback",
-    "return_value", "retry_at",
+    "return_value", "retry_at", "progress",
 )  # fmt: skip
 """What the end of an attempt changes of its lease."""
 _LEASE_STATUS = {
@@ -105,6 +105,7 @@ def _record(
     lease.error_message = outcome.error_message
     if kind is Kind.SUCCEEDED:
         task.successes += 1
+        lease.progress = None if lease.progress is None else 100.0
         text = outcome.return_value
         lease.return_value = None if text is None else json.loads(text)
     elif kind in (Kind.CANCELLED, Kind.STOPPED) or lease.stop_requested_at is not None:

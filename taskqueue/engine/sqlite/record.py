@@ -16,7 +16,8 @@ from taskqueue.outcomes import Kind, Outcome
 
 END_SUCCEEDED = """
 UPDATE taskqueue_lease
-SET status = 'succeeded', started_at = COALESCE(started_at, %s), finished_at = %s
+SET status = 'succeeded', started_at = COALESCE(started_at, %s), finished_at = %s,
+    progress = CASE WHEN progress IS NOT NULL THEN 100.0 END
 WHERE id = %s AND status = 'running' AND stop_seen_at IS NULL AND NOT is_shared
 RETURNING task_id
 """

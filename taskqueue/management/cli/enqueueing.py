@@ -126,6 +126,10 @@ def _told(result: TaskResult[Any]) -> str:
 
 
 def _end(result: TaskResult[Any]) -> str:
+    if result.status == TaskStatus.CANCELLED:
+        by = f" by {result.cancelled_by}" if result.cancelled_by else ""
+        reason = f": {' '.join(result.cancel_reason.split())}" if result.cancel_reason else ""
+        return f"cancelled{by}{reason}"
     if result.status == TaskStatus.SUCCEEDED or not result.errors:
         return str(result.status)
     last = result.errors[-1]

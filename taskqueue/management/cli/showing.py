@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from typing import Any
 
 from taskqueue.engine.connections import project_connection
@@ -11,7 +12,7 @@ from taskqueue.management.cli.output import Output
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.redaction import redacted
 from taskqueue.results import identifier_of
-from taskqueue.results.reading import row_of
+from taskqueue.results.reading import cancellation_of, row_of
 
 MOST_ATTEMPTS = 100
 """The latest ones."""
@@ -46,6 +47,7 @@ def _show(flags: Namespace, output: Output) -> None:
             "id": str(task.id),
             **_fields(task, TASK),
             **(_fields(task, SEVERAL) if task.claimed_apart else {}),
+            **_cancellation(task, leases),
             **_schedule(task),
             **_arguments(task),
             "retried_as": [str(each) for each in again.values_list("id", flat=True)],
@@ -53,6 +55,12 @@ def _show(flags: Namespace, output: Output) -> None:
             "acts": [_fields(each, AUDIT) for each in acts[:MOST_ATTEMPTS]],
         }
     )
+
+
+def _cancellation(task: Task, leases: Iterable[Lease]) -> dict[str, Any]:
+    """Who cancelled it or asked it to stop, and why."""
+    found = cancellation_of(task, leases)
+    return {} if found is None else {"cancelled_by": found.by, "cancel_reason": found.reason}
 
 
 def _schedule(task: Task) -> dict[str, Any]:

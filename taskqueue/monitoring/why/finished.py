@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from taskqueue.engine.connections import database_alias
-from taskqueue.models import Audit
 from taskqueue.monitoring.why import codes
 from taskqueue.monitoring.why.reason import Reason, known
 from taskqueue.monitoring.why.surroundings import Surroundings
+from taskqueue.results.reading import cancellation_of
 from taskqueue.states import TaskStatus
 
 LONGEST_MESSAGE = 500
@@ -39,36 +38,14 @@ def _failed(around: Surroundings) -> list[Reason]:
 
 
 def _cancelled(around: Surroundings) -> Reason:
-    """By whom: an attempt that was asked to stop tells, or else the audit."""
     task = around.task
-    by, why = "", task.error_message
-    stopped = next(
-        (
-            each
-            for each in around.leases
-            if each.stop_requested_at is not None and each.attempt > task.attempts_before_retry
-        ),
-        None,
-    )
-    if stopped is not None:
-        by, why = stopped.stop_requested_by, stopped.stop_reason or why
-    else:
-        acts = Audit.objects.using(database_alias()).filter(subject=str(task.id), verb="cancel")
-        act = acts.order_by("-id").first()
-        if act is not None and act.at is not None and _is_of_this_end(around, act):
-            by, why = act.actor, act.reason or why
+    by, reason = cancellation_of(task, around.leases) or ("", task.error_message)
     return Reason(
         code=codes.CANCELLED,
         subject=by,
         moment=task.finished_at,
-        details=known(reason=_short(why), attempt=task.attempt),
+        details=known(reason=_short(reason), attempt=task.attempt),
     )
-
-
-def _is_of_this_end(around: Surroundings, act: Audit) -> bool:
-    """Whether it was not retried since, to be ended by something else."""
-    finished_at = around.task.finished_at
-    return finished_at is not None and abs((finished_at - act.at).total_seconds()) < 60
 
 
 def _short(text: str) -> str:

@@ -51,6 +51,25 @@ def test_all_there_is_to_say_of_a_failed_attempt_and_a_retry(root: ApiClient) ->
     assert (told["return_value"], told["is_finished"], told["running"]) == ({"x": [1]}, True, [])
 
 
+def test_who_cancelled_a_task_or_stops_it_is_told_with_the_reason(
+    root: ApiClient, member: Any
+) -> None:
+    waiting, running = noop.enqueue(), noop.enqueue()
+    waiting.cancel("a mistake", by="ann")
+    claimed = claim_one()
+    running.cancel("too long", by="bob")
+    for result, by, reason in ((waiting, "ann", "a mistake"), (running, "bob", "too long")):
+        told = root.look(path(result)).json()
+        assert told["cancellation"] == {"by": by, "reason": reason}
+    end(claimed, Kind.STOPPED, error_message="too long")
+    (error,) = root.look(path(running)).json()["errors"]
+    assert error["exception_class_path"] == "taskqueue.exceptions.Stopped"
+    assert (error["message"], error["status"]) == ("too long", "stopped")
+    for permissions in (["view_task"], ["view_task", "view_lease"], ["view_task", "view_audit"]):
+        assert member(*permissions).look(path(running)).json()["cancellation"] is None
+    assert root.look(path(noop.enqueue())).json()["cancellation"] is None
+
+
 def test_secrets_and_attempts_are_for_who_may_see_them(member: Any) -> None:
     rows = make_rows()
     told = member("view_task").look(path(rows.task)).json()
