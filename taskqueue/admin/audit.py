@@ -14,6 +14,7 @@ from taskqueue.admin.audit_words import act_word
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import EMPTY, moments
+from taskqueue.admin.reason_words import reason_words
 from taskqueue.models import Audit
 
 
@@ -21,16 +22,20 @@ class AuditAdmin(ReadOnlyAdmin):
     """One act a row."""
 
     columns = ("at", "actor", "verb", "subject", "reason", "before")
-    list_display = ("id", *moments("at"), "actor", "act", "subject", "status_before", "reason")
+    list_display = ("id", *moments("at"), "actor", "act", "subject", "status_before", "why")
     search_fields = ("subject",)
     search_help_text = _("The id of a task, or the whole name of what else it was done to.")
     fields = (
-        "id", *moments("at"), "actor", "act", "subject", "status_before", "reason", "detail",
+        "id", *moments("at"), "actor", "act", "subject", "status_before", "why", "detail",
     )  # fmt: skip
 
     @admin.display(description=_("verb"))
     def act(self, line: Audit) -> Any:
         return act_word(line.verb)
+
+    @admin.display(description=_("reason"))
+    def why(self, line: Audit) -> str:
+        return reason_words(line.reason) or str(EMPTY)
 
     @admin.display(description=_("before"))
     def status_before(self, line: Audit) -> SafeString:

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 WORDS: dict[str, Any] = {
     # Tasks
@@ -23,7 +24,7 @@ WORDS: dict[str, Any] = {
     "stopped": _("stopped"),
     "returned": _("returned"),
     # Workers
-    "active": _("active"),
+    "active": pgettext_lazy("state", "active"),
     "quiet": _("quiet"),
     "draining": _("draining"),
     "stopping": _("stopping"),

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.db.models import Model
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -68,6 +68,11 @@ def preformatted(text: str) -> SafeString:
         more = _("%(number)s characters more") % {"number": f"{len(text) - LONGEST:,}"}
         text = f"{text[:LONGEST]}\n… [{more}]"
     return format_html('<pre class="taskqueue-text">{}</pre>', text)
+
+
+def breakable(name: str) -> SafeString:
+    """A dotted name that a browser may break after its dots, and not within a word."""
+    return format_html_join(SafeString(".<wbr>"), "{}", ((part,) for part in name.split(".")))
 
 
 def link_to_row(model: type[Model], key: object, text: object) -> SafeString:

@@ -13,7 +13,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.addresses import reverse
-from taskqueue.admin.display import link_to_row, list_url, moment
+from taskqueue.admin.display import breakable, link_to_row, list_url, moment
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.authority import may
 from taskqueue.models import Task
@@ -63,7 +63,9 @@ def _failed(request: HttpRequest, group: FailureGroup) -> dict[str, Any]:
     text = search_text(**words)
     return {
         "error": group.error_class or _("no error class"),
+        "shown_error": breakable(group.error_class or _("no error class")),
         "name": group.name,
+        "shown_name": breakable(group.name),
         "count": group.count,
         "url": list_url(Task, q=text),
         "first_seen": moment(group.first_seen),
@@ -78,10 +80,12 @@ def _retried(request: HttpRequest, group: RetryingGroup) -> dict[str, Any]:
     sees_attempts = request.user.has_perm(VIEW_LEASES)
     return {
         "name": group.name,
+        "shown_name": breakable(group.name),
         "count": group.count,
         "url": list_url(Task, q=text),
         "next_at": moment(group.next_at),
         "error": group.example_error if sees_attempts else "",
+        "shown_error": breakable(group.example_error),
         "example": _example(group.example_id, group.example_message)
         if sees_attempts
         else link_to_row(Task, group.example_id, str(group.example_id)),

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.display import EMPTY, link_to_row, moments
+from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.page import (
     OCCURRENCE_COLUMNS,
     kept_tasks,
@@ -74,13 +75,13 @@ class OccurrenceAdmin(ReadOnlyAdmin):
     """One occurrence a row."""
 
     columns = (*OCCURRENCE_COLUMNS, "schedule__name")
-    list_display = ("times", "schedule_link", "shown_status", "by_hand", "reason", "task_link")
+    list_display = ("times", "schedule_link", "shown_status", "by_hand", "why", "task_link")
     list_filter = (NewestStatusFilter,)
     list_select_related = ("schedule",)
     lookups = (OF_SCHEDULE, "status")
     fields = (
         "id", "schedule_link", *moments("nominal_at", "nominal_until"), "count", "own_status",
-        "reason", "task_link", "status_of_task", "by_hand",
+        "why", "task_link", "status_of_task", "by_hand",
         *moments("created_at", "enqueued_at", "finished_at"),
     )  # fmt: skip
 
@@ -110,6 +111,10 @@ class OccurrenceAdmin(ReadOnlyAdmin):
     @admin.display(description=_("task status"))
     def status_of_task(self, row: Occurrence) -> SafeString:
         return badge(row.task_status) if row.task_status else EMPTY
+
+    @admin.display(description=_("reason"))
+    def why(self, row: Occurrence) -> str:
+        return reason_words(row.reason) or str(EMPTY)
 
     @admin.display(description=_("by hand"))
     def by_hand(self, row: Occurrence) -> str:

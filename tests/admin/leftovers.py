@@ -16,7 +16,7 @@ NAMES = re.compile(
 )
 """What rows are called, and what is written in searches and commands."""
 TERMS = {"ID", "CSV", "JSON", "Lines", "Esc", "KB", "MB", "UTC", "WARNING", "cron"}
-VALUES = {"finished", "process", "update", "note", "skip", "latest"}
+VALUES = {"finished", "process", "update", "note"}
 """Of options, and names of rows in breadcrumbs: code, which nobody translates."""
 DJANGOS_OWN = {
     "Django", "Add link", "Change or view list link", "Model name", "Search", "True",

@@ -23,7 +23,7 @@ def url(model: str, page: str, *key: object) -> str:
 def read(client: Client, address: str) -> str:
     response = client.get(address)
     assert response.status_code == 200, (address, response.status_code)
-    return response.content.decode()
+    return response.content.decode().replace("<wbr>", "")
 
 
 # Who may see what

@@ -31,7 +31,7 @@ CARDS = {
 def read(client: Client, **given: str) -> str:
     response = client.get(URL, given)
     assert response.status_code == 200
-    return response.content.decode()
+    return response.content.decode().replace("<wbr>", "")
 
 
 def region(page: str, name: str) -> str:

@@ -145,9 +145,10 @@ def test_days_are_told_where_the_span_is_longer_than_one() -> None:
 
 
 def lines(chart: str, name: str) -> list[str]:
-    """The courses of one line: that of the legend, and that of the drawing."""
+    """The courses of one line: that of the legend, those of the drawing, its lone points last."""
     wanted = f"taskqueue-line taskqueue-line--{name}"
-    return [each.get("d", "") for each in drawn(chart).iter("path") if each.get("class") == wanted]
+    paths = [(each.get("class", ""), each.get("d", "")) for each in drawn(chart).iter("path")]
+    return [course for kind, course in paths if kind in (wanted, f"{wanted} taskqueue-dots")]
 
 
 def test_lines_are_on_a_scale_of_powers_of_ten() -> None:
@@ -162,9 +163,9 @@ def test_lines_are_on_a_scale_of_powers_of_ten() -> None:
 
 def test_a_line_is_broken_where_nothing_ran() -> None:
     chart = times_chart(make_series(ran=[[1.0], [1.0], [], [1.0]]))
-    _mark, path = lines(chart, "run-p50")
-    assert path.count("M") == 2
-    assert path.count("L") == 1
+    _mark, path, dots = lines(chart, "run-p50")
+    assert (path.count("M"), path.count("L")) == (1, 1)
+    assert (dots.count("M"), dots.count("h0.01")) == (1, 1)
     assert [row[0] for row in cells(chart)] == ["12:00", "12:01", "12:03"]
 
 

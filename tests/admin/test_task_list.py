@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
-from taskqueue.models import Queue, Task
+from taskqueue.models import Lease, Queue, Task
 from taskqueue.monitoring.searching import Effort, finding
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET, Rows
@@ -232,3 +235,22 @@ def test_a_page_reads_no_large_column(log_in_as: LogIn) -> None:
     for column in ("args", "kwargs", "return_value", "error_message", "metadata"):
         assert f'"{column}"' not in asked
     assert "OFFSET" not in asked
+
+
+def test_the_time_of_the_last_run_leaves_out_the_pauses_between_attempts(
+    log_in_as: LogIn,
+) -> None:
+    now = timezone.now()
+    task = Task.objects.create(
+        name="a", status="succeeded", attempt=2, started_at=now - timedelta(hours=1),
+        finished_at=now, crash_delay=timedelta(0),
+    )  # fmt: skip
+    for attempt, (ago, seconds) in enumerate(((3600, 90), (7, 7)), start=1):
+        begun = now - timedelta(seconds=ago)
+        Lease.objects.create(
+            task=task, attempt=attempt, worker_id="w", status="succeeded" if attempt == 2 else
+            "failed", claimed_at=begun, started_at=begun, expires_at=now,
+            finished_at=begun + timedelta(seconds=seconds),
+        )  # fmt: skip
+    page = get(log_in_as("viewer")).content.decode()
+    assert re.search(r'data-label="Last run"[^>]*>7 s<', page)

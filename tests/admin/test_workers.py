@@ -98,7 +98,7 @@ def test_a_page_shows_what_it_holds_and_what_it_did(log_in_as: LogIn) -> None:
     hold("worker-2", name="shop.tasks.other")
     end(hold("worker-1", name="shop.tasks.bill"), "failed", error_class="shop.errors.Down")
     answer = log_in_as("viewer").get(url("worker", "change", worker.pk))
-    page = answer.content.decode()
+    page = answer.content.decode().replace("<wbr>", "")
     assert len(answer.context["held"]) == 2
     assert len(answer.context["past"]) == 1
     for words in ("page 1", "seems wedged", "shop.tasks.bill", "shop.errors.Down"):

@@ -67,9 +67,7 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
         ),
         drawing=format_html(
             "{}{}",
-            format_html_join(
-                "", "{}", ((_path(line.name, _course(line.values, low, high)),) for line in lines)
-            ),
+            format_html_join("", "{}", ((_drawn(line, low, high),) for line in lines)),
             _hits(series, lines, told),
         ),
         y_labels=[short_duration(10.0**power) for power in range(high, low - 1, -1)],
@@ -96,18 +94,24 @@ def _values(lines: list[Line], place: int) -> list[str]:
     return [short_duration(line.values[place]) for line in lines]
 
 
-def _course(values: list[float | None], low: int, high: int) -> str:
-    """From step to step; broken where nothing is known, a dot where only one step is."""
-    parts, is_begun = [], False
-    for place, value in enumerate(values):
+def _drawn(line: Line, low: int, high: int) -> SafeString:
+    """From step to step; broken where nothing is known, a dot where only one step is known."""
+    courses: list[list[str]] = [[]]
+    for place, value in enumerate(line.values):
         if value is None:
-            is_begun = False
+            courses.append([])
             continue
-        x = number(left_of(place, len(values)) + WIDTH / len(values) / 2)
+        x = number(left_of(place, len(line.values)) + WIDTH / len(line.values) / 2)
         y = number(HEIGHT * (high - _power(value)) / (high - low))
-        parts.append(f"L{x} {y}" if is_begun else f"M{x} {y}h0")
-        is_begun = True
-    return "".join(parts)
+        courses[-1].append(f"{x} {y}")
+    path = "".join(f"M{'L'.join(points)}" for points in courses if len(points) > 1)
+    # A line of no length is not drawn by every browser.
+    dots = "".join(f"M{points[0]}h0.01" for points in courses if len(points) == 1)
+    return format_html(
+        "{}{}",
+        _path(line.name, path) if path else "",
+        _path(f"{line.name} taskqueue-dots", dots) if dots else "",
+    )
 
 
 def _path(name: str, course: str) -> SafeString:

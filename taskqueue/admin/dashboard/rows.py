@@ -15,7 +15,7 @@ from taskqueue.admin.badges import badge
 from taskqueue.admin.charts import sparkline
 from taskqueue.admin.dashboard.buttons import queue_buttons, stop_button, worker_buttons
 from taskqueue.admin.dashboard.moments import short_moment
-from taskqueue.admin.display import link_to_row, list_url
+from taskqueue.admin.display import breakable, link_to_row, list_url
 from taskqueue.admin.durations import DAY, rounded_age
 from taskqueue.admin.queues.addresses import queue_url
 from taskqueue.models import Task, Worker
@@ -103,7 +103,7 @@ def running_rows(
     may_view_workers = request.user.has_perm("taskqueue.view_worker")
     return [
         {
-            "task": link_to_row(Task, each.task_id, each.name),
+            "task": link_to_row(Task, each.task_id, breakable(each.name)),
             "queue": each.queue_name,
             "attempt": each.attempt,
             "worker": (
@@ -127,8 +127,8 @@ def failure_rows(groups: Sequence[FailureGroup]) -> list[dict[str, Any]]:
     """Groups of failed tasks, each with its newest."""
     return [
         {
-            "error": group.error_class or _("no error class"),
-            "name": group.name,
+            "error": breakable(group.error_class or _("no error class")),
+            "name": breakable(group.name),
             "count": group.count,
             "url": list_url(Task, q=_search(group)),
             "last_seen": short_moment(group.last_seen),

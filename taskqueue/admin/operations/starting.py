@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from taskqueue.admin.addresses import redirect
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import link_to_row, list_url, moment
+from taskqueue.admin.display import breakable, link_to_row, list_url, moment
 from taskqueue.admin.operations.choosing import Choice, hidden_fields, uuids
 from taskqueue.admin.operations.forms import StartForm
 from taskqueue.admin.operations.verbs import VERBS, BulkVerb
@@ -140,9 +140,9 @@ def _shown(verb: BulkVerb, found: Estimate | None) -> dict[str, Any]:
 
 def _row(task: Task) -> dict[str, Any]:
     return {
-        "link": link_to_row(Task, task.pk, task.name),
+        "link": link_to_row(Task, task.pk, breakable(task.name)),
         "status": badge(task.status),
         "queue": task.queue_name,
         "enqueued_at": moment(task.enqueued_at),
-        "error": task.error_class,
+        "error": breakable(task.error_class),
     }

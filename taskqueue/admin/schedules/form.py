@@ -14,6 +14,7 @@ from taskqueue import schedules
 from taskqueue.admin.schedules.arguments import restored
 from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField
 from taskqueue.admin.schedules.initial import OWN_FIELDS, initial_values
+from taskqueue.admin.schedules.policy_words import MISSED_WORDS, OVERLAP_WORDS
 from taskqueue.admin.schedules.rules import (
     KINDS,
     LIMITED,
@@ -31,10 +32,6 @@ from taskqueue.rules.values import DAYS
 from taskqueue.scheduled import LONGEST_NAME, MOST_FAILURES, Scheduled, check_name, window_of
 
 WIDE = {"class": "vTextField"}
-
-
-def _choices(values: Any) -> list[tuple[str, str]]:
-    return [(each.value, each.value) for each in values]
 
 
 class ScheduleForm(forms.Form):
@@ -101,14 +98,14 @@ class ScheduleForm(forms.Form):
     )  # fmt: skip
 
     missed = forms.ChoiceField(
-        label=_("Missed"), choices=_choices(Missed), initial=Missed.LATEST.value,
+        label=_("Missed"), choices=list(MISSED_WORDS.items()), initial=Missed.LATEST.value,
         help_text=_("Which of the times run that passed while no worker served the schedule."),
     )  # fmt: skip
     missed_window = SpanField(
         label=_("Missed window"), help_text=_("For missed = window: how late a run may be.")
     )
     overlap = forms.ChoiceField(
-        label=_("Overlap"), choices=_choices(Overlap), initial=Overlap.SKIP.value,
+        label=_("Overlap"), choices=list(OVERLAP_WORDS.items()), initial=Overlap.SKIP.value,
         help_text=_("What becomes of a time while an earlier run has not ended."),
     )  # fmt: skip
     pause_after_failures = forms.IntegerField(

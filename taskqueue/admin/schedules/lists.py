@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.badges import badge
 from taskqueue.admin.choices import WordedChoices
 from taskqueue.admin.display import EMPTY, as_json, moment, moments, preformatted
+from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.acts import is_deletable
 from taskqueue.admin.schedules.arguments import (
     VIEW_ARGUMENTS,
@@ -29,9 +30,9 @@ from taskqueue.admin.schedules.page import (
     kept_tasks,
     link_to_task,
     next_times,
-    shown_pause_reason,
     shown_source,
 )
+from taskqueue.admin.schedules.policy_words import MISSED_WORDS, OVERLAP_WORDS
 from taskqueue.admin.schedules.rule_words import rule_words
 from taskqueue.admin.schedules.states import StateFilter, state_of
 from taskqueue.engine.control.filters import is_storable
@@ -162,7 +163,15 @@ class ScheduleAdmin(ScheduleEditing):
 
     @admin.display(description=_("pause reason"))
     def why_paused(self, schedule: Schedule) -> str:
-        return shown_pause_reason(schedule) or str(EMPTY)
+        return reason_words(schedule.pause_reason) or str(EMPTY)
+
+    @admin.display(description=_("missed"))
+    def missed_word(self, schedule: Schedule) -> Any:
+        return MISSED_WORDS.get(schedule.missed, schedule.missed)
+
+    @admin.display(description=_("overlap"))
+    def overlap_word(self, schedule: Schedule) -> Any:
+        return OVERLAP_WORDS.get(schedule.overlap, schedule.overlap)
 
     @admin.display(description=_("trouble"))
     def shown_trouble(self, schedule: Schedule) -> SafeString:
@@ -214,6 +223,7 @@ LAST = (
     "shown_error",
 )  # fmt: skip
 POLICIES = (
-    "missed", "missed_window", "overlap", "pause_after_failures", "failures_in_row", "is_enabled",
+    "missed_word", "missed_window", "overlap_word", "pause_after_failures", "failures_in_row",
+    "is_enabled",
 )  # fmt: skip
 TIMES = moments("created_at", "changed_at", "served_until", "removed_at")

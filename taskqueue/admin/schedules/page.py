@@ -18,6 +18,7 @@ from taskqueue import schedules
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment
 from taskqueue.admin.local_time import in_zone
+from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.definitions import registry
 from taskqueue.engine.connections import database_alias
@@ -53,7 +54,7 @@ def _occurrences(schedule: Schedule) -> list[dict[str, Any]]:
             "times": shown_times(row),
             "status": shown_status(row),
             "by": shown_requester(row),
-            "reason": row.reason,
+            "reason": reason_words(row.reason),
             "task": link_to_task(row.task_id, is_kept=row.task_id in kept),
         }
         for row in newest
@@ -127,15 +128,6 @@ def next_times(schedule: Schedule) -> SafeString:
 def _in(zone: Any, at: datetime) -> str:
     there = in_zone(at, zone)
     return f"{WEEKDAYS_ABBR[there.weekday()]} {there:%Y-%m-%d %H:%M:%S %z}"
-
-
-def shown_pause_reason(schedule: Schedule) -> str:
-    """Why it is paused: as a person wrote it, or in people's language where it paused itself."""
-    if not schedule.paused_itself:
-        return schedule.pause_reason
-    number = schedule.failures_in_row
-    words = ngettext("%(number)d run failed.", "%(number)d runs failed in a row.", number)
-    return words % {"number": number}
 
 
 def shown_source(schedule: Schedule) -> str:

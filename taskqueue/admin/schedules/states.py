@@ -12,14 +12,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.badges import badge
+from taskqueue.admin.badges import WORDS, badge
 from taskqueue.engine.schedules.reading import OVERDUE, conditions
 from taskqueue.rules import AfterEnd
 
 RESTS = Q(is_enabled=False) | Q(removed_at__isnull=False)
 OVER = Q(next_at=None) & ~Q(rule__kind=AfterEnd.kind)
 STATES = {
-    "active": (_("active"), ~RESTS & ~OVER & Q(paused_at=None, trouble="")),
+    "active": (WORDS["active"], ~RESTS & ~OVER & Q(paused_at=None, trouble="")),
     "paused": (_("paused"), Q(paused_at__isnull=False)),
     "disabled": (_("disabled"), Q(is_enabled=False)),
     "removed": (_("removed from code"), Q(removed_at__isnull=False)),

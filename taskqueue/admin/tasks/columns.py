@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY
+from taskqueue.admin.display import EMPTY, breakable
 from taskqueue.admin.durations import short_duration
 from taskqueue.admin.local_time import local_time
 from taskqueue.models import Task
@@ -41,9 +41,9 @@ class TaskColumns(ReadOnlyAdmin):
         )
 
     @admin.display(description=gettext_lazy("name"))
-    def shown_name(self, task: Task) -> str:
+    def shown_name(self, task: Task) -> SafeString:
         """Broken at its dots, where it is too long for a line."""
-        return task.name
+        return breakable(task.name)
 
     @admin.display(description=gettext_lazy("id"))
     def short_id(self, task: Task) -> SafeString:
@@ -84,15 +84,13 @@ class TaskColumns(ReadOnlyAdmin):
             _short(at, task.now),
         )
 
-    @admin.display(description=gettext_lazy("duration"))
+    @admin.display(description=gettext_lazy("last run"))
     def shown_duration(self, task: Any) -> str:
-        """From its first start to its end, or until now."""
-        if task.started_at is None:
+        """For how long the body ran in the last attempt, or has run; no pause between attempts."""
+        begun, ended = getattr(task, "last_run", (None, None))
+        if begun is None:
             return str(EMPTY)
-        if task.finished_at is None and task.status != TaskStatus.RUNNING:
-            return str(EMPTY)
-        end = task.finished_at or task.now
-        return short_duration(max(0.0, (end - task.started_at).total_seconds()))
+        return short_duration(max(0.0, ((ended or task.now) - begun).total_seconds()))
 
     @admin.display(description=gettext_lazy("error"))
     def shown_error(self, task: Task) -> SafeString:

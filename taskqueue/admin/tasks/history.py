@@ -18,6 +18,7 @@ from taskqueue.admin.audit_words import act_word
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment, preformatted
 from taskqueue.admin.durations import short_duration
+from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.searches import row_id
 from taskqueue.admin.tasks.timeline import begun_at, error_of
 from taskqueue.engine.connections import database_alias
@@ -160,7 +161,7 @@ def _act(line: Audit) -> dict[str, Any]:
         "at": moment(line.at),
         "verb": act_word(line.verb),
         "actor": line.actor,
-        "reason": line.reason,
+        "reason": reason_words(line.reason),
         "before": badge(line.before) if line.before else EMPTY,
         "detail": line.detail,
     }

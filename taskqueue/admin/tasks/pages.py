@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
-from taskqueue.admin.display import preformatted
+from taskqueue.admin.display import breakable, preformatted
 from taskqueue.admin.operations.actions import TaskBulk
 from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import report
@@ -84,6 +84,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             "result": folded_json(task.return_value)
             if task.status == TaskStatus.SUCCEEDED
             else None,
+            "error_class": breakable(task.error_class),
             "error": preformatted(task.error_message) if task.error_message else None,
             "is_live": task.status not in FINISHED,
             **once_field(),

@@ -13,7 +13,7 @@ from django.utils.text import Truncator
 
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY, link_to_row, moment
+from taskqueue.admin.display import EMPTY, breakable, link_to_row, moment
 from taskqueue.admin.durations import short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
@@ -102,7 +102,7 @@ def _past(lease: Any, names: dict[Any, str]) -> dict[str, Any]:
         "badge": badge(lease.status),
         "finished_at": moment(lease.finished_at),
         "ran": short_duration(ran) or EMPTY,
-        "error": lease.error_class,
+        "error": breakable(lease.error_class),
     }
 
 
@@ -110,4 +110,4 @@ def _task(lease: Any, names: dict[Any, str]) -> Any:
     """A link to its task; only the id where it is gone."""
     if lease.task_id not in names:
         return str(lease.task_id)
-    return link_to_row(Task, lease.task_id, names[lease.task_id])
+    return link_to_row(Task, lease.task_id, breakable(names[lease.task_id]))

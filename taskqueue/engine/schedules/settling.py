@@ -75,7 +75,10 @@ def _count(
         if limit is not None and schedule.failures_in_row >= limit and schedule.paused_at is None:
             schedule.paused_at = now
             schedule.paused_by = ""
-            schedule.pause_reason = f"{schedule.failures_in_row} runs failed in a row."
+            number = schedule.failures_in_row
+            schedule.pause_reason = (
+                "1 run failed." if number == 1 else f"{number} runs failed in a row."
+            )
             person = Person(ITSELF, schedule.pause_reason)
             audit(connection, "pause schedule", [Act(schedule.name)], person=person)
 

@@ -1,0 +1,61 @@
+"""Reasons that the engine stores, in people's language; those that people wrote stay as they are.
+
+The engine writes them in English: who reads them later may speak another language.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
+TEMPLATES = (
+    _("declared in code"),
+    _("no longer declared in code"),
+    _("1 run failed."),
+    _("{number} runs failed in a row."),
+    _("Missed; the latest one makes up for it."),
+    _("Missed by more than {seconds} s."),
+    _("Missed: nobody served the schedule in time."),
+    _("The run of {time} has not ended."),
+    _("The run of {time} waits already."),
+    _("The run of {time} has come."),
+    _("Its unique key is held by task {task}."),
+    _("No code declares the schedule any more."),
+    _("The schedule is not enabled."),
+    _("Paused before it was served."),
+    _("Paused by {who}: {reason}"),
+    _("Paused by {who}."),
+    _("Paused: {reason}"),
+    _("Paused."),
+)
+"""Of several that match, the first counts."""
+GAPS = {"number": r"\d+", "seconds": r"\S+", "time": r"\S+", "task": r"\S+"}
+"""What may stand in a gap; in others any text."""
+
+
+def reason_words(reason: str) -> str:
+    """The reason in people's language where the engine wrote it."""
+    for template, pattern in _patterns():
+        if found := pattern.fullmatch(reason):
+            given = found.groupdict()
+            if "reason" in given:  # Of a pause, which may be the engine's own.
+                given["reason"] = reason_words(given["reason"])
+            return gettext(template).format(**given)
+    return reason
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((template, _pattern(template)) for template in TEMPLATES)
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    texts = re.split(r"\{(\w+)\}", template)
+    parts = [
+        f"(?P<{text}>{GAPS.get(text, '.+?')})" if place % 2 else re.escape(text)
+        for place, text in enumerate(texts)
+    ]
+    return re.compile("".join(parts), re.DOTALL)

@@ -1,0 +1,66 @@
+"""Reasons that the engine wrote are told in people's language, those of people as they are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from taskqueue.admin import reason_words as module
+from taskqueue.admin.reason_words import TEMPLATES, reason_words
+from taskqueue.engine.schedules.deciding import decide
+from taskqueue.engine.schedules.runs import resting_reason
+from taskqueue.engine.schedules.syncing import CODE
+from taskqueue.models import Schedule
+from taskqueue.policies import Missed
+
+NOW = timezone.now()
+
+
+@pytest.fixture(autouse=True)
+def translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A language in which every text is in brackets."""
+    monkeypatch.setattr(module, "gettext", lambda text: f"[{text}]")
+
+
+def test_a_template_gives_the_text_that_it_was_made_from() -> None:
+    for template in TEMPLATES:
+        gaps = {"number": "3", "who": "ann", "reason": "why", "time": "now", "seconds": "2"}
+        text = template.format(**gaps, task="x")
+        assert reason_words(text) == f"[{text}]"
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"removed_at": NOW}, "[No code declares the schedule any more.]"),
+        ({"is_enabled": False}, "[The schedule is not enabled.]"),
+        ({"paused_at": NOW}, "[Paused.]"),
+        ({"paused_at": NOW, "paused_by": "ann"}, "[Paused by ann.]"),
+        ({"paused_at": NOW, "paused_by": "ann", "pause_reason": "a: b."}, "[Paused by ann: a: b.]"),
+        (
+            {"paused_at": NOW, "pause_reason": "3 runs failed in a row."},
+            "[Paused: [3 runs failed in a row.]]",
+        ),
+    ],
+)
+def test_what_the_engine_says_of_a_resting_schedule_is_known(
+    fields: dict[str, Any], told: str
+) -> None:
+    assert reason_words(resting_reason(Schedule(**fields))) == told
+
+
+@pytest.mark.parametrize("missed", list(Missed))
+def test_what_the_engine_says_of_missed_times_is_known(missed: Missed) -> None:
+    times = [NOW - timedelta(hours=hours) for hours in (3, 2, 1)]
+    window = timedelta(minutes=90) if missed == Missed.WINDOW else None
+    reasons = [each.reason for each in decide(times, now=NOW, missed=missed, window=window)]
+    assert all(reason_words(reason).startswith("[") for reason in reasons if reason)
+
+
+def test_what_people_or_code_wrote() -> None:
+    assert reason_words(CODE.reason) == "[declared in code]"
+    for reason in ("", "a deploy", "declared in code by me", "{time} {0}", "Paused", "%s"):
+        assert reason_words(reason) == reason
