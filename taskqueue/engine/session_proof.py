@@ -14,7 +14,7 @@ from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.notify import CHANNEL, Listener, notify
 from taskqueue.engine.statement import fetch
 
-LONGEST_DELIVERY = 5.0
+LONGEST_DELIVERY = 10.0
 """Seconds for a notification to arrive; a direct connection takes milliseconds."""
 # ProxySQL answers `SELECT pg_backend_pid()` by itself. This query has to reach the server.
 SERVER_PROCESS = "SELECT pid FROM pg_stat_get_activity(pg_backend_pid())"
@@ -79,8 +79,11 @@ def _hears_while_idle(connection: BaseDatabaseWrapper, witness: BaseDatabaseWrap
         ends_at = time.monotonic() + LONGEST_DELIVERY
         with selectors.DefaultSelector() as selector:
             selector.register(listener.fileno(), selectors.EVENT_READ)
-            while not heard and (left := ends_at - time.monotonic()) > 0:
-                selector.select(left)
+            left = LONGEST_DELIVERY
+            # The last look begins when the time is over: a process may have been kept from it.
+            while not heard and left > 0:
+                left = ends_at - time.monotonic()
+                selector.select(max(0.0, left))
                 listener.hear()
         # What arrives with the answer to a statement proves nothing.
         return bool(heard)
