@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from taskqueue.engine import control
+from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control import TaskFilter, cancel_many
-from taskqueue.engine.control.locking import ALLOWED, TaskId
+from taskqueue.engine.control.abandoned import is_held_by_lost
+from taskqueue.engine.control.locking import ALLOWED, TaskId, statuses_for
 from taskqueue.engine.shared import has_all_successes
 from taskqueue.models import Task
 from taskqueue.permissions import EDIT_SCHEDULES, ENQUEUE, OPERATE, PURGE, STOP
@@ -53,28 +56,42 @@ def fits(task: Task, verb: str) -> bool:
     """Whether the verb would not be refused for the status of the task."""
     if verb == "retry" and has_all_successes(task):
         return False
+    if verb == "retry" and task.status == TaskStatus.RUNNING:
+        return is_held_by_lost(project_connection(), task.id)
     return task.status in ALLOWED["retry" if verb == "retry_with" else verb]
+
+
+def may_on(task: Task, verb: str, user: Any) -> bool:
+    """Whether the user may do it to the task in its status: what ends an attempt asks for STOP."""
+    ends_attempt = verb in ("cancel", "retry") and task.status == TaskStatus.RUNNING
+    return may(user, verb) and (not ends_attempt or user.has_perm(STOP))
 
 
 def verbs_for(task: Task, user: Any) -> list[str]:
     """What this user may do to the task as it stands."""
-    found = [verb for verb in NEEDED if verb != "enqueue" and may(user, verb) and fits(task, verb)]
-    if task.status == TaskStatus.RUNNING and leaves_out_running("cancel", user):
-        found = [verb for verb in found if verb != "cancel"]
-    return found
+    verbs = [verb for verb in NEEDED if verb != "enqueue" and may_on(task, verb, user)]
+    return [verb for verb in verbs if fits(task, verb)]
 
 
 def permitted(which: TaskFilter, verb: str, user: Any) -> TaskFilter:
-    """What the user may do it to: to cancel what runs takes the permission to stop, too."""
-    if not leaves_out_running(verb, user):
+    """What the user may do it to: to end what runs takes the permission to stop, too."""
+    statuses = statuses_for(verb, which.statuses)
+    if verb not in ("cancel", "retry") or TaskStatus.RUNNING not in statuses:
         return which
-    asked = PENDING if which.statuses is None else PENDING & frozenset(which.statuses)
-    return replace(which, everything=False, statuses=sorted(asked))
+    if user.has_perm(STOP):
+        return which
+    return replace(which, everything=False, statuses=sorted(statuses - {TaskStatus.RUNNING}))
 
 
 def leaves_out_running(verb: str, user: Any) -> bool:
     """Whether what runs is left out for want of that permission."""
     return verb == "cancel" and not user.has_perm(STOP)
+
+
+def retry(task: TaskId, *, by: Any, reason: str = "") -> None:
+    """Run it again; an attempt of a lost worker is ended only by a user who may stop tasks."""
+    act = control.retry if by.has_perm(STOP) else control.retry_finished
+    act(task, by=by, reason=reason)
 
 
 def cancel_waiting(task: TaskId, *, by: object = "", reason: str = "") -> str:

@@ -98,6 +98,10 @@ class DryRun(serializers.Serializer[Any]):
     leaves_out_running = serializers.BooleanField(
         help_text="Whether what runs is left out, for want of the permission to stop."
     )
+    held_by_lost = serializers.IntegerField(
+        help_text="Tasks that lost workers hold. The verb ends their attempts at once, though the "
+        "bodies may still run if a worker's host is only cut off."
+    )
     sample = SampleTask(many=True)
 
 

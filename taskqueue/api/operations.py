@@ -106,7 +106,9 @@ class OperationList(ApiView):
             VERBS[verb].stored(arguments)
             found = _try(lambda: estimate(verb, which))
             left_out = leaves_out_running(verb, request.user)
-            return Response(estimated(found) | {"leaves_out_running": left_out})
+            lost = control.count_held_by_lost(which, verb)
+            more = {"leaves_out_running": left_out, "held_by_lost": lost}
+            return Response(estimated(found) | more)
         return self.once(request, lambda: self._started(request, which, given))
 
     def _started(self, request: Request, which: TaskFilter, given: dict[str, Any]) -> Response:

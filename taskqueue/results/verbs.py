@@ -33,12 +33,20 @@ class TaskVerbs:
         raise NotImplementedError
 
     def cancel(self, reason: str = "", *, by: object = "") -> None:
-        """Cancel it: what waits ends now, what runs is asked to stop."""
+        """Cancel it: what waits ends now, what runs is asked to stop.
+
+        An attempt whose worker is lost ends at once, as with `request_stop`.
+        """
         control.cancel(self.id, by=by, reason=reason)
         self.refresh()
 
     def request_stop(self, reason: str = "", *, by: object = "") -> None:
-        """Ask a running task to stop; after a grace it is interrupted, after another killed."""
+        """Ask a running task to stop; after a grace it is interrupted, after another killed.
+
+        An attempt whose worker is lost (silent for longer than its lease) ends at once, and the
+        task is cancelled. If the worker's host is only cut off from the database, the body may
+        still run there until the worker reaches the database again.
+        """
         control.request_stop(self.id, by=by, reason=reason)
         self.refresh()
 
@@ -51,6 +59,9 @@ class TaskVerbs:
         by: object = "",
     ) -> Self:
         """Run a finished task again; with other arguments as a new task, which is given back.
+
+        A running task whose worker is lost is ready at once: its attempt ends, with the same
+        warning as for `request_stop`.
 
         What is None of `args` and `kwargs` stays as it was. Raises `ArgumentsDoNotBind` and
         `InvalidArguments`.

@@ -80,7 +80,8 @@ def _make_lanes(made: Everything) -> None:
     made.rows["queue"] = Queue.objects.create(name=text)
     made.rows["paused queue"] = Queue.objects.create(name=f"{text} paused", **paused)
     made.rows["worker"] = Worker.objects.create(
-        name=text, host=text, pid=1, started_at=now, seen_at=now + 10 * MINUTE, trouble=text,
+        name=text, host=text, pid=1, started_at=now - 2 * MINUTE, seen_at=now + 10 * MINUTE,
+        trouble=text,
         queues={text: 1}, versions={"python": text, "taskqueue": text, text: text},
         schedules=[text], concurrency=4, running_leases=1, memory_bytes=1_000_000,
     )  # fmt: skip

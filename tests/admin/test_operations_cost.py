@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 START = "/admin/taskqueue/operation/start/"
 ALL = ("view_task", "view_task_arguments", "view_operation", "operate", "stop", "purge")
-MOST_QUERIES = 15
+MOST_QUERIES = 16
 SEARCHES = (
     "", "status:failed", "status:ready,running", "args.user.id:42", 'error:"nowhere to be found"',
     "name:nowhere", "nothing like it", "key:nobody", "worker:w1 status:running",

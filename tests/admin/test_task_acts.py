@@ -24,8 +24,10 @@ from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/taskqueue/task/"
-EVERY = sorted(TaskStatus, key=lambda status: status == TaskStatus.READY)
-"""What is ready comes last: the others are made by a claim of all that is ready."""
+LATE = [TaskStatus.RUNNING, TaskStatus.READY]
+EVERY = [*sorted({*TaskStatus} - {*LATE}), *LATE]
+"""What is ready comes last: the others are made by a claim of all that is ready. What runs comes
+late: a retry fits it only where its worker is lost."""
 KINDS = ("view_task", "operate", "stop", "purge", "enqueue")
 NEEDED = {
     "retry": ["operate"], "run_now": ["operate"], "stop": ["stop"], "cancel": ["operate"],

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.urls import path
 from django.utils.translation import gettext as _
 
+from taskqueue import control
 from taskqueue.admin.addresses import redirect
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
@@ -68,10 +69,11 @@ class OperationStart(ReadOnlyAdmin):
     ) -> HttpResponse:
         """The page that asks; it changes nothing."""
         found: Estimate | None = None
-        problem = ""
+        problem, held_by_lost = "", 0
         try:
             which = permitted(choice.which(request.user), verb.name, request.user)
             found = estimate(verb.name, which)
+            held_by_lost = control.count_held_by_lost(which, verb.name)
         except SearchError as error:
             problem = str(error)
         return report(
@@ -85,6 +87,7 @@ class OperationStart(ReadOnlyAdmin):
             hidden=hidden_fields(verb.name, choice, uuid7()),
             problem=problem,
             list_url=list_url(Task, **({"q": choice.query} if choice.query else {})),
+            held_by_lost=held_by_lost,
             leaves_out_running=leaves_out_running(verb.name, request.user),
             has_worker=any(each.is_alive for each in worker_figures()),
             **_shown(verb, found),

@@ -18,8 +18,18 @@ from taskqueue.admin.reasons import LONGEST_REASON, reason_of
 from taskqueue.admin.reports import report
 from taskqueue.admin.returning import back
 from taskqueue.admin.tasks.once import lead_to_first, new_id_of
-from taskqueue.admin.tasks.verbs import CANCEL, DELETE, DUPLICATE, STOP_IT, VERBS, Verb
-from taskqueue.engine.connections import database_alias
+from taskqueue.admin.tasks.verbs import (
+    CANCEL,
+    DELETE,
+    DUPLICATE,
+    RETRY,
+    STOP_IT,
+    VERBS,
+    Verb,
+)
+from taskqueue.authority import may_on
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.abandoned import is_held_by_lost
 from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError
 from taskqueue.models import Task
 from taskqueue.payload import storable
@@ -32,6 +42,7 @@ class TaskActs(ReadOnlyAdmin):
     """One address for all verbs, for those who have the permission of the verb's kind."""
 
     delete_template = "admin/taskqueue/task/act_delete.html"
+    lost_template = "admin/taskqueue/task/act_lost.html"
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(self.act_view)
@@ -56,6 +67,8 @@ class TaskActs(ReadOnlyAdmin):
             self.message_user(request, _("There is nothing of that name to do."), messages.ERROR)
             return back(request, here)
         verb = _permitted(verb, task, request)
+        if _ends_lost(verb, task, request.user) and "confirmed" not in request.POST:
+            return self._ask_first(request, task, self.lost_template, str(verb.label), verb=verb)
         made = self.act(request, task, verb)
         if verb is DUPLICATE and made is not None:
             here = reverse("admin:taskqueue_task_change", args=[made])
@@ -72,10 +85,13 @@ class TaskActs(ReadOnlyAdmin):
             return self.missing(request)
         here = reverse("admin:taskqueue_task_change", args=[task.pk])
         if task.status not in FINISHED:
-            self.refuse(request, task, _("Only a finished task is deleted: cancel it first."))
+            told = _("Only a finished task is deleted: cancel it first.")
+            if is_held_by_lost(project_connection(), task.pk):
+                told = _("Only a finished task is deleted. Its worker is lost: stop it first.")
+            self.refuse(request, task, told)
             return redirect(here)
         if request.method != "POST" or "post" not in request.POST:
-            return self._ask_before_deleting(request, task)
+            return self._ask_first(request, task, self.delete_template, _("Delete task"))
         self.act(request, task, DELETE)
         is_gone = self.task_of(task.pk) is None
         return (
@@ -135,12 +151,22 @@ class TaskActs(ReadOnlyAdmin):
         rows = Task.objects.using(database_alias()).filter(pk=task_id)
         return rows.defer("args", "kwargs", "return_value", "error_message").first()
 
-    def _ask_before_deleting(self, request: HttpRequest, task: Task) -> HttpResponse:
+    def _ask_first(
+        self, request: HttpRequest, task: Task, template: str, title: str, **more: Any
+    ) -> HttpResponse:
+        """The page that asks before something grave is done."""
         return report(
-            self, request, self.delete_template, _("Delete task"),
+            self, request, template, title,
             task=task, badge=badge(task.status), reason=reason_of(request),
-            next=request.POST.get("next", ""),
+            next=request.POST.get("next", ""), **more,
         )  # fmt: skip
+
+
+def _ends_lost(verb: Verb, task: Task, user: Any) -> bool:
+    """Whether it would end an attempt of a lost worker, whose body may still run."""
+    if verb not in (STOP_IT, RETRY) or not may_on(task, verb.name, user):
+        return False
+    return task.status == TaskStatus.RUNNING and is_held_by_lost(project_connection(), task.pk)
 
 
 def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue import control
 from taskqueue.admin.addresses import reverse
-from taskqueue.authority import cancel_waiting, fits, may
-from taskqueue.engine.control.locking import ALLOWED
+from taskqueue.authority import cancel_waiting, fits, may, may_on, retry
+from taskqueue.engine.control.locking import ALLOWED, ALLOWED_OF_ONE
 from taskqueue.models import Task
 from taskqueue.states import PENDING, TaskStatus
 
@@ -41,8 +41,8 @@ class Verb:
 
 
 RETRY = Verb(
-    name="retry", label=_("Retry now"), act=control.retry,
-    statuses=ALLOWED["retry"], done=_("The task is ready to run again."),
+    name="retry", label=_("Retry now"), act=retry,
+    statuses=ALLOWED_OF_ONE["retry"], done=_("The task is ready to run again."),
     hint=_("Runs again with the same arguments; its failures are forgotten."),
 )  # fmt: skip
 RUN_NOW = Verb(
@@ -110,7 +110,8 @@ EDITS = {
 
 def buttons(task: Task, user: Any) -> list[Verb]:
     """What this user may do to the task as it stands; deleting has a page of its own."""
-    return [verb for verb in VERBS.values() if verb.fits(task) and verb.is_for(user)]
+    verbs = [verb for verb in VERBS.values() if may_on(task, verb.name, user)]
+    return [verb for verb in verbs if verb.fits(task)]
 
 
 def edits(task: Task, user: Any) -> list[Edit]:

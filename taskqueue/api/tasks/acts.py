@@ -22,7 +22,7 @@ from taskqueue.api.tasks.option_fields import (
     ObjectField,
 )
 from taskqueue.api.tasks.whole import TaskWhole
-from taskqueue.authority import NEEDED, cancel_waiting, leaves_out_running, may
+from taskqueue.authority import NEEDED, cancel_waiting, leaves_out_running, may, retry
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.exceptions import TransitionRefused
@@ -67,7 +67,11 @@ class TaskRetry(TaskView):
     def post(self, request: Request, task_id: str) -> Response:
         """Run a finished task again; with other arguments as a new task, which is answered: 201.
 
-        That takes the permission to enqueue too, and a type marked `api=True`.
+        Also frees a running task whose worker is lost (`worker_lost`): its attempt ends at once,
+        and the task is ready. That takes the permission to stop, too. If the worker's host is only
+        cut off from the database, the body may still run there until it is reached again.
+
+        Other arguments take the permission to enqueue too, and a type marked `api=True`.
         """
         self.asked(request)
         given = self.told(request, Retry)
@@ -78,7 +82,7 @@ class TaskRetry(TaskView):
 
         def act(known: UUID) -> Response:
             if not call:
-                control.retry(known, **who)
+                retry(known, **who)
                 return answer_now(request, known)
             _check_retry(known, call)
             new_id = control.retry_with(known, **call, **who)
@@ -105,7 +109,10 @@ class TaskCancel(TaskView):
         "cancelTask", answers={200: TaskWhole, 202: TaskWhole}, body=Reasoned, problems=CONFLICTS
     )
     def post(self, request: Request, task_id: str) -> Response:
-        """What waits ends now; what runs is asked to stop: 202, and it takes that permission."""
+        """What waits ends now; what runs is asked to stop: 202, and it takes that permission.
+
+        200 and `worker_lost` where the worker was lost: then its attempt has ended, as with stop.
+        """
         self.asked(request)
         who = {"by": request.user, "reason": self.told(request, Reasoned)["reason"]}
 
@@ -140,7 +147,10 @@ class TaskStop(TaskView):
     def post(self, request: Request, task_id: str) -> Response:
         """Ask what runs to stop: 202. After a grace it is interrupted, after another killed.
 
-        200 where nobody ran it at that moment: then it has ended.
+        200 where nobody ran it at that moment: then it has ended. So it has where its worker was
+        lost: `worker_lost` is true then. If the worker's host is only cut off from the database,
+        the body may still run there until it is reached again. Look at `worker_lost` of the task,
+        and send its ETag as If-Match, to know before.
         """
         self.asked(request)
         who = {"by": request.user, "reason": self.told(request, Reasoned)["reason"]}

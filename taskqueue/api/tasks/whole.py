@@ -14,7 +14,8 @@ from taskqueue.api.fields import Anything
 from taskqueue.api.tasks.bodies import is_exposed
 from taskqueue.api.tasks.rows import ListedTask, arguments, row
 from taskqueue.authority import NEEDED, verbs_for
-from taskqueue.engine.connections import database_alias
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.abandoned import was_lost
 from taskqueue.engine.control.terms import COLUMNS as TERM_COLUMNS
 from taskqueue.models import Lease, Schedule, Task
 from taskqueue.permissions import VIEW_AUDITS, VIEW_LEASES
@@ -135,6 +136,11 @@ class TaskWhole(ListedTask):
         allow_null=True,
         help_text="null: nobody cancelled it or asked it to stop, or it is hidden from you.",
     )
+    worker_lost = serializers.BooleanField(
+        help_text="Whether the worker of its last attempt is lost. While the task is running: stop,"
+        " cancel and retry end the attempt at once, though its body may still run if the worker's"
+        " host is only cut off. Afterwards: that somebody ended it so."
+    )
     can = serializers.ListField(
         child=serializers.ChoiceField(choices=VERBS),
         help_text="What you may do to it as it stands.",
@@ -163,6 +169,7 @@ def shown(task: Task, user: Any) -> dict[str, Any]:
         "running": None if attempts is None else _running(attempts),
         "errors": None if attempts is None else _errors(task, attempts),
         "cancellation": _cancellation(task, attempts, user),
+        "worker_lost": was_lost(project_connection(), task),
         "can": _can(task, user),
     }
 

@@ -3,6 +3,7 @@
 from taskqueue.engine.control.bulk import (
     BulkOutcome,
     cancel_many,
+    count_held_by_lost,
     delete_many,
     dry_run,
     duplicate_many,
@@ -36,6 +37,7 @@ __all__ = [
     "WorkerFilter",
     "cancel",
     "cancel_many",
+    "count_held_by_lost",
     "delete",
     "delete_many",
     "dry_run",

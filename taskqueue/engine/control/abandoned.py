@@ -25,9 +25,9 @@ from taskqueue.engine.lost import (
 from taskqueue.engine.record import record
 from taskqueue.engine.takeover import LOST
 from taskqueue.engine.tally import Tally
-from taskqueue.models import Lease
+from taskqueue.models import Lease, Task
 from taskqueue.outcomes import Kind, Outcome
-from taskqueue.states import TaskStatus
+from taskqueue.states import LeaseStatus, TaskStatus
 
 MOST = 10_000
 """Attempts of lost workers that a filter takes into account."""
@@ -98,3 +98,15 @@ def runs_on(connection: BaseDatabaseWrapper) -> Q:
 def is_held_by_lost(connection: BaseDatabaseWrapper, task_id: UUID) -> bool:
     """Whether a lost worker holds an attempt of the task."""
     return bool(lost_attempts(connection, [task_id], limit=1))
+
+
+def was_lost(connection: BaseDatabaseWrapper, task: Task) -> bool:
+    """Whether a lost worker holds the task, or somebody ended its last attempt for that."""
+    if task.status == TaskStatus.RUNNING and is_held_by_lost(connection, task.id):
+        return True
+    ended = Lease.objects.using(connection.alias).filter(
+        task_id=task.id, status=LeaseStatus.LOST, error_message=ENDED_BY_HAND
+    )
+    is_shared = task.workers > 1 or task.broadcast
+    since = task.attempts_before_retry if is_shared else task.attempt
+    return ended.filter(attempt__gte=since).exists()

@@ -17,7 +17,7 @@ from django.db.models import F, Q
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.abandoned import runs_on
+from taskqueue.engine.control.abandoned import MOST, runs_on
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.changes import moment_of, reschedule_each, run_now_each, update_each
 from taskqueue.engine.control.deleting import delete_each
@@ -27,9 +27,11 @@ from taskqueue.engine.control.locking import ALLOWED, Statuses, statuses_for
 from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each
 from taskqueue.engine.control.terms import check_terms
+from taskqueue.engine.lost import all_lost_attempts
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Task
 from taskqueue.option_values import Moment
+from taskqueue.states import TaskStatus
 
 CHUNK = 500
 """Tasks a transaction."""
@@ -40,6 +42,9 @@ HAS_ALL_SUCCESSES = Q(workers__gt=1) & Q(successes__gte=F("workers")) | Q(
     broadcast=True, workers__gt=0, successes__gte=F("workers")
 )
 """As `shared.has_all_successes` says of a row."""
+
+ENDING = frozenset({"cancel", "stop", "retry"})
+"""The verbs that end an attempt of a lost worker at once."""
 
 Each = Callable[..., Collection[UUID]]
 """Does something to those of the tasks that it may be done to, and gives these."""
@@ -83,6 +88,15 @@ def dry_run(
         would = would.exclude(HAS_ALL_SUCCESSES)
         would = would.exclude(runs_on(connection))
     return BulkOutcome(tasks.count(), would.count())
+
+
+def count_held_by_lost(which: TaskFilter, verb: str) -> int:
+    """Of the tasks that fit, those that lost workers hold, and whose attempts the verb ends."""
+    if verb not in ENDING or TaskStatus.RUNNING not in statuses_for(verb, which.statuses):
+        return 0
+    connection = project_connection()
+    ids = {each.task_id for each in all_lost_attempts(connection, limit=MOST)}
+    return which.tasks(connection).filter(id__in=sorted(ids)).count() if ids else 0
 
 
 def cancel_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:

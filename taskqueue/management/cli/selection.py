@@ -12,7 +12,9 @@ from uuid import UUID
 from django.utils import timezone
 
 from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
+from taskqueue.engine.control.bulk import ENDING
 from taskqueue.management.cli.base import given, person_of, usage_error
+from taskqueue.management.cli.lost import ended_lost, refuse_unconfirmed, warning_of_many
 from taskqueue.management.cli.one_by_one import Lines, each_of
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
@@ -50,7 +52,9 @@ def add_selection(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("many at once")
     group.add_argument("--all", action="store_true", help="every task, with no other choice")
     group.add_argument("--dry-run", action="store_true", help="only count")
-    group.add_argument("--yes", action="store_true", help="do it")
+    group.add_argument(
+        "--yes", action="store_true", help="do it; of ids, also where a lost worker holds the task"
+    )
 
 
 def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
@@ -108,13 +112,24 @@ def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[...
     """Use a verb on the tasks with these ids; raises CommandError if one of them was refused."""
 
     def attempt(text: str) -> dict[str, Any]:
-        return _told(one(identifier_of(text), **person_of(flags)))
+        task_id = identifier_of(text)
+        if verb not in ENDING or _makes_another(flags):
+            return _told(one(task_id, **person_of(flags)))
+        if not flags.yes:
+            refuse_unconfirmed(task_id)
+        return _told(one(task_id, **person_of(flags))) | ended_lost(task_id)
 
     def tell(lines: Lines) -> None:
         text = "\n".join(f"{line['id']}  {verb}: {_word(line)}" for line in lines)
         output.say(text, {"verb": verb, "tasks": lines})
 
     each_of(flags.ids, attempt, key="id", output=output, tell=tell)
+
+
+def _makes_another(flags: Namespace) -> bool:
+    """Whether a retry with other arguments is asked for, which leaves the task as it is."""
+    given = (getattr(flags, name, None) for name in ("new_args", "new_kwargs"))
+    return any(each is not None for each in given)
 
 
 def _told(done: Any) -> dict[str, Any]:
@@ -131,7 +146,8 @@ def _word(line: dict[str, Any]) -> str:
         return "nothing to change"
     if line.get("status") == TaskStatus.RUNNING:
         return "asked to stop"
-    return str(line.get("error") or line.get("status") or line.get("new_id") or "done")
+    word = str(line.get("error") or line.get("status") or line.get("new_id") or "done")
+    return f"{word} (its worker was lost)" if line.get("worker_lost") else word
 
 
 def _act_on_many(
@@ -146,14 +162,16 @@ def _act_on_many(
     if not (flags.yes or flags.dry_run):
         matched, would = dry_run(which, verb, **terms)
         raise usage_error(
-            f"{matched} fit, of which {would} allow for it. Nothing was done: say --yes to do it, "
-            "or --dry-run to count only."
+            f"{matched} fit, of which {would} allow for it.{warning_of_many(which, verb)} Nothing "
+            "was done: say --yes to do it, or --dry-run to count only."
         )
     outcome = (
         dry_run(which, verb, **terms) if flags.dry_run else many(which, **terms, **person_of(flags))
     )
+    warning = warning_of_many(which, verb) if flags.dry_run else ""
     tense = "would be done" if flags.dry_run else "done"
     output.say(
-        f"{verb}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused",
+        f"{verb}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused"
+        + (f".{warning}" if warning else ""),
         {"verb": verb, "dry_run": flags.dry_run, **outcome._asdict(), "refused": outcome.refused},
     )

@@ -19,6 +19,7 @@ from taskqueue.models.worker import WorkerRequest
 
 def _add_stop(parser: ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", metavar="ID", help="of tasks; what waits ends at once")
+    parser.add_argument("--yes", action="store_true", help="also if a lost worker holds the task")
     add_worker_choice(parser, instead_of="tasks")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
