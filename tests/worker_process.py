@@ -117,6 +117,13 @@ class WorkerProcess:
         """Kill the parent alone, as the kernel's out-of-memory killer would."""
         self._process.send_signal(signal.SIGKILL)
 
+    def leave_no_proof(self) -> None:
+        """Be as a worker of another host: nothing here proves to others that it has ended."""
+        from taskqueue.models import Worker
+        from taskqueue.worker import presence
+
+        presence.forget(Worker.objects.filter(pid=self.pid).latest("started_at").incarnation)
+
     def suspend(self) -> None:
         """Stop the parent alone with SIGSTOP."""
         self._process.send_signal(signal.SIGSTOP)

@@ -23,6 +23,7 @@ from typing import Any
 from taskqueue.worker import frames
 from taskqueue.worker.frames import Unpacker, pack
 from taskqueue.worker.memory import resident_megabytes
+from taskqueue.worker.presence import keep
 
 EXIT_SECONDS = 3.0
 """How long the functions that were registered with `atexit` may take."""
@@ -268,6 +269,8 @@ def main() -> None:
         signal.signal(number, leave_to_parent)
     sock = socket.socket(fileno=_setup["socket"])
     sock.set_inheritable(False)
+    if _setup["presence"] is not None:
+        keep(_setup["presence"])
     sys.path[:] = _setup["path"]
     sys.argv[0] = _setup["argv0"]
     try:

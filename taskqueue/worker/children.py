@@ -43,6 +43,7 @@ class ChildProcess:
         max_memory: float | None,
         declares: bool,
         watchdog: Watchdog,
+        presence: int | None = None,
     ) -> None:
         ours, theirs = socket.socketpair()
         setup = {
@@ -52,6 +53,7 @@ class ChildProcess:
             "max_memory": max_memory,
             "declares": declares,
             "socket": theirs.fileno(),
+            "presence": presence,
             "parent": os.getpid(),
             "path": sys.path,
             "argv0": sys.argv[0],
@@ -60,7 +62,7 @@ class ChildProcess:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "taskqueue.worker.child"],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), *([] if presence is None else [presence])],
                 env=_environment(setup),
                 # Signals of the terminal are the parent's to answer.
                 start_new_session=True,

@@ -26,6 +26,7 @@ from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
+from taskqueue.worker.departed import Departures
 from taskqueue.worker.logs import one_line
 from taskqueue.worker.suspicion import LOOK_INTERVAL, Suspicion
 
@@ -65,6 +66,8 @@ class Duties:
         self._interval = settings.TAKEOVER_INTERVAL.total_seconds()
         self._worker_id = worker_id
         self._tally = tally
+        self._departures = Departures(self._limits, tally)
+        self._departures_at = 0.0
         self._suspicion = Suspicion(lease_seconds=settings.LEASE_DURATION.total_seconds())
         self._scheduler = Scheduler()
         self._prune_at = 0.0
@@ -116,6 +119,9 @@ class Duties:
             self._take_over(connection)
         else:
             self._suspicion.clear()
+        if now >= self._departures_at:
+            self._departures_at = now + self._interval
+            self._departures.step(connection)
         if outlook.has_apart:
             self._look_after_shared(connection)
         next_schedule, has_served = self._serve_schedules(connection, outlook)

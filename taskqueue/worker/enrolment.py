@@ -15,10 +15,13 @@ import django
 from django.db import DatabaseError, InterfaceError
 
 import taskqueue
-from taskqueue.conf import Settings
+from taskqueue.conf import Settings, get_settings
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Holder, Registered, Registration
+from taskqueue.worker.departed import Departures
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.patience import until_reached
 
@@ -85,6 +88,8 @@ def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Reg
 
 def _take_name(registration: Registration, replacing: datetime | None) -> Registered | Holder:
     try:
+        # First: under a new incarnation the name would not tell whose leases these are.
+        Departures(Limits.of(get_settings()), Tally()).step(project_connection())
         return workers.register(registration, replacing=replacing)
     except (DatabaseError, InterfaceError):
         project_connection().close()

@@ -61,6 +61,8 @@ class Pool:
         self._respawn_at = 0.0
         self.has_declared = False
         """Whether a child has brought what its code declares to the database."""
+        self.presence: int | None = None
+        """The file that children hold locked, as this process does."""
         self.is_closing = False
         self.is_quiet = False
         """Whether it finishes what runs, and stays."""
@@ -91,6 +93,7 @@ class Pool:
                 max_memory=self._options.max_memory,
                 declares=self._lacks_declarer,
                 watchdog=self._watchdog,
+                presence=self.presence,
             )
             self.meter.children_started += 1
             self.children.append(child)

@@ -33,6 +33,7 @@ from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.patience import STOPPING_SIGNALS
 from taskqueue.worker.pool import Pool
+from taskqueue.worker.presence import Presence
 from taskqueue.worker.reload import Reloader
 from taskqueue.worker.requests import Requests
 from taskqueue.worker.stopping import Stopping
@@ -129,14 +130,21 @@ class Supervisor:
         # Before the worker can be seen: whoever sees it may tell it to stop.
         with closing(self._watchdog), Signals(self._alarm, STOPPING_SIGNALS) as self._signals:
             registration = registration_of(self._options, self._settings)
-            registered = enrol(registration, is_stopping=lambda: self._signals.count > 0)
-            if registered is None:
-                return
-            self._begin(registered, registration)
-            try:
-                self._loop()
-            finally:
-                self._end(registered, registration)
+            with closing(Presence(registration.incarnation)) as self._presence:
+                registered = None
+                try:
+                    registered = enrol(registration, is_stopping=lambda: self._signals.count > 0)
+                finally:
+                    if registered is None:
+                        self._presence.withdraw()
+                if registered is None:
+                    return
+                self._pool.presence = self._presence.fileno
+                self._begin(registered, registration)
+                try:
+                    self._loop()
+                finally:
+                    self._end(registered, registration)
         self._summary.end(self._options.name)
         if self._is_replaced:
             raise WorkerFailed("Another worker took this one's name.")
@@ -218,9 +226,13 @@ class Supervisor:
         if not self._is_replaced:
             try:
                 workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)
+                if not self._ledger.has_work:
+                    self._presence.withdraw()
                 rest_schedules(project_connection())
             except (DatabaseError, InterfaceError) as error:
                 logger.error("Worker could not sign off error=%s", one_line(error))
+        else:
+            self._presence.withdraw()  # Its name tells others nothing any more.
         project_connection().close()
 
     # The loop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -42,8 +43,14 @@ class ChaosWorker(WorkerProcess):
     is_expendable = False
     """Whether it may be gone at the end: somebody killed it."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.deaths: list[float] = []
+        """When it was killed, by the clock of the host, which is the database's too."""
+
     def kill(self) -> None:
         self.is_expendable = True
+        self.deaths.append(time.time())
         super().kill()
         self.wait()
 

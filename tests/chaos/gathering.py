@@ -18,6 +18,7 @@ from tests.chaos.clients import read_client_log, whole_lines
 from tests.chaos.history import (
     AuditRow,
     Bounds,
+    Death,
     EffectRow,
     Enqueue,
     Fault,
@@ -38,6 +39,7 @@ def gather(
     enqueues: Iterable[Enqueue] = (),
     journals: Iterable[Path] = (),
     terms: Iterable[Term] = (),
+    deaths: Iterable[Death] = (),
     faults: Iterable[Fault] = (),
     samples: Iterable[Sample] = (),
     stalls: Iterable[Stall] = (),
@@ -64,6 +66,7 @@ def gather(
         changes=recorded,
         has_changes=has_changes,
         terms=tuple(terms),
+        deaths=tuple(deaths),
         faults=tuple(faults),
         samples=tuple(samples),
         stalls=tuple(stalls),

@@ -162,6 +162,13 @@ class Term(NamedTuple):
     exited_at: float | None
 
 
+class Death(NamedTuple):
+    """A worker's parent was killed, no earlier than then."""
+
+    worker_name: str
+    at: float
+
+
 class Fault(NamedTuple):
     """What was done, and until when, to some workers or, where none is named, to the database."""
 
@@ -222,6 +229,7 @@ class History:
     has_changes: bool = False
     """Whether the triggers were there from the beginning: then a task without them was not made."""
     terms: tuple[Term, ...] = ()
+    deaths: tuple[Death, ...] = ()
     faults: tuple[Fault, ...] = ()
     samples: tuple[Sample, ...] = ()
     stalls: tuple[Stall, ...] = ()
@@ -244,7 +252,7 @@ class History:
 
 _ROWS: Mapping[str, Any] = {
     "tasks": TaskRow, "leases": LeaseRow, "effects": EffectRow, "lines": Line,
-    "audits": AuditRow, "changes": Change, "terms": Term, "samples": Sample,
+    "audits": AuditRow, "changes": Change, "terms": Term, "deaths": Death, "samples": Sample,
     "stalls": Stall,
 }  # fmt: skip
 

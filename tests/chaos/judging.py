@@ -11,7 +11,7 @@ from taskqueue.states import FINISHED
 from tests.chaos.faults.base import Fault
 from tests.chaos.fleet import LEASE, PING, TAKEOVER_INTERVAL
 from tests.chaos.gathering import gather
-from tests.chaos.history import Bounds, History
+from tests.chaos.history import Bounds, Death, History
 from tests.chaos.pace import kept
 from tests.chaos.stage import Stage
 from tests.chaos.takeover import percentile, takeovers
@@ -27,6 +27,7 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
         client_log=stage.folder / "client",
         journals=[stage.journal],
         terms=stage.terms,
+        deaths=[Death(worker.name, at) for worker in stage.workers for at in worker.deaths],
         faults=stage.faults,
         stalls=stage.pace.stalls(),
         is_over=True,

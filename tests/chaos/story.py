@@ -151,6 +151,11 @@ class Story:
         self.now = max(self.now, self.leases[lease].expires_at)
         self.end(lease, "lost", error="The lease ran out: its worker stopped renewing it.")
 
+    def lose_early(self, lease: tuple[str, int], error: str) -> None:
+        """It ends as lost before it has run out."""
+        self.now += 1
+        self.end(lease, "lost", error=error)
+
     def see_stop(self, lease: tuple[str, int]) -> None:
         """Somebody asks it to stop, and its worker sees that."""
         self.now += 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.history import Change
+from taskqueue.engine.departed import ENDED_ON_HOST
+from taskqueue.engine.lost import ENDED_BY_HAND
+from tests.chaos.history import AuditRow, Change, Death
 from tests.chaos.story import Story, found
 
 # 3
@@ -65,6 +67,32 @@ def test_a_lease_must_not_be_taken_over_early(story: Story) -> None:
     row = story.leases[lease]
     story.leases[lease] = row._replace(expires_at=story.now + 1)
     assert found(story.history()) == {4}
+
+
+def ended_early(story: Story, error: str) -> str:
+    task = story.enqueue()
+    story.lose_early(story.claim(task), error)
+    story.move(task, "ready")
+    story.end(story.claim(task, "bob"), "succeeded")
+    return task
+
+
+def test_a_worker_must_not_be_taken_for_dead_that_nobody_ended(story: Story) -> None:
+    ended_early(story, ENDED_ON_HOST)
+    assert found(story.history()) == {4}
+    assert found(story.history(deaths=(Death("bob", story.now),))) == {4}
+    claimed = story.history().leases[0].claimed_at
+    assert found(story.history(deaths=(Death("ada", claimed),))) == set()
+
+
+def test_a_lease_must_not_be_ended_by_hand_without_an_audit(story: Story) -> None:
+    task = ended_early(story, ENDED_BY_HAND)
+    at = story.history().leases[0].finished_at
+    assert at is not None
+    assert 4 in found(story.history())
+    line = AuditRow(at, "anna", "retry", task, "", "running")
+    assert 4 not in found(story.history(audits=(line,)))
+    assert 4 in found(story.history(audits=(line._replace(at=at - 60),)))
 
 
 # 5

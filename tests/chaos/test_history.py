@@ -12,7 +12,7 @@ from taskqueue.models import Lease, Task, TaskLog
 from tests.chaos.changes import changes_recorded
 from tests.chaos.clients import ClientLog, read_client_log
 from tests.chaos.gathering import gather
-from tests.chaos.history import Fault, History, Sample, Term
+from tests.chaos.history import Death, Fault, History, Sample, Term
 from tests.conftest import Drain
 from tests.sample import tasks, worker_tasks
 
@@ -73,6 +73,7 @@ def test_a_history_is_the_same_after_it_was_saved(recorded: None, tmp_path: Path
     history = gather(
         client_log=log.path,
         terms=[Term("worker", 1.0, None)],
+        deaths=[Death("worker", 1.0)],
         faults=[Fault("kill", 1.0, 2.0, ("worker",))],
         samples=[Sample(1.0, {"ready": 1}, 1, 0)],
     )

@@ -1,4 +1,4 @@
-"""Invariant 4: a takeover happens only when the lease has expired by the database's clock."""
+"""Invariant 4: a takeover needs an expired lease, processes that have ended, or a person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from taskqueue.engine.departed import ENDED_ON_HOST
 from taskqueue.models import Lease, Task
 from taskqueue.results import TaskResult
 from tests.conftest import StartWorker
@@ -51,6 +53,7 @@ def assert_taken_over(
     wait_until(lambda: len(journal.of(result)) > 2, 30, what="a beating body")
     start_worker("--concurrency", "1", "--name", "second", settings=settings)
 
+    first.leave_no_proof()
     first.kill()
 
     wait_until(lambda: any(line.attempt == 2 for line in journal.of(result)), 90)
@@ -64,6 +67,28 @@ def assert_taken_over(
     assert timedelta(seconds=crash_delay) <= pause <= timedelta(seconds=crash_delay + 3) + BUSY
     assert (Task.objects.get(id=result.id).crashes, result.attempts) == (1, 2)
     assert_takeovers_followed_expiry()
+    assert_ownership_does_not_overlap(journal)
+
+
+def test_what_was_killed_on_the_same_host_is_taken_over_once_its_processes_have_ended(
+    start_worker: StartWorker, journal: Journal, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    first = start_worker("--name", "first")
+    beat = worker_tasks.beat.using(crash_delay=0, lease_duration=timedelta(days=1))
+    result = beat.enqueue(str(journal.path), str(end))
+    wait_until(lambda: len(journal.of(result)) > 2, 30, what="a beating body")
+    start_worker("--name", "second")
+
+    killed_at = timezone.now()
+    first.kill()
+
+    wait_until(lambda: any(line.attempt == 2 for line in journal.of(result)), 90)
+    end.touch()
+    assert result.wait(30).status == "succeeded"
+    lost = Lease.objects.get(task_id=result.id, attempt=1)
+    assert (lost.status, lost.error_message) == ("lost", ENDED_ON_HOST)
+    assert killed_at < lost.finished_at < lost.expires_at
     assert_ownership_does_not_overlap(journal)
 
 

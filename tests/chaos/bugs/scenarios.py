@@ -96,6 +96,7 @@ def killed_worker(trial: Trial) -> None:
     trial.wait_for(lambda: trial.marks() == 1)
     killed = trial.holder()
     trial.faults.append(Fault("kill", time.time(), time.time(), (trial.name_of(killed),)))
+    killed.leave_no_proof()
     killed.kill()
     trial.settle(7)
 

@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from taskqueue.states import PENDING, TaskStatus, may_follow
-from tests.chaos.checker.evidence import EXPIRED, NO_CRASH, Evidence, Violation, is_finished
+from tests.chaos.checker.evidence import (
+    ENDED_ON_HOST,
+    EXPIRED,
+    NO_CRASH,
+    Evidence,
+    Violation,
+    is_finished,
+)
 from tests.chaos.history import LeaseRow, TaskRow
 
 RETRY_LATER = "RetryLater"
@@ -119,7 +126,7 @@ def _stop_in_vain(evidence: Evidence, lease: LeaseRow) -> Iterator[Violation]:
         sentence = "An attempt succeeded after its stop was seen."
         yield Violation(14, sentence, lease.task_id, str(lease))
     grace = bounds.stop_grace + bounds.kill_grace + bounds.slack
-    if lease.error_message.startswith(EXPIRED):  # Its worker died meanwhile.
+    if lease.error_message.startswith((EXPIRED, ENDED_ON_HOST)):  # Its worker died meanwhile.
         grace += bounds.lease + bounds.takeover_interval
     assert lease.stop_seen_at is not None
     ended = lease.finished_at or evidence.history.gathered_at

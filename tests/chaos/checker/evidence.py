@@ -22,6 +22,10 @@ from tests.chaos.pace import kept
 
 EXPIRED = "The lease ran out"
 """How the message of a lease begins that was taken over."""
+ENDED_ON_HOST = "Its worker's processes had ended"
+"""And of one whose worker was proven to have ended."""
+ENDED_BY_HAND = "Its worker was lost, and somebody ended"
+"""And of one that a person ended."""
 NO_CRASH = (
     "The worker could not renew its leases",
     "The database went away",

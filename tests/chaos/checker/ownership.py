@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tests.chaos.checker.evidence import EXPIRED, Evidence, Violation, is_finished
+from tests.chaos.checker.evidence import (
+    ENDED_BY_HAND,
+    ENDED_ON_HOST,
+    EXPIRED,
+    Evidence,
+    Violation,
+    is_finished,
+)
 from tests.chaos.history import Change, LeaseRow
 
 
@@ -63,19 +70,56 @@ def _bodies_overlap(evidence: Evidence) -> Iterator[Violation]:
 
 
 def takeovers_follow_expiry(evidence: Evidence) -> Iterator[Violation]:
-    """4: a takeover happens only when the lease had expired by the database's clock."""
-    taken_at = {
-        (change.task_id, change.attempt): change.at
-        for changes in evidence.lease_changes.values()
-        for change in changes
-        if change.after == "lost"
-    }
+    """4: a takeover needs a lease that had expired, a worker that had ended, or a person."""
     for lease in taken_over(evidence):
-        at = taken_at.get((lease.task_id, lease.attempt), lease.finished_at)
+        at = _lost_at(evidence, lease)
         if at is None or at + evidence.bounds.clock < lease.expires_at:
             early = "" if at is None else f"{lease.expires_at - at:.3f} s early: "
             details = f"{early}{lease}"
             yield Violation(4, "A lease was taken over before it ran out.", lease.task_id, details)
+    yield from _early_ends_without_reason(evidence)
+
+
+def _lost_at(evidence: Evidence, lease: LeaseRow) -> float | None:
+    """When it was recorded as lost, by the triggers where there were any."""
+    changes = evidence.lease_changes.get(lease.task_id, [])
+    ends = [each.at for each in changes if each.after == "lost" and each.attempt == lease.attempt]
+    return ends[0] if ends else lease.finished_at
+
+
+def _early_ends_without_reason(evidence: Evidence) -> Iterator[Violation]:
+    for lease in evidence.history.leases:
+        at = _lost_at(evidence, lease)
+        if lease.status != "lost" or at is None:
+            continue
+        if lease.error_message.startswith(ENDED_ON_HOST) and not _had_ended(evidence, lease, at):
+            sentence = "A worker was taken for dead that nobody had ended."
+            yield Violation(4, sentence, lease.task_id, str(lease))
+        if lease.error_message.startswith(ENDED_BY_HAND) and not _was_ordered(evidence, lease, at):
+            sentence = "A lease was ended by hand, and no audit says by whom."
+            yield Violation(4, sentence, lease.task_id, str(lease))
+
+
+def _had_ended(evidence: Evidence, lease: LeaseRow, at: float) -> bool:
+    """Whether the harness knows that the worker was killed, or had exited, by then."""
+    name = lease.worker_name
+    ends = [death.at for death in evidence.history.deaths if death.worker_name == name]
+    ends += [
+        term.exited_at
+        for term in evidence.history.terms
+        if term.worker_name == name and term.exited_at is not None
+    ]
+    return any(lease.claimed_at - evidence.bounds.slack <= end <= at for end in ends)
+
+
+def _was_ordered(evidence: Evidence, lease: LeaseRow, at: float) -> bool:
+    """Whether somebody stopped or retried the task in the same transaction."""
+    return any(
+        audit.subject == lease.task_id
+        and audit.verb in ("stop", "retry")
+        and abs(audit.at - at) <= evidence.bounds.slack
+        for audit in evidence.history.audits
+    )
 
 
 def taken_over(evidence: Evidence) -> Iterator[LeaseRow]:

@@ -1,0 +1,82 @@
+"""Ending the leases of a worker whose processes are proven to have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import installed, orm_transaction
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.record import record
+from taskqueue.engine.takeover import LOST
+from taskqueue.engine.tally import Tally
+from taskqueue.engine.wording import wording_for
+from taskqueue.models import Lease, Worker
+from taskqueue.models.worker import WorkerStatus
+from taskqueue.outcomes import Kind, Outcome
+from taskqueue.states import LeaseStatus
+
+BATCH = 500
+ENDED_ON_HOST = "Its worker's processes had ended on their host."
+
+
+def known_incarnations(
+    connection: BaseDatabaseWrapper, incarnations: Collection[UUID]
+) -> set[UUID]:
+    """Those of them that are workers of this database."""
+    with installed(connection):
+        rows = Worker.objects.using(connection.alias).filter(incarnation__in=incarnations)
+        return set(rows.values_list("incarnation", flat=True))
+
+
+class Departed(NamedTuple):
+    """A worker that has ended, and what became of its leases."""
+
+    name: str
+    leases: int
+    """How many ended."""
+    is_done: bool
+    """Whether none is left."""
+
+
+def end_departed(
+    connection: BaseDatabaseWrapper, incarnation: UUID, *, limits: Limits, tally: Tally
+) -> Departed:
+    """End the leases that this incarnation claimed, as lost.
+
+    The caller has the proof that none of its processes is left. Locks: the worker's row, so that
+    no other process takes the name meanwhile; then leases by id, passing over those that somebody
+    else has; then their tasks.
+    """
+    ended = 0
+    while True:
+        with tally.guard(), orm_transaction(connection):
+            workers = Worker.objects.using(connection.alias).filter(incarnation=incarnation)
+            # Written first: it locks the row, and on SQLite the database.
+            workers.update(is_idle=False)
+            worker = workers.first()
+            if worker is None:
+                return Departed("", ended, is_done=True)
+            leases = Lease.objects.using(connection.alias).filter(
+                worker_id=worker.name,
+                status=LeaseStatus.RUNNING,
+                claimed_at__gte=worker.started_at,
+            )
+            held = leases.order_by("id").select_for_update(skip_locked=True)
+            ids = list(held.values_list("id", flat=True)[:BATCH])
+            outcomes = [
+                Outcome(each, Kind.LOST, error_class=LOST, error_message=ENDED_ON_HOST)
+                for each in ids
+            ]
+            ended += len(record(connection, outcomes, limits=limits, tally=tally))
+            if len(ids) == BATCH:
+                continue
+            is_done = not leases.exists()
+            if is_done:
+                now = wording_for(connection).now(connection)
+                living = workers.exclude(status__in=[WorkerStatus.STOPPED, WorkerStatus.LOST])
+                living.update(status=WorkerStatus.LOST, stopped_at=now)
+            return Departed(worker.name, ended, is_done)

@@ -1,0 +1,60 @@
+"""Workers of this host whose processes have ended: their leases end at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.departed import end_departed, known_incarnations
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.tally import Tally
+from taskqueue.worker.logs import one_line
+from taskqueue.worker.presence import forget, others, proof_of_end
+
+logger = logging.getLogger("taskqueue.worker")
+
+
+class Departures:
+    """Looks for them; a look finds nothing to ask the database as long as none has died here."""
+
+    def __init__(self, limits: Limits, tally: Tally) -> None:
+        self._limits = limits
+        self._tally = tally
+        self._strangers: set[UUID] = set()
+        """Those of other databases: they are not asked for twice."""
+
+    def step(self, connection: BaseDatabaseWrapper) -> int:
+        """End what workers held that have ended on this host; how many leases that were."""
+        there = others()
+        self._strangers &= there
+        ended = [each for each in sorted(there - self._strangers) if _has_ended(each)]
+        if not ended:
+            return 0
+        known = known_incarnations(connection, ended)
+        self._strangers |= set(ended) - known
+        return sum(self._end(connection, known))
+
+    def _end(self, connection: BaseDatabaseWrapper, known: Iterable[UUID]) -> Iterator[int]:
+        for incarnation in sorted(known):
+            with proof_of_end(incarnation) as is_proven:
+                if not is_proven:
+                    continue
+                departed = end_departed(
+                    connection, incarnation, limits=self._limits, tally=self._tally
+                )
+                if departed.is_done:
+                    forget(incarnation)
+            logger.warning(
+                "Worker has ended on this host name=%s leases=%s",
+                one_line(departed.name), departed.leases,
+            )  # fmt: skip
+            yield departed.leases
+
+
+def _has_ended(incarnation: UUID) -> bool:
+    """A look at the lock alone: its file stays."""
+    with proof_of_end(incarnation) as is_proven:
+        return is_proven

@@ -1,0 +1,129 @@
+"""Proof, on a worker's own host, that its processes have ended.
+
+A worker and its children hold a lock on a file in the host's memory, under the number of the
+worker's incarnation. The kernel frees the lock when the last of them has ended, and not before:
+a child that outlives its parent for a moment holds it too. Whoever finds the file and gets the lock
+knows that no body of that worker runs any more. Whoever does not find it knows nothing: processes
+on another host, or in a container with a /dev/shm of its own, are never taken for dead, and neither
+is anything on systems without /dev/shm.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import UUID
+
+DIRECTORY = Path("/dev/shm")  # noqa: S108  (in memory, never shared between hosts)
+MOUNTS = Path("/proc/self/mounts")
+PREFIX = "taskqueue-"
+
+
+class Presence:
+    """Held by a worker from before it can be seen until its last process has ended."""
+
+    def __init__(self, incarnation: UUID) -> None:
+        self.incarnation = incarnation
+        self.fileno: int | None = None
+        """The open file, for children to hold too; None where there is no such proof."""
+        if not _is_in_memory():
+            return
+        path = _path(incarnation)
+        hidden = path.with_name(f".{path.name}")
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
+        with suppress(OSError):
+            fileno = os.open(hidden, flags, 0o600)
+            try:
+                # Nobody finds it before it is locked.
+                fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                hidden.rename(path)
+            except OSError:
+                os.close(fileno)
+                hidden.unlink()
+                raise
+            self.fileno = fileno
+
+    def withdraw(self) -> None:
+        """Remove the file: the worker has said in the database that it has ended."""
+        if self.fileno is not None:
+            forget(self.incarnation)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the lock. The file stays, and proves the end to others."""
+        if self.fileno is not None:
+            os.close(self.fileno)
+            self.fileno = None
+
+
+def keep(fileno: int) -> None:
+    """In a child: hold the lock as long as this process lives; programs that it starts do not."""
+    os.set_inheritable(fileno, False)
+
+
+def others() -> set[UUID]:
+    """The incarnations that have left their files here, whether or not they live."""
+    if not _is_in_memory():
+        return set()
+    found = set()
+    for name in os.listdir(DIRECTORY):
+        if name.startswith(PREFIX):
+            with suppress(ValueError):
+                found.add(UUID(name.removeprefix(PREFIX)))
+    return found
+
+
+@contextmanager
+def proof_of_end(incarnation: UUID) -> Iterator[bool]:
+    """Whether all processes of that incarnation are known to have ended.
+
+    The lock is held within, so that one worker at a time acts on it.
+    """
+    fileno = _taken(incarnation)
+    try:
+        yield fileno is not None
+    finally:
+        if fileno is not None:
+            os.close(fileno)
+
+
+def forget(incarnation: UUID) -> None:
+    """Remove the file of an incarnation that has ended, and of which nothing is left to do."""
+    with suppress(OSError):
+        _path(incarnation).unlink()
+
+
+def _taken(incarnation: UUID) -> int | None:
+    """The open and locked file, if it is a worker's of this user, and nobody else has the lock."""
+    try:
+        fileno = os.open(_path(incarnation), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found = os.fstat(fileno)
+        is_file = stat.S_ISREG(found.st_mode) and found.st_nlink > 0
+        if not is_file or found.st_uid != os.geteuid():
+            raise OSError
+    except OSError:
+        os.close(fileno)
+        return None
+    return fileno
+
+
+def _path(incarnation: UUID) -> Path:
+    return DIRECTORY / f"{PREFIX}{incarnation.hex}"
+
+
+def _is_in_memory() -> bool:
+    """Whether the directory is a tmpfs, which no two hosts share and no reboot outlives."""
+    try:
+        mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
+    except OSError:
+        return False
+    kinds = [mount[2] for mount in mounts if len(mount) > 2 and mount[1] == str(DIRECTORY)]
+    return kinds[-1:] == ["tmpfs"]

@@ -1,0 +1,203 @@
+"""What a worker held whose processes have ended on this host is freed at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection, transaction
+
+from taskqueue.engine.control import request_stop
+from taskqueue.engine.departed import ENDED_ON_HOST
+from taskqueue.engine.takeover import LOST
+from taskqueue.engine.tally import Tally
+from taskqueue.models import Lease, Task, Worker
+from taskqueue.monitoring.why import why
+from taskqueue.worker import presence
+from taskqueue.worker.departed import Departures
+from taskqueue.worker.presence import Presence
+from tests.conftest import StartWorker
+from tests.engine.lost_workers import YEAR, lose, worker_row
+from tests.engine.steps import another_connection, claim_one, lease_of, limits, task_of
+from tests.sample import tasks
+from tests.sample.tasks import noop
+from tests.worker_process import children_of, guardian_of, wait_until
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(sys.platform != "linux", reason="/dev/shm is Linux's"),
+]
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def here() -> Iterator[Presence]:
+    """The processes of a worker on this host."""
+    found = Presence(uuid4())
+    assert found.fileno is not None
+    yield found
+    found.withdraw()
+
+
+def look() -> int:
+    return Departures(limits(), Tally()).step(connection)  # type: ignore[arg-type]
+
+
+def claimed_by(incarnation: Any, **fields: Any) -> Any:
+    noop.using(lease_duration=YEAR, crash_delay=60).enqueue()
+    worker_row(incarnation=incarnation, **fields)
+    return claim_one()
+
+
+def test_the_leases_of_a_worker_whose_processes_have_ended_are_lost_at_once(
+    here: Presence,
+) -> None:
+    claimed = claimed_by(here.incarnation)
+    here.close()
+    assert look() == 1
+    lease, task = lease_of(claimed), task_of(claimed)
+    assert (lease.status, lease.error_class, lease.error_message) == ("lost", LOST, ENDED_ON_HOST)
+    assert (task.status, task.crashes) == ("retrying", 1)
+    assert Worker.objects.get().status == "lost"
+    assert here.incarnation not in presence.others()
+
+
+def test_a_process_that_is_left_keeps_them(here: Presence) -> None:
+    """A child may outlive its parent for a moment, and holds the same lock."""
+    claimed = claimed_by(here.incarnation)
+    assert here.fileno is not None
+    childs = os.dup(here.fileno)
+    here.close()
+    assert look() == 0
+    assert lease_of(claimed).status == "running"
+    os.close(childs)
+    assert look() == 1
+
+
+def test_of_a_worker_that_left_nothing_here_nothing_is_known(here: Presence) -> None:
+    """As of one on another host, or in a container that shares no memory with this one."""
+    claimed = claimed_by(uuid4(), host=os.uname().nodename, pid=2**22)
+    here.close()
+    assert look() == 0
+    assert lease_of(claimed).status == "running"
+
+
+def test_what_another_process_claimed_under_the_same_name_is_left_alone(here: Presence) -> None:
+    claimed = claimed_by(here.incarnation)
+    worker_row(incarnation=uuid4())
+    here.close()
+    assert look() == 0
+    assert lease_of(claimed).status == "running"
+
+
+def test_files_of_other_users_and_other_kinds_prove_nothing(
+    here: Presence, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    claimed = claimed_by(here.incarnation)
+    here.close()
+    with monkeypatch.context() as changed:
+        changed.setattr(os, "geteuid", lambda: 12345)
+        assert look() == 0
+    with monkeypatch.context() as changed:
+        mounts = tmp_path / "mounts"
+        mounts.write_text("server:/export /dev/shm nfs4 rw 0 0\n")
+        changed.setattr(presence, "MOUNTS", mounts)
+        assert look() == 0
+        assert Presence(uuid4()).fileno is None
+    assert lease_of(claimed).status == "running"
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_a_lease_that_is_being_recorded_is_left_for_the_next_look(here: Presence) -> None:
+    claimed = claimed_by(here.incarnation)
+    here.close()
+    with another_connection() as worker:
+        with transaction.atomic():
+            Lease.objects.filter(id=claimed.lease_id).update(progress=1)
+            assert Departures(limits(), Tally()).step(worker) == 0
+        assert here.incarnation in presence.others()
+        assert Departures(limits(), Tally()).step(worker) == 1
+    assert lease_of(claimed).status == "lost"
+
+
+def kill_at_work(start_worker: StartWorker, tmp_path: Path, *flags: str) -> tuple[Any, Any]:
+    """A worker that is killed while it runs a task on a lease of a day, and the task."""
+    result = tasks.append_and_wait.using(lease_duration=DAY, crash_delay=0).enqueue(
+        str(tmp_path / "effects"), str(tmp_path / "go")
+    )
+    worker = start_worker(*flags)
+    wait_until((tmp_path / "effects").exists, 60, what="the start of the body")
+    return worker, result
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("flags", [(), ("--name", "steady")], ids=["new name", "same name"])
+def test_a_new_worker_takes_the_task_of_one_that_was_killed_with_a_lease_of_a_day(
+    start_worker: StartWorker, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    worker, result = kill_at_work(start_worker, tmp_path, *flags)
+    worker.kill()
+    worker.wait()
+    (tmp_path / "go").touch()
+    start_worker(*flags)
+    wait_until(Task.objects.filter(id=result.id, status="succeeded").exists, 120, what="its end")
+    first, second = Lease.objects.filter(task_id=result.id).order_by("attempt")
+    assert (first.status, first.error_message) == ("lost", ENDED_ON_HOST)
+    assert first.expires_at > second.claimed_at + timedelta(hours=12)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_children_hold_the_file_of_their_worker_until_they_have_ended(
+    start_worker: StartWorker, tmp_path: Path, pool: str
+) -> None:
+    worker, _ = kill_at_work(start_worker, tmp_path, "--pool", pool)
+    (child,) = children_of(worker.pid)
+    incarnation = Worker.objects.get().incarnation
+    own = f"{presence.PREFIX}{incarnation.hex}"
+    assert [Path(file.path).name for file in child.open_files()].count(own) == 1
+    assert own not in {Path(file.path).name for file in guardian_of(worker.pid).open_files()}
+    worker.kill()
+    worker.wait()
+    wait_until(lambda: not child.is_running(), 60, what="the child's end")
+    with presence.proof_of_end(incarnation) as is_proven:
+        assert is_proven
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_ends_well_leaves_no_file(start_worker: StartWorker) -> None:
+    worker = start_worker()
+    incarnation = Worker.objects.get().incarnation
+    assert incarnation in presence.others()
+    worker.terminate()
+    assert worker.wait() == 0
+    assert incarnation not in presence.others()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_task_of_a_lost_worker_on_another_host_waits_for_a_person(
+    start_worker: StartWorker, tmp_path: Path
+) -> None:
+    worker, result = kill_at_work(start_worker, tmp_path)
+    incarnation = Worker.objects.get().incarnation
+    worker.kill()
+    worker.wait()
+    presence.forget(incarnation)  # As if its host were another.
+    Worker.objects.update(host="elsewhere")
+    lose(Worker.objects.get().name)
+    start_worker()
+    noop.enqueue()
+    wait_until(Task.objects.filter(name=noop.name, status="succeeded").exists, 60)
+    assert Task.objects.get(id=result.id).status == "running"
+    assert "worker_lost" in {each.code for each in why(Task.objects.get(id=result.id))}
+    assert request_stop(result.id, by="anna") == "cancelled"
