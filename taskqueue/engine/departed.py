@@ -68,7 +68,7 @@ def end_departed(
             held = leases.order_by("id").select_for_update(skip_locked=True)
             ids = list(held.values_list("id", flat=True)[:BATCH])
             outcomes = [
-                Outcome(each, Kind.LOST, error_class=LOST, error_message=ENDED_ON_HOST)
+                Outcome(each, Kind.LOST, 0.0, error_class=LOST, error_message=ENDED_ON_HOST)
                 for each in ids
             ]
             ended += len(record(connection, outcomes, limits=limits, tally=tally))
