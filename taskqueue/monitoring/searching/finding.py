@@ -46,7 +46,7 @@ class Effort:
     """Rows of all windows together."""
     windows: int = 4
     """Each costs two queries."""
-    seconds: float = 0.15
+    seconds: float = 0.1
     """When it has taken so long, no further window is begun."""
 
 
