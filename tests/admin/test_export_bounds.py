@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
@@ -79,6 +80,20 @@ def test_a_search_that_takes_long_says_where_to_continue(
         expected = Task.objects.filter(name="shop.pay").order_by("-id")
     assert found == [str(task.id) for task in expected]
     assert 2 < requests < 70
+
+
+def test_what_the_client_takes_to_read_does_not_count(
+    log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tasks(30)
+    monkeypatch.setattr(export, "BATCH", 8)
+    pieces = iter(begin(log_in_as("viewer"), format="jsonl").streaming_content)
+    lines = b""
+    for piece in pieces:
+        lines += piece
+        later = time.monotonic() + export.MOST_SECONDS
+        monkeypatch.setattr(time, "monotonic", lambda later=later: later)
+    assert len(lines.splitlines()) == 30
 
 
 def test_what_no_export_gave_is_no_place_to_continue(log_in_as: LogIn) -> None:

@@ -109,11 +109,12 @@ class ExportRun:
             limit = min(BATCH, left)
             page = find(self._which, tasks=self._tasks, before=cursor, limit=limit, effort=EFFORT)
             left, cursor = left - len(page.tasks), page.older
-            if page.tasks:
-                yield self.form.rows([row_of(task, self._sees_all) for task in page.tasks])
+            piece = self.form.rows([row_of(task, self._sees_all) for task in page.tasks])
+            spent += time.monotonic() - begun
+            if piece:
+                yield piece
             if not cursor:
                 return
-            spent += time.monotonic() - begun
             if left <= 0 or spent >= MOST_SECONDS or not self._renew():
                 address = self._address(cursor)
                 yield self.form.incomplete(searched_to=page.searched_to, address=address)
