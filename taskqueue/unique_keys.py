@@ -63,9 +63,9 @@ def _check_filled_text(name: str, value: Any, *, without: str) -> str:
     return str(value)
 
 
-def check_names(name: str, key: UniqueKey | None, signature: Signature) -> None:
+def check_names(name: str, key: UniqueKey | list[str] | None, signature: Signature) -> None:
     """Raise `InvalidTask` if the key names an argument that the task does not have."""
-    if not isinstance(key, tuple) or signature.keywords_name is not None:
+    if not isinstance(key, tuple | list) or signature.keywords_name is not None:
         return
     unknown = [each for each in key if each not in signature.names]
     if unknown:

@@ -23,6 +23,7 @@ from taskqueue.exceptions import (
 from taskqueue.models.task import LONGEST_NAME
 from taskqueue.options import check_options
 from taskqueue.redaction import REDACTED, redacted_for
+from taskqueue.unique_keys import check_names
 from taskqueue.suggestions import did_you_mean
 
 AnyDefinition = Definition[Any, Any]
@@ -91,6 +92,10 @@ def not_exposed(name: str, *, at: Path = (), field: str = "name") -> Problem:
 def using(definition: AnyDefinition, options: Mapping[str, Any], *, at: Path = ()) -> AnyDefinition:
     """The definition with the options. Raises 422, pointing to the one that cannot be."""
     check_each(options, at=at)
+    try:
+        check_names(definition.name, options.get("unique_key"), definition.signature)
+    except InvalidTask as error:
+        raise invalid(error, at=(*at, "unique_key")) from None
     try:
         return definition.using(**options) if options else definition
     except (InvalidTask, InvalidArguments) as error:
