@@ -79,7 +79,7 @@ def all_lost_attempts(connection: BaseDatabaseWrapper, *, limit: int) -> list[Lo
 def _lost(connection: BaseDatabaseWrapper) -> QuerySet[Lease]:
     usual = get_settings().LEASE_DURATION.total_seconds()
     is_lost = RawSQL(IS_LOST[connection.vendor], (usual,), output_field=BooleanField())  # noqa: S611
-    return Lease.objects.using(connection.alias).filter(is_lost).order_by("id")
+    return Lease.objects.using(connection.alias).filter(is_lost).order_by("worker_id", "id")
 
 
 def _attempts(connection: BaseDatabaseWrapper, leases: QuerySet[Lease]) -> list[LostAttempt]:

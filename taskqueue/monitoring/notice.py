@@ -9,7 +9,7 @@ WARNING, ERROR = "warning", "error"
 Code = Literal[
     "no_worker", "unserved_queue", "paused_with_waiting", "stalled", "failing", "absent_workers",
     "too_few_workers", "parked", "schedule_trouble", "schedule_paused_itself", "lost_worker",
-    "worker_trouble", "wedged",
+    "worker_trouble", "wedged", "lost_holds",
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from taskqueue.monitoring.abandoned import held_by_lost
 from taskqueue.monitoring.fleet import LOST, WorkerFigures, living, worker_figures
 from taskqueue.monitoring.lanes import QueueFigures, queue_figures
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
@@ -47,6 +48,7 @@ def notices(
         *parked(most=most),
         *resting_schedules(),
         *_of_workers(workers),
+        *held_by_lost(most=most),
         *_of_tasks(running),
     ]
     return sorted(found, key=lambda notice: notice.level != ERROR)

@@ -7,6 +7,7 @@ from django.test import Client
 
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import read, url
+from tests.admin.test_dashboard import URL
 from tests.admin.test_task_acts import press, shown_buttons
 from tests.engine.lost_workers import held_by_lost
 from tests.engine.steps import task_of
@@ -47,3 +48,10 @@ def test_who_may_not_stop_tasks_cannot_retry_what_a_lost_worker_holds(log_in_as:
 def test_a_delete_names_the_remedy(log_in_as: LogIn) -> None:
     result, _ = held_by_lost()
     assert "Its worker is lost: stop it first." in press(log_in_as("superuser"), result, "delete")
+
+
+def test_the_dashboard_links_the_task(log_in_as: LogIn) -> None:
+    result, _ = held_by_lost()
+    page = log_in_as("superuser").get(URL).content.decode()
+    assert "1 task is held by a lost worker whose lease lasts on" in page
+    assert f"/admin/taskqueue/task/{result.id}/change/" in page

@@ -223,10 +223,11 @@ def test_what_runs_says_where_since_when_and_until_when() -> None:
 
 
 def test_a_stop_a_silence_and_an_end_of_the_lease_are_told() -> None:
-    make_worker("w1", seen_at=ago(HOUR))
+    make_worker("w1", started_at=ago(HOUR))
     result = noop.enqueue()
     claimed = claim_one()
     control.request_stop(result.id, by="ann", reason="too long")
+    Worker.objects.update(seen_at=ago(HOUR))
     Lease.objects.update(wedged_at=timezone.now())
     run_out(claimed)
     assert codes(result) == ["claimed", "stop_requested", "wedged", "worker_lost", "lease_over"]

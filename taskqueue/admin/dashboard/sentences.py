@@ -138,6 +138,13 @@ def _of_others(code: str, count: int) -> str:
             "when the cause is fixed.",
             count,
         ),
+        "lost_holds": ngettext(
+            "{count} task is held by a lost worker whose lease lasts on: {subject}. Stop or retry "
+            "it to end the lease at once.",
+            "{count} tasks are held by lost workers whose leases last on, such as {subject}. Stop "
+            "or retry them to end the leases at once.",
+            count,
+        ),
         "wedged": _(
             "The task {subject} seems wedged: it runs for far longer than others of its name, "
             "with no sign of progress."
@@ -153,7 +160,7 @@ def _subject(notice: Notice) -> SafeString:
         return link_to_list(Schedule, notice.subject, q=notice.subject)
     if notice.code == "parked":
         return link_to_list(Task, notice.subject, q=f"name:{quoted(notice.subject)}")
-    if notice.code == "wedged":
+    if notice.code in ("wedged", "lost_holds"):
         return link_to_row(Task, UUID(notice.subject), notice.subject)
     return format_html('<a href="{}">{}</a>', queue_url(notice.subject), notice.subject)
 

@@ -45,6 +45,12 @@ SAYINGS = {
         WORKERS, "The task {subject} has run for far longer than its like, in silence.",
         "manage.py taskqueue show {subject}, then stop {subject}.",
     ),
+    "lost_holds": (
+        WORKERS,
+        "Tasks that lost workers hold on leases that last on: {count}. The longest is {subject}.",
+        "manage.py taskqueue why {subject}; then stop {subject} --yes, or retry {subject} --yes."
+        " The body may still run if the worker's host is only cut off.",
+    ),
     "failing": (
         FAILURES, "In the queue {subject} {count} of {total} attempts failed within 15 minutes.",
         "manage.py taskqueue list \"queue:{subject} status:failed,retrying\", and mend the cause.",

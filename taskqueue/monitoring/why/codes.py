@@ -19,7 +19,8 @@ UNSEATED, MORE_WORKERS, TOO_FEW_WORKERS = "unseated", "more_workers", "too_few_w
 WORKER_WAITS = "worker_waits"
 # While it runs.
 RUNNING, CLAIMED, LEASE_OVER = "running", "claimed", "lease_over"
-WORKER_LOST, STOP_REQUESTED, WEDGED = "worker_lost", "stop_requested", "wedged"
+WORKER_LOST, WORKER_REPLACED, LOST_HOLDS = "worker_lost", "worker_replaced", "lost_holds"
+STOP_REQUESTED, WEDGED = "stop_requested", "wedged"
 CHANGING = "changing"
 # Afterwards.
 SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
@@ -95,6 +96,16 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     WORKER_LOST: (
         _("The worker {subject} has given no sign of life since {moment}."),
         _("The worker {subject} is gone."),
+    ),
+    WORKER_REPLACED: (
+        _("Another process has taken the name of the worker {subject} since it claimed the task."),
+    ),
+    LOST_HOLDS: (
+        _(
+            "The lease keeps the task from other workers until {moment}. To end it at once, stop,"
+            " cancel or retry the task; the body may still run if the worker's host is only cut"
+            " off."
+        ),
     ),
     STOP_REQUESTED: (
         _("{subject} asked it to stop at {moment}: {reason}"),

@@ -46,7 +46,11 @@ def _of_attempt(around: Surroundings, lease: Any) -> Iterator[Reason]:
     worker = next((each for each in around.workers if each.name == lease.worker_id), None)
     if worker is None:
         yield Reason(code=codes.WORKER_LOST, subject=lease.worker_id)
+    elif worker.started_at > lease.claimed_at:
+        yield Reason(code=codes.WORKER_REPLACED, subject=worker.name)
     elif not worker.is_alive:
         yield Reason(code=codes.WORKER_LOST, subject=worker.name, moment=worker.seen_at)
+    if lease.id in around.lost and lease.expires_at > around.now:
+        yield Reason(code=codes.LOST_HOLDS, subject=lease.worker_id, moment=lease.expires_at)
     if lease.expires_at <= around.now:
         yield Reason(code=codes.LEASE_OVER, subject=lease.worker_id, moment=lease.expires_at)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.lost import lost_attempts
 from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease, Queue, Task
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
@@ -49,6 +50,11 @@ class Surroundings:
         """Its attempts, the latest first."""
         leases = Lease.objects.using(database_alias()).filter(task_id=self.task.id)
         return list(leases.defer("traceback", "return_value").order_by("-attempt")[:MOST_LEASES])
+
+    @cached_property
+    def lost(self) -> set[int]:
+        """Those of its attempts that run and whose worker is lost."""
+        return {each.lease_id for each in lost_attempts(project_connection(), [self.task.id])}
 
     @property
     def held(self) -> list[Any]:

@@ -36,6 +36,7 @@ NOTICES = {
     "schedule_paused_itself": "The schedule {subject} paused itself: {count} failures in a row.",
     "lost_worker": "The worker {subject} was lost.",
     "worker_trouble": "The worker {subject} is in trouble: {detail}",
+    "lost_holds": "Lost workers hold {count} on leases that last on, such as {subject}.",
     "wedged": "The task {subject} has run for far longer than its like, in silence.",
 }
 
