@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from django.utils.translation.template import templatize
 
@@ -14,8 +15,17 @@ PACKAGE = Path(__file__).resolve().parents[1] / "taskqueue"
 FOLDER = PACKAGE / "locale" / "zh_Hans" / "LC_MESSAGES"
 ONE = ("gettext", "gettext_lazy", "gettext_noop")
 MANY = ("ngettext", "ngettext_lazy")
-CALL = re.compile(r"\b(_|n?gettext)\(")
-LINE = re.compile(r'(?:(msgid|msgid_plural|msgstr)(?:\[(\d+)\])? )?(".*")')
+WITH_CONTEXT = ("pgettext", "pgettext_lazy")
+CALL = re.compile(r"\b(_|[np]?gettext)\(")
+LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr)(?:\[(\d+)\])? )?(".*")')
+
+
+class Text(NamedTuple):
+    """A text that is translated, with its context and its plural where it has them."""
+
+    context: str
+    singular: str
+    plural: str
 
 
 @dataclass
@@ -23,9 +33,15 @@ class Entry:
     """One text and its translation."""
 
     flags: str = ""
+    msgctxt: str = ""
     msgid: str = ""
     msgid_plural: str = ""
     msgstr: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> Text:
+        """What is translated."""
+        return Text(self.msgctxt, self.msgid, self.msgid_plural)
 
 
 def entries(path: Path) -> list[Entry]:
@@ -52,9 +68,9 @@ def _entry(block: str) -> Entry:
     return entry
 
 
-def marked_texts() -> set[tuple[str, str]]:
-    """All that Python and the templates mark: the text, and its plural or nothing."""
-    found: set[tuple[str, str]] = set()
+def marked_texts() -> set[Text]:
+    """Return all texts that Python and the templates mark."""
+    found: set[Text] = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         found |= set(_marked_in_python(ast.parse(path.read_text(encoding="utf-8"))))
     for path in sorted((PACKAGE / "templates").rglob("*.html")):
@@ -62,7 +78,7 @@ def marked_texts() -> set[tuple[str, str]]:
     return found
 
 
-def _marked_in_python(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _marked_in_python(tree: ast.Module) -> Iterator[Text]:
     names = {
         alias.asname or alias.name: alias.name
         for node in ast.walk(tree)
@@ -74,7 +90,7 @@ def _marked_in_python(tree: ast.Module) -> Iterator[tuple[str, str]]:
             yield from _texts(node, names.get(node.func.id, ""))
 
 
-def _marked_in_template(text: str) -> Iterator[tuple[str, str]]:
+def _marked_in_template(text: str) -> Iterator[Text]:
     source = templatize(text)
     for begin in CALL.finditer(source):
         name = {"_": "gettext"}.get(begin[1], begin[1])
@@ -93,8 +109,14 @@ def _call_at(source: str, start: int) -> ast.Call:
     raise ValueError(f"No call begins at {source[start : start + 60]!r}.")
 
 
-def _texts(call: ast.Call, name: str) -> Iterator[tuple[str, str]]:
-    wanted = {**dict.fromkeys(ONE, 1), **dict.fromkeys(MANY, 2)}.get(name, 0)
-    given = [part.value for part in call.args[:wanted] if isinstance(part, ast.Constant)]
-    if wanted and len(given) == wanted:
-        yield str(given[0]), str(given[1]) if wanted == 2 else ""
+def _texts(call: ast.Call, name: str) -> Iterator[Text]:
+    wanted = {
+        **dict.fromkeys(ONE, 1), **dict.fromkeys(MANY, 2), **dict.fromkeys(WITH_CONTEXT, 2)
+    }.get(name, 0)  # fmt: skip
+    given = [str(part.value) for part in call.args[:wanted] if isinstance(part, ast.Constant)]
+    if not wanted or len(given) != wanted:
+        return
+    if name in WITH_CONTEXT:
+        yield Text(given[0], given[1], "")
+    else:
+        yield Text("", given[0], given[1] if name in MANY else "")

@@ -13,7 +13,7 @@ from django.utils.translation import override
 
 from taskqueue.admin.badges import WORDS
 from taskqueue.states import LeaseStatus, TaskStatus
-from tests.catalogue import FOLDER, PACKAGE, Entry, entries, marked_texts
+from tests.catalogue import FOLDER, PACKAGE, Entry, Text, entries, marked_texts
 
 CATALOGUE = entries(FOLDER / "django.po")
 PLACEHOLDERS = re.compile(r"%\(\w+\)[sd]|%%|\{\w*\}")
@@ -24,14 +24,16 @@ SAME = {"JSON Lines", "id", "%(number)s %%", "%(count)s of %(most)s", "%(done)s 
 ENDS = {".": "。", ":": "\uff1a", "?": "\uff1f", "…": "…"}
 
 
-def texts_of(found: list[Entry]) -> set[tuple[str, str]]:
-    return {(entry.msgid, entry.msgid_plural) for entry in found}
+def texts_of(found: list[Entry]) -> set[Text]:
+    return {entry.text for entry in found}
 
 
 def test_every_marked_text_is_in_the_catalogue_and_no_other() -> None:
     marked, known = marked_texts(), texts_of(CATALOGUE)
-    plurals = {one for one, many in marked if many}
-    marked = {(one, many) for one, many in marked if many or one not in plurals}
+    plurals = {(text.context, text.singular) for text in marked if text.plural}
+    marked = {
+        text for text in marked if text.plural or (text.context, text.singular) not in plurals
+    }
     assert sorted(marked - known) == []
     assert sorted(known - marked) == []
 
@@ -57,7 +59,8 @@ def test_every_text_is_translated_once_and_for_certain() -> None:
         assert "#|" not in entry.flags, entry.msgid
         assert "#~" not in entry.flags, entry.msgid
         assert entry.msgid in SAME or CHINESE.search(entry.msgstr[0]), entry.msgid
-    assert len(texts_of(CATALOGUE)) == len({entry.msgid for entry in CATALOGUE}) == len(CATALOGUE)
+    singulars = {(entry.msgctxt, entry.msgid) for entry in CATALOGUE}
+    assert len(texts_of(CATALOGUE)) == len(singulars) == len(CATALOGUE)
 
 
 def test_translations_have_the_placeholders_of_their_texts() -> None:
@@ -85,11 +88,13 @@ def test_what_is_compiled_is_what_the_catalogue_says() -> None:
             for count in (0, 1, 2, 11):
                 told = compiled.ngettext(entry.msgid, entry.msgid_plural, count)
                 assert told == entry.msgstr[0]
+        elif entry.msgctxt:
+            assert compiled.pgettext(entry.msgctxt, entry.msgid) == entry.msgstr[0]
         else:
             assert compiled.gettext(entry.msgid) == entry.msgstr[0]
     held = {key for key in compiled._catalog if key}  # type: ignore[attr-defined]
     assert {key[0] if isinstance(key, tuple) else key for key in held} == {
-        entry.msgid for entry in CATALOGUE
+        f"{entry.msgctxt}\x04{entry.msgid}" if entry.msgctxt else entry.msgid for entry in CATALOGUE
     }
 
 
@@ -104,6 +109,6 @@ def test_every_status_has_a_word_of_its_own() -> None:
 
 
 def test_the_reading_of_catalogues_refuses_what_it_does_not_know(tmp_path: Path) -> None:
-    (tmp_path / "odd.po").write_text('msgid "a"\nmsgctxt "b"\n', encoding="utf-8")
+    (tmp_path / "odd.po").write_text('msgid "a"\nmsgother "b"\n', encoding="utf-8")
     with pytest.raises(ValueError, match="no line of a catalogue"):
         entries(tmp_path / "odd.po")
