@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -36,8 +36,8 @@ class Departed(NamedTuple):
     """A worker that has ended, and what became of its leases."""
 
     name: str
-    leases: int
-    """How many ended."""
+    lost: Mapping[int, str]
+    """The statuses of their tasks since, by lease."""
     is_done: bool
     """Whether none is left."""
 
@@ -51,7 +51,7 @@ def end_departed(
     no other process takes the name meanwhile; then leases by id, passing over those that somebody
     else has; then their tasks.
     """
-    ended = 0
+    lost: dict[int, str] = {}
     while True:
         with tally.guard(), orm_transaction(connection):
             workers = Worker.objects.using(connection.alias).filter(incarnation=incarnation)
@@ -59,7 +59,7 @@ def end_departed(
             workers.update(is_idle=False)
             worker = workers.first()
             if worker is None:
-                return Departed("", ended, is_done=True)
+                return Departed("", lost, is_done=True)
             leases = Lease.objects.using(connection.alias).filter(
                 worker_id=worker.name,
                 status=LeaseStatus.RUNNING,
@@ -71,7 +71,7 @@ def end_departed(
                 Outcome(each, Kind.LOST, 0.0, error_class=LOST, error_message=ENDED_ON_HOST)
                 for each in ids
             ]
-            ended += len(record(connection, outcomes, limits=limits, tally=tally))
+            lost |= record(connection, outcomes, limits=limits, tally=tally)
             if len(ids) == BATCH:
                 continue
             is_done = not leases.exists()
@@ -79,4 +79,4 @@ def end_departed(
                 now = wording_for(connection).now(connection)
                 living = workers.exclude(status__in=[WorkerStatus.STOPPED, WorkerStatus.LOST])
                 living.update(status=WorkerStatus.LOST, stopped_at=now)
-            return Departed(worker.name, ended, is_done)
+            return Departed(worker.name, lost, is_done)

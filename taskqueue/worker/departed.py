@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.departed import end_departed, known_incarnations
+from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.logs import one_line
@@ -49,9 +50,10 @@ class Departures:
                     forget(incarnation)
             logger.warning(
                 "Worker has ended on this host name=%s leases=%s",
-                one_line(departed.name), departed.leases,
+                one_line(departed.name), len(departed.lost),
             )  # fmt: skip
-            yield departed.leases
+            log_taken_over(connection, departed.lost)
+            yield len(departed.lost)
 
 
 def _has_ended(incarnation: UUID) -> bool:

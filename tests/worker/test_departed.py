@@ -68,6 +68,20 @@ def test_the_leases_of_a_worker_whose_processes_have_ended_are_lost_at_once(
     assert here.incarnation not in presence.others()
 
 
+def test_a_task_that_fails_with_its_worker_is_one_error(
+    here: Presence, caplog: pytest.LogCaptureFixture
+) -> None:
+    noop.using(lease_duration=YEAR, max_crashes=1).enqueue()
+    worker_row(incarnation=here.incarnation)
+    claimed = claim_one()
+    here.close()
+    assert look() == 1
+    assert task_of(claimed).status == "failed"
+    [error] = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert error.name == "django.tasks"
+    assert ENDED_ON_HOST in error.getMessage()
+
+
 def test_a_process_that_is_left_keeps_them(here: Presence) -> None:
     """A child may outlive its parent for a moment, and holds the same lock."""
     claimed = claimed_by(here.incarnation)

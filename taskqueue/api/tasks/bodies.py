@@ -23,8 +23,8 @@ from taskqueue.exceptions import (
 from taskqueue.models.task import LONGEST_NAME
 from taskqueue.options import check_options
 from taskqueue.redaction import REDACTED, redacted_for
-from taskqueue.unique_keys import check_names
 from taskqueue.suggestions import did_you_mean
+from taskqueue.unique_keys import check_names
 
 AnyDefinition = Definition[Any, Any]
 Path = tuple[object, ...]
