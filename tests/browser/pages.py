@@ -78,7 +78,7 @@ def _others(lists: dict[str, str]) -> dict[str, str]:
     return {
         "dashboard-day": lists["dashboard"] + "?span=day",
         "dashboard-week": lists["dashboard"] + "?span=week",
-        "task-searched": lists["task"] + "?q=status:failed+name:shop.imports",
+        "task-searched": lists["task"] + "?q=status:failed+name:shop.imports.*",
         "task-none": lists["task"] + "?q=name:shop.nothing",
         "performance-name": lists["performance"] + "?name=shop.mail.send_receipt",
         "operation-start": start + "?verb=retry&q=status:failed",

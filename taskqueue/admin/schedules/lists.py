@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.badges import badge
 from taskqueue.admin.choices import WordedChoices
-from taskqueue.admin.display import EMPTY, as_json, moment, moments, preformatted
+from taskqueue.admin.display import EMPTY, as_json, breakable, moment, moments, preformatted
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.acts import is_deletable
 from taskqueue.admin.schedules.arguments import (
@@ -137,7 +137,9 @@ class ScheduleAdmin(ScheduleEditing):
     @admin.display(description=_("rule"))
     def rule_and_task(self, schedule: Schedule) -> SafeString:
         return format_html(
-            '{} <span class="taskqueue-quiet">{}</span>', rule_words(schedule), schedule.task_name
+            '{} <span class="taskqueue-quiet">{}</span>',
+            rule_words(schedule),
+            breakable(schedule.task_name),
         )
 
     @admin.display(description=_("state"))

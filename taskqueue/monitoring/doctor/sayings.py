@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from taskqueue.conf import get_settings
 from taskqueue.monitoring.doctor.finding import (
     FAILURES,
@@ -105,5 +107,5 @@ def finding_of(notice: Notice) -> Finding:
         severity=PROBLEM if notice.level == ERROR else WARNING,
         subject=notice.subject,
         seen=seen.format(**words),
-        remedy=remedy.format(**words),
+        remedy=remedy.format(**words | {"subject": quote(notice.subject)}),
     )
