@@ -32,12 +32,15 @@ class Spoken(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.texts: list[str] = []
         self._silent: list[str] = []
+        self._goes_on = False
+        """Whether a word goes on that may break here."""
         self.feed(html)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in SILENT:
             self._silent.append(tag)
+        self._goes_on = tag == "wbr"
         given = dict(attrs)
         spoken = [*SPOKEN, *(name for name in given if name.startswith("data-text"))]
         if tag == "input" and given.get("type") in ("submit", "button"):
@@ -49,8 +52,13 @@ class Spoken(HTMLParser):
             self._silent.pop()
 
     def handle_data(self, data: str) -> None:
-        if not self._silent:
+        if self._silent:
+            return
+        if self._goes_on:
+            self.texts[-1] += data
+        else:
             self.texts.append(data)
+        self._goes_on = False
 
 
 def english_in(html: str) -> set[str]:
