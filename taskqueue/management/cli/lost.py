@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NoReturn
 from uuid import UUID
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control import TaskFilter, count_held_by_lost
-from taskqueue.engine.control.abandoned import was_lost
 from taskqueue.engine.lost import lost_attempts
 from taskqueue.exceptions import TransitionRefused
-from taskqueue.models import Task
 
 MAY_RUN = (
     "The body may still run if the worker's host is only cut off, until the worker reaches the "
@@ -17,22 +17,17 @@ MAY_RUN = (
 )
 
 
-def refuse_unconfirmed(task_id: UUID) -> None:
-    """Raise `TransitionRefused` for a task that a lost worker holds."""
-    held = lost_attempts(project_connection(), [task_id])
-    if held:
-        names = ", ".join(repr(each.worker) for each in held)
-        raise TransitionRefused(
-            f"Task {task_id} is held by a lost worker: {names}. {MAY_RUN} Nothing was done: say "
-            "--yes to end the attempt at once."
-        )
+def held_by_lost(task_id: UUID) -> list[str]:
+    """The lost workers that hold the task."""
+    return [each.worker for each in lost_attempts(project_connection(), [task_id])]
 
 
-def ended_lost(task_id: UUID) -> dict[str, bool]:
-    """What is told of a task whose attempt was ended because its worker was lost."""
-    connection = project_connection()
-    task = Task.objects.using(connection.alias).filter(id=task_id).first()
-    return {"worker_lost": True} if task is not None and was_lost(connection, task) else {}
+def refuse_to_end(task_id: UUID, workers: Sequence[str]) -> NoReturn:
+    """Raise `TransitionRefused`, with what confirms it."""
+    raise TransitionRefused(
+        f"Task {task_id} is held by a lost worker: {', '.join(map(repr, workers))}. {MAY_RUN} "
+        "Nothing was done: say --yes to end the attempt at once."
+    )
 
 
 def warning_of_many(which: TaskFilter, verb: str) -> str:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
 from taskqueue.engine.control.bulk import ENDING
 from taskqueue.management.cli.base import given, person_of, usage_error
-from taskqueue.management.cli.lost import ended_lost, refuse_unconfirmed, warning_of_many
+from taskqueue.management.cli.lost import held_by_lost, refuse_to_end, warning_of_many
 from taskqueue.management.cli.one_by_one import Lines, each_of
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
@@ -115,9 +115,11 @@ def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[...
         task_id = identifier_of(text)
         if verb not in ENDING or _makes_another(flags):
             return _told(one(task_id, **person_of(flags)))
-        if not flags.yes:
-            refuse_unconfirmed(task_id)
-        return _told(one(task_id, **person_of(flags))) | ended_lost(task_id)
+        held = held_by_lost(task_id)
+        if held and not flags.yes:
+            refuse_to_end(task_id, held)
+        told = _told(one(task_id, **person_of(flags)))
+        return told | {"worker_lost": True} if held else told
 
     def tell(lines: Lines) -> None:
         text = "\n".join(f"{line['id']}  {verb}: {_word(line)}" for line in lines)
