@@ -169,7 +169,7 @@ def shown(task: Task, user: Any) -> dict[str, Any]:
         "running": None if attempts is None else _running(attempts),
         "errors": None if attempts is None else _errors(task, attempts),
         "cancellation": _cancellation(task, attempts, user),
-        "worker_lost": was_lost(project_connection(), task),
+        "worker_lost": was_lost(project_connection(), task, attempts),
         "can": _can(task, user),
     }
 

@@ -7,7 +7,7 @@ row, and its next ping ends the body.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -100,13 +100,25 @@ def is_held_by_lost(connection: BaseDatabaseWrapper, task_id: UUID) -> bool:
     return bool(lost_attempts(connection, [task_id], limit=1))
 
 
-def was_lost(connection: BaseDatabaseWrapper, task: Task) -> bool:
-    """Whether a lost worker holds the task, or somebody ended its last attempt for that."""
+def was_lost(
+    connection: BaseDatabaseWrapper, task: Task, leases: Iterable[Lease] | None = None
+) -> bool:
+    """Whether a lost worker holds the task, or somebody ended its last attempt for that.
+
+    `leases` are its latest attempts, where these are known already.
+    """
     if task.status == TaskStatus.RUNNING and is_held_by_lost(connection, task.id):
         return True
-    ended = Lease.objects.using(connection.alias).filter(
-        task_id=task.id, status=LeaseStatus.LOST, error_message=ENDED_BY_HAND
-    )
+    if leases is None:
+        lost = Lease.objects.using(connection.alias).filter(
+            task_id=task.id, status=LeaseStatus.LOST
+        )
+        leases = lost.only("attempt", "status", "error_message")
     is_shared = task.workers > 1 or task.broadcast
     since = task.attempts_before_retry if is_shared else task.attempt
-    return ended.filter(attempt__gte=since).exists()
+    return any(
+        lease.attempt >= since
+        and lease.status == LeaseStatus.LOST
+        and lease.error_message == ENDED_BY_HAND
+        for lease in leases
+    )
