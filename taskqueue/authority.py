@@ -74,7 +74,7 @@ def verbs_for(task: Task, user: Any) -> list[str]:
 
 
 def permitted(which: TaskFilter, verb: str, user: Any) -> TaskFilter:
-    """What the user may do it to: to end what runs takes the permission to stop, too."""
+    """Narrow a filter to what the user may change: to end what runs takes `stop`, too."""
     statuses = statuses_for(verb, which.statuses)
     if verb not in ("cancel", "retry") or TaskStatus.RUNNING not in statuses:
         return which

@@ -49,7 +49,7 @@ _COUNTS = {
 }
 _LARGEST_COUNT = 2**31 - 1
 _LARGEST_LEVEL = 32767
-"""What the column of a log line takes."""
+"""The largest value of the column for the level of a log line."""
 _RATE = re.compile(r"[1-9][0-9]{0,6}/(s|sec|second|m|min|minute|h|hour|d|day)")
 _LONGEST = 100 * 366 * 24 * 3600
 SHORTEST_TOKEN = 16

@@ -31,7 +31,7 @@ _WORDS = {
     "priority": "prio",
 }
 SYNONYMS = {synonym: name for name, words in _WORDS.items() for synonym in words.split()}
-"""What other queues call our options."""
+"""The names of our options in other task queues."""
 
 
 def nearest(name: object, known: Iterable[str], *, cutoff: float = NEAR) -> str:

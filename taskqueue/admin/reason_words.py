@@ -33,7 +33,7 @@ TEMPLATES = (
 )
 """Of several that match, the first counts."""
 GAPS = {"number": r"\d+", "seconds": r"\S+", "time": r"\S+", "task": r"\S+"}
-"""What may stand in a gap; in others any text."""
+"""The texts that may stand in a gap; in others any text may."""
 
 
 def reason_words(reason: str) -> str:

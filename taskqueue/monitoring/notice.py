@@ -33,4 +33,4 @@ class Notice:
     seconds: float | None = None
     """For how long that task waits."""
     detail: str = ""
-    """What a worker or schedule said of its trouble; names of workers; how many are missing."""
+    """The trouble of a worker or schedule; names of workers; the number of missing workers."""

@@ -1,4 +1,4 @@
-"""What somebody ought to look at: one home for each condition that faces warn of."""
+"""Conditions that need attention: the one home of each that faces warn of."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class NamePerformance:
 
 
 class Sum(NamedTuple):
-    """What attempts at tasks of one name came to."""
+    """The outcomes of attempts at tasks of one name."""
 
     number: int
     failed: int

@@ -105,7 +105,7 @@ def _of_latency(wanted: Wanted, longest: float) -> Iterator[Check]:
 
 
 def _of_oldest(queue: QueueFigures, longest: float) -> Check:
-    """What a paused queue keeps waiting is as people wanted it; no worker helps absent ones."""
+    """Check the oldest task that a running worker could claim; a paused queue passes."""
     waits = queue.reachable_seconds or 0.0
     is_ok = waits <= longest or queue.is_paused
     paused = ", which is paused" if queue.is_paused else ""

@@ -92,7 +92,7 @@ class Series:
 
 
 class Step(NamedTuple):
-    """What attempts came to in one step, or in a part of one."""
+    """The outcomes of attempts in one step, or in a part of one."""
 
     succeeded: int = 0
     failed: int = 0

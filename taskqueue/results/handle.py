@@ -132,7 +132,7 @@ class TaskResult(TaskVerbs, Generic[R]):
 
     @property
     def cancelled_by(self) -> str:
-        """Who cancelled the task or asked it to stop; empty if nobody did."""
+        """The person who cancelled the task or asked it to stop; empty if nobody did."""
         found = self._read_cancellation()
         return found.by if found else ""
 

@@ -34,7 +34,7 @@ class Failure(NamedTuple):
 
 
 class Cancellation(NamedTuple):
-    """Who cancelled a task, or asked it to stop, and why."""
+    """The person who cancelled a task or asked it to stop, and the reason."""
 
     by: str
     reason: str
@@ -136,7 +136,7 @@ def errors_of(task: Task, leases: Iterable[Lease]) -> list[AttemptError]:
 
 
 def cancellation_of(task: Task, leases: Iterable[Lease]) -> Cancellation | None:
-    """Who cancelled a task or asked it to stop, and why; None where nothing ends or ended it so.
+    """Find the person who cancelled a task or asked it to stop, and the reason; None if nobody did.
 
     An attempt that was asked to stop tells, or else the audit. Of what nobody did, such as an
     expiry, `by` is empty.

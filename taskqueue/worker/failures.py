@@ -1,4 +1,4 @@
-"""What a worker logs of attempts that failed: each of them once."""
+"""The log records of a worker about failed attempts: one for each."""
 
 from __future__ import annotations
 

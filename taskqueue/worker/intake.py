@@ -69,7 +69,7 @@ class Intake:
         self._prove_at = 0.0
         """When to find out whether the session is the worker's own."""
         self._listens: bool | None = None
-        """What the worker's row says."""
+        """The value in the worker's row."""
         self.listener: Listener | None = None
 
     def open(self) -> None:

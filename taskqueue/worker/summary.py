@@ -1,4 +1,4 @@
-"""What a worker says of its work: a line for each minute in which something ended."""
+"""The summary of a worker: a line for each minute in which an attempt ended."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _badge(notice: Notice) -> SafeString:
 
 
 def sentence(notice: Notice) -> SafeString:
-    """What the notice says."""
+    """The sentence of the notice."""
     words = _of_tasks(notice.code, notice.count or 0) or _of_others(notice.code, notice.count or 0)
     return format_html(
         words,

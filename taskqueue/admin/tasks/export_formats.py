@@ -31,7 +31,7 @@ class Format(Protocol):
     content_type: str
 
     def heading(self) -> str:
-        """What stands before all rows."""
+        """The text before all rows."""
 
     def rows(self, rows: Iterable[dict[str, Any]]) -> str:
         """Some rows."""
@@ -97,7 +97,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Line:
-    """What the writer of CSV takes for a file: it gives each line back."""
+    """A file for the writer of CSV that gives each line back."""
 
     def write(self, text: str) -> str:
         return text

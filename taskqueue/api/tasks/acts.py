@@ -109,7 +109,7 @@ class TaskCancel(TaskView):
         "cancelTask", answers={200: TaskWhole, 202: TaskWhole}, body=Reasoned, problems=CONFLICTS
     )
     def post(self, request: Request, task_id: str) -> Response:
-        """What waits ends now; what runs is asked to stop: 202, and it takes that permission.
+        """End a waiting task now; ask a running one to stop: 202, which takes that permission.
 
         200 and `worker_lost` where the worker was lost: then its attempt has ended, as with stop.
         """

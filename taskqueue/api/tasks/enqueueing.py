@@ -51,7 +51,7 @@ def telling_no_status() -> Iterator[None]:
 
 
 def receipts(names: Sequence[str], results: Sequence[Any], user: Any) -> list[dict[str, Any]]:
-    """What became of tasks of these names, in the order of the handles.
+    """Describe what became of tasks of these names, in the order of the handles.
 
     Who holds a unique key may be of another type than the one that was to be enqueued: who may
     view no tasks is told its id alone.

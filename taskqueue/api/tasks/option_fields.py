@@ -153,7 +153,7 @@ class ChangeableOptions(Strict):
 
 
 class ScheduleOptions(ChangeableOptions):
-    """What `.using()` takes in Python, but for what the rule of a schedule says."""
+    """The options of `.using()`, but for those that the rule of a schedule decides."""
 
     retry_for = RetryForField(
         required=False, allow_null=True,
@@ -182,7 +182,7 @@ class ScheduleOptions(ChangeableOptions):
 
 
 class EnqueueOptions(ScheduleOptions):
-    """What `.using()` takes in Python."""
+    """The options of `.using()`."""
 
     run_after = When(required=False, allow_null=True)
     on_duplicate = serializers.ChoiceField(choices=["return", "raise", "replace"], required=False)

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Waited(NamedTuple, Generic[T]):
-    """What was seen at last, and whether the request could not wait for more."""
+    """The last value seen, and whether the request could not wait for more."""
 
     seen: T
     is_refused: bool = False

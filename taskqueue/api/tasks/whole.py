@@ -52,7 +52,7 @@ class AttemptFailed(serializers.Serializer[Any]):
 
 
 class CancellationShown(serializers.Serializer[Any]):
-    """Who cancelled a task or asked it to stop, and why."""
+    """The person who cancelled a task or asked it to stop, and the reason."""
 
     by = serializers.CharField(help_text="Empty where nobody did, as for a task that expired.")
     reason = serializers.CharField()

@@ -34,7 +34,7 @@ MOST = 10_000
 
 
 class Ended(NamedTuple):
-    """What became of a task when attempts of lost workers were ended."""
+    """The new status of a task, and the attempts of lost workers that were ended."""
 
     status: str
     attempts: list[LostAttempt]
@@ -79,7 +79,7 @@ def take_from_lost(
 
 
 def ended_words(ended: Mapping[UUID, Ended]) -> dict[UUID, str]:
-    """What the audit says of each task."""
+    """The text of the audit for each task."""
     return {
         task_id: "; ".join(
             f"attempt {each.attempt} ended: its worker {each.worker!r} was lost"

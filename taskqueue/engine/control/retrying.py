@@ -125,7 +125,7 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
 
 
 def _reopen_runs(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
-    """What a schedule thinks has ended goes on: later runs heed it, its end is noted anew."""
+    """Let schedules wait for retried runs again, and note their ends anew."""
     moments: dict[int, list[datetime]] = {}
     for task in tasks:
         if task.schedule_id is not None and task.nominal_at is not None:

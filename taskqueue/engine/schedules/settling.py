@@ -15,7 +15,7 @@ from taskqueue.states import FINISHED, TaskStatus
 
 BATCH = 500
 ITSELF = "taskqueue"
-"""Who pauses a schedule that nobody pauses by hand."""
+"""The name under which the app itself pauses a schedule."""
 
 
 def settle_ended(

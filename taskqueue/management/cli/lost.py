@@ -31,7 +31,7 @@ def refuse_to_end(task_id: UUID, workers: Sequence[str]) -> NoReturn:
 
 
 def warning_of_many(which: TaskFilter, verb: str) -> str:
-    """What is said before a verb is used on many tasks; nothing where no lost worker holds any."""
+    """The warning before a bulk action; empty where no lost worker holds a task."""
     number = count_held_by_lost(which, verb)
     if not number:
         return ""

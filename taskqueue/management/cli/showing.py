@@ -58,7 +58,7 @@ def _show(flags: Namespace, output: Output) -> None:
 
 
 def _cancellation(task: Task, leases: Iterable[Lease]) -> dict[str, Any]:
-    """Who cancelled it or asked it to stop, and why."""
+    """The person who cancelled it or asked it to stop, and the reason."""
     found = cancellation_of(task, leases)
     return {} if found is None else {"cancelled_by": found.by, "cancel_reason": found.reason}
 
