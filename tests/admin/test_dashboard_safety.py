@@ -19,7 +19,7 @@ from tests.admin.test_dashboard import URL, make_running, make_worker, read
 from tests.sample.tasks import add
 
 MOST_QUERIES = 18
-"""Session, user, the user's and the groups' permissions, then the page's own thirteen."""
+"""Session, user, the user's and the groups' permissions, then the page's own fourteen."""
 
 # Text from elsewhere
 
