@@ -30,7 +30,7 @@ def test_a_schedule_is_made_paused_resumed_run_and_edited(page: Any, tmp_path: P
     page.click(".taskqueue-acts >> text=Pause")
     await_rows(page, ".messagelist .success", 1)
     assert "paused by admin" in page.inner_text(".field-state")
-    assert EVIL in page.inner_text(".field-pause_reason")
+    assert EVIL in page.inner_text(".field-why_paused")
     look(page, tmp_path, "schedule-paused")
     page.click(".taskqueue-acts >> text=Resume")
     page.wait_for_selector(".field-state :text-is('active')")

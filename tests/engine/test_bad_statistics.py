@@ -144,6 +144,8 @@ def plans(
     seen: list[tuple[str, dict[str, Any]]] = []
 
     def explain(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("LOCK TABLE"):  # It has no plan.
+            return execute(sql, parameters, many, context)
         with kept(worker):
             execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", parameters, many, context)
             (answer,) = context["cursor"].cursor.fetchone()

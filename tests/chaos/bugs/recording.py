@@ -26,7 +26,7 @@ def success_without_fence(planting: Planting) -> None:
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
         planting.rewrite(
-            f"{ENGINE}.postgresql.record:RECORD_SUCCESSES", "lease.finished_at IS NULL", "true"
+            f"{ENGINE}.postgresql.record:RECORD_SUCCESSES", "finished_at IS NULL", "true"
         )
     else:
         planting.rewrite(
@@ -39,7 +39,7 @@ def failure_without_fence(planting: Planting) -> None:
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
         planting.rewrite(
-            f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "lease.finished_at IS NULL", "true"
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "finished_at IS NULL", "true"
         )
     else:
         planting.rewrite(
@@ -52,9 +52,7 @@ def lines_without_fence(planting: Planting) -> None:
     """Log lines are kept after the attempt's end."""
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
-        planting.rewrite(
-            f"{ENGINE}.postgresql.record:INSERT_LOGS", "lease.finished_at IS NULL", "true"
-        )
+        planting.rewrite(f"{ENGINE}.postgresql.record:INSERT_LOGS", "finished_at IS NULL", "true")
     else:
         planting.rewrite(
             f"{ENGINE}.sqlite.record:INSERT_LOG", "id = %s AND status = 'running'", "id = %s"
@@ -65,9 +63,7 @@ def progress_without_fence(planting: Planting) -> None:
     """Progress is written after the attempt's end."""
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
-        planting.rewrite(
-            f"{ENGINE}.postgresql.record:WRITE_NOTES", "lease.finished_at IS NULL", "true"
-        )
+        planting.rewrite(f"{ENGINE}.postgresql.record:WRITE_NOTES", "finished_at IS NULL", "true")
     else:
         planting.rewrite(
             f"{ENGINE}.sqlite.record:NOTE_LEASES",
@@ -90,8 +86,7 @@ def shared_end_without_fence(planting: Planting) -> None:
 def success_after_stop(planting: Planting) -> None:
     """A success counts though its stop was seen before."""
     name = {"postgresql": "RECORD_SUCCESSES", "sqlite": "END_SUCCEEDED"}[planting.vendor]
-    old = {"postgresql": " AND lease.stop_seen_at IS NULL", "sqlite": " AND stop_seen_at IS NULL"}
-    planting.rewrite(f"{ENGINE}.{planting.vendor}.record:{name}", old[planting.vendor], "")
+    planting.rewrite(f"{ENGINE}.{planting.vendor}.record:{name}", " AND stop_seen_at IS NULL", "")
 
     # The worker itself does not offer such a success either: its memory goes first.
     def finish(self: Any, child: Any, outcome: Any, now: float) -> None:

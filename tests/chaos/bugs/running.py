@@ -77,7 +77,7 @@ def pings_without_fence(planting: Planting) -> None:
     """A ping renews a lease that has ended."""
     name = f"{ENGINE}.{planting.vendor}.lease:RENEW"
     if planting.vendor == "postgresql":
-        planting.rewrite(name, "WHERE lease.finished_at IS NULL", "WHERE true")
+        planting.rewrite(name, " AND finished_at IS NULL", "")
     else:
         planting.rewrite(name, " AND taskqueue_lease.status = 'running'", "")
 
