@@ -63,5 +63,4 @@ def knock(client: Client, method: str, url: str, body: dict[str, Any] | None = N
         answer = ask(url, given)
     if answer.streaming:
         answer.getvalue()
-        answer.close()
     return int(answer.status_code)
