@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils.dateparse import parse_datetime
 from rest_framework import serializers
@@ -21,20 +21,24 @@ MOST_UNKNOWN = 5
 class Strict(serializers.Serializer[Any]):
     """Refuses fields that it does not name, and suggests the nearest."""
 
+    set_elsewhere: ClassVar[Mapping[str, str]] = {}
+    """By the name of a field that no request sets: where its value comes from."""
+
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
             known = [name for name, field in self.fields.items() if not field.read_only]
             # The nearest is looked for a few times only: whoever sends thousands gets no further.
             if unknown := [name for name in data if name not in known][:MOST_UNKNOWN]:
-                told = {name: [_unknown(name, known)] for name in unknown}
+                told = {name: [self._unknown(name, known)] for name in unknown}
                 raise serializers.ValidationError(told, code="unknown")
         return super().to_internal_value(data)
 
-
-def _unknown(name: str, known: list[str]) -> serializers.ErrorDetail:
-    near = nearest_option(str(name), known)
-    hint = f" Did you mean {near!r}?" if near else ""
-    return serializers.ErrorDetail(f"There is no such field.{hint}", code="unknown")
+    def _unknown(self, name: str, known: list[str]) -> serializers.ErrorDetail:
+        if told := self.set_elsewhere.get(name):
+            return serializers.ErrorDetail(told, code="unknown")
+        near = nearest_option(str(name), known)
+        hint = f" Did you mean {near!r}?" if near else ""
+        return serializers.ErrorDetail(f"There is no such field.{hint}", code="unknown")
 
 
 class NoQuery(Strict):

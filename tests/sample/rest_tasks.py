@@ -23,3 +23,21 @@ def sign_in(user: str, password: str) -> str:
 def order(item: int, /, amount: int = 1, *, note: str = "") -> int:
     """Has a parameter of each kind but those that take the rest."""
     return item * amount
+
+
+@task(api=True, unique_scope="payments")
+def pay(amount: int) -> int:
+    """Shares its unique keys with `refund`."""
+    return amount
+
+
+@task(api=True, unique_scope="payments")
+def refund(amount: int) -> int:
+    """Shares its unique keys with `pay`."""
+    return -amount
+
+
+@task(unique_scope="payments")
+def reconcile(amount: int) -> int:
+    """Shares its unique keys with `pay`, and cannot be enqueued over REST."""
+    return amount

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 
@@ -153,8 +153,16 @@ class ChangeableOptions(Strict):
 
 
 class ScheduleOptions(ChangeableOptions):
-    """The options of `.using()`, but for those that the rule of a schedule decides."""
+    """The options of `.using()`, but for those that the rule of a schedule decides.
 
+    A request chooses no `unique_scope`: it would take the unique keys of any definition, also of
+    one that is not marked `api=True`.
+    """
+
+    set_elsewhere: ClassVar[Mapping[str, str]] = {
+        "unique_scope": "A request cannot set the scope of unique keys: the definition declares it "
+        "in @task(unique_scope=...).",
+    }
     retry_for = RetryForField(
         required=False, allow_null=True,
         help_text="Exception classes that are retried, such as ConnectionError or "
@@ -167,10 +175,6 @@ class ScheduleOptions(ChangeableOptions):
     unique_key = UniqueKeyField(
         required=False, allow_null=True,
         help_text="The key, or the arguments that make it: their names, or true for all.",
-    )  # fmt: skip
-    unique_scope = Text(
-        required=False, allow_null=True, max_length=LONGEST_UNIQUE_KEY,
-        help_text="Types with the same one share their unique keys; null: the type's own.",
     )  # fmt: skip
     unique_for = UniqueForField(required=False)
     workers = Whole(

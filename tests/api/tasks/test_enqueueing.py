@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from taskqueue import Fixed
-from taskqueue.models import Audit, Task
+from taskqueue.models import Audit, Schedule, Task
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
-from tests.sample.rest_tasks import order, sign_in, tell
+from tests.sample.rest_tasks import order, pay, reconcile, refund, sign_in, tell
 from tests.sample.tasks import echo, greet
 
 pytestmark = pytest.mark.django_db
@@ -69,16 +69,16 @@ def test_null_stands_for_none_and_what_is_left_out_for_the_definitions_own(
 
 
 def test_a_duplicate_is_answered_with_who_holds_the_key(root: ApiClient) -> None:
-    key = {"unique_key": "k", "unique_scope": "orders"}
-    first = root.act("tasks/", {"name": tell.name, "args": [1], **key}).json()
-    again = {"name": order.name, "args": [2], **key}
+    key = {"unique_key": "k"}
+    first = root.act("tasks/", {"name": pay.name, "args": [1], **key}).json()
+    again = {"name": refund.name, "args": [2], **key}
     answer = root.act("tasks/", again)
     assert answer.status_code == 200
     told = answer.json()
-    assert (told["id"], told["name"], told["created"]) == (first["id"], tell.name, False)
+    assert (told["id"], told["name"], told["created"]) == (first["id"], pay.name, False)
     assert answer["Location"].endswith(f"{first['id']}/")
 
-    same = {"name": tell.name, "args": [3], **key, "on_duplicate": "replace"}
+    same = {"name": pay.name, "args": [3], **key, "on_duplicate": "replace"}
     answer = root.act("tasks/", {**same, "reason": "newer"})
     assert (answer.status_code, answer.json()["updated"]) == (200, True)
     assert Task.objects.get().args == [3]
@@ -89,11 +89,41 @@ def test_a_duplicate_is_answered_with_who_holds_the_key(root: ApiClient) -> None
     assert Task.objects.count() == 1
 
 
-def test_a_key_belongs_to_its_type_unless_a_scope_is_named(root: ApiClient) -> None:
-    for name in (tell.name, order.name):
+def test_a_key_belongs_to_its_type_unless_the_definition_declares_a_scope(
+    root: ApiClient,
+) -> None:
+    for name, scope in ((tell.name, tell.name), (order.name, order.name), (pay.name, "payments")):
         answer = root.act("tasks/", {"name": name, "args": [1], "unique_key": "k"})
         assert (answer.status_code, answer.json()["name"]) == (201, name)
-        assert root.get(answer["Location"]).json()["unique_scope"] == name
+        assert root.get(answer["Location"]).json()["unique_scope"] == scope
+
+
+@pytest.mark.parametrize("scope", [echo.name, tell.name, "payments", None, 5], ids=str)
+def test_no_request_chooses_the_scope_of_a_unique_key(scope: Any, root: ApiClient) -> None:
+    kept = {"unique_key": "order-42", "unique_scope": scope}
+    body = {"name": tell.name, **kept}
+    schedule = {"name": "s", "task": tell.name, "rule": {"kind": "every", "interval": 60}}
+    assert root.act("schedules/", schedule).status_code == 201
+    for pointer, answer in (
+        ("", root.act("tasks/", body)),
+        ("/tasks/0", root.act("tasks/bulk/", {"tasks": [body]})),
+        ("/options", root.act("schedules/", {**schedule, "name": "t", "options": kept})),
+        ("/options", root.ask("PATCH", "schedules/s/", {"options": kept})),
+    ):
+        [told] = problem(answer, 422, "invalid")["errors"]
+        assert told["pointer"] == f"{pointer}/unique_scope"
+        assert "the definition declares it in @task(unique_scope=...)" in told["detail"]
+    task = tell.enqueue()
+    changes = {"verb": "update", "everything": True, "arguments": {"changes": kept}}
+    for answer in (
+        root.ask("PATCH", f"tasks/{task.id}/", kept),
+        root.act(f"tasks/{task.id}/duplicate/", kept),
+        root.act("operations/", changes),
+    ):
+        assert "/unique_scope" in str(problem(answer, 422, "invalid")["errors"])
+    assert echo.using(unique_key="order-42").enqueue().created
+    assert Schedule.objects.get().options == {}
+    assert Task.objects.count() == 2
 
 
 @pytest.mark.parametrize(
@@ -186,8 +216,8 @@ def test_who_enqueues_too_often_is_told_when_to_come_again(root: ApiClient, sett
 def test_who_may_not_view_tasks_learns_nothing_of_a_holder_of_another_type(
     member: Any, root: ApiClient
 ) -> None:
-    held = echo.using(unique_key="payroll").enqueue()
-    body = {"name": tell.name, "unique_key": "payroll", "unique_scope": echo.name}
+    held = reconcile.using(unique_key="payroll").enqueue(1)
+    body = {"name": pay.name, "args": [1], "unique_key": "payroll"}
     bare = {
         "id": str(held.id), "created": False, "updated": False, "name": None, "status": None,
         "enqueued_at": None, "ready_at": None,
@@ -197,7 +227,7 @@ def test_who_may_not_view_tasks_learns_nothing_of_a_holder_of_another_type(
     assert (answer.status_code, answer.json()) == (200, bare)
     assert answer["Location"].endswith(f"{held.id}/")
     assert blind.act("tasks/bulk/", {"tasks": [body]}).json() == {"results": [bare]}
-    assert seeing.act("tasks/", body).json()["name"] == echo.name
+    assert seeing.act("tasks/", body).json()["name"] == reconcile.name
     for path, wanted in (("tasks/", body), ("tasks/bulk/", {"tasks": [body]})):
         raising: Any = {**body, "on_duplicate": "raise"}
         answer = blind.act(path, raising if wanted is body else {"tasks": [raising]})
