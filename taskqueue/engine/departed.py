@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.limits import Limits
@@ -14,7 +15,7 @@ from taskqueue.engine.record import record
 from taskqueue.engine.takeover import LOST
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
-from taskqueue.models import Lease, Worker
+from taskqueue.models import Lease, Task, Worker
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.states import LeaseStatus
@@ -48,35 +49,45 @@ def end_departed(
     """End the leases that this incarnation claimed, as lost.
 
     The caller has the proof that none of its processes is left. Locks: the worker's row, so that
-    no other process takes the name meanwhile; then leases by id, passing over those that somebody
-    else has; then their tasks.
+    no other process takes the name meanwhile; then leases by id; then their tasks by id. It waits
+    for none of them: what somebody else has is left for another look.
     """
     lost: dict[int, str] = {}
+    last = 0
     while True:
         with tally.guard(), orm_transaction(connection):
             workers = Worker.objects.using(connection.alias).filter(incarnation=incarnation)
-            # Written first: it locks the row, and on SQLite the database.
-            workers.update(is_idle=False)
-            worker = workers.first()
+            if connection.vendor == "sqlite":
+                workers.update(is_idle=False)  # Locks the database, before anything is read.
+            worker = workers.select_for_update(skip_locked=True).first()
             if worker is None:
-                return Departed("", lost, is_done=True)
+                return Departed("", lost, is_done=not workers.exists())
             leases = Lease.objects.using(connection.alias).filter(
                 worker_id=worker.name,
                 status=LeaseStatus.RUNNING,
                 claimed_at__gte=worker.started_at,
             )
-            held = leases.order_by("id").select_for_update(skip_locked=True)
-            ids = list(held.values_list("id", flat=True)[:BATCH])
+            ids, free = _locked(leases, after=last)
             outcomes = [
                 Outcome(each, Kind.LOST, 0.0, error_class=LOST, error_message=ENDED_ON_HOST)
-                for each in ids
+                for each in free
             ]
             lost |= record(connection, outcomes, limits=limits, tally=tally)
             if len(ids) == BATCH:
+                last = ids[-1]
                 continue
             is_done = not leases.exists()
             if is_done:
                 now = wording_for(connection).now(connection)
                 living = workers.exclude(status__in=[WorkerStatus.STOPPED, WorkerStatus.LOST])
-                living.update(status=WorkerStatus.LOST, stopped_at=now)
+                living.update(status=WorkerStatus.LOST, stopped_at=now, is_idle=False)
             return Departed(worker.name, lost, is_done)
+
+
+def _locked(leases: QuerySet[Lease], *, after: int) -> tuple[list[int], list[int]]:
+    """The next leases that nobody else has; and those of them whose tasks nobody else has."""
+    held = leases.filter(id__gt=after).order_by("id").select_for_update(skip_locked=True)
+    tasks = dict(held.values_list("id", "task_id")[:BATCH])
+    rows = Task.objects.using(leases.db).filter(id__in=set(tasks.values())).order_by("id")
+    free = set(rows.select_for_update(skip_locked=True).values_list("id", flat=True))
+    return list(tasks), [lease_id for lease_id, task_id in tasks.items() if task_id in free]

@@ -40,28 +40,46 @@ TOUCH = {
     vendor: _TOUCH.format(clock=clock, later=_LATER[vendor]) for vendor, clock in _CLOCK.items()
 }
 
+# Every worker runs these: rows that somebody else has are left for a later time.
 _MARK_LOST = """
 UPDATE taskqueue_worker
 SET status = 'lost', stopped_at = {clock}, is_idle = false
-WHERE status IN ('running', 'quiet', 'stopping') AND {seconds_since_seen} > lease_seconds
+WHERE id IN (
+    SELECT id
+    FROM taskqueue_worker
+    WHERE status IN ('running', 'quiet', 'stopping') AND {seconds_since_seen} > lease_seconds
+    ORDER BY id
+    {skip_locked}
+)
 """
 _FORGET_GONE = """
 DELETE FROM taskqueue_worker
-WHERE status IN ('stopped', 'lost')
-    AND {seconds_since_seen} > 86400
-    AND NOT EXISTS (
-        SELECT 1
-        FROM taskqueue_lease AS lease
-        WHERE lease.status = 'running' AND lease.worker_id = taskqueue_worker.name
-    )
+WHERE id IN (
+    SELECT id
+    FROM taskqueue_worker
+    WHERE status IN ('stopped', 'lost')
+        AND {seconds_since_seen} > 86400
+        AND NOT EXISTS (
+            SELECT 1
+            FROM taskqueue_lease AS lease
+            WHERE lease.status = 'running' AND lease.worker_id = taskqueue_worker.name
+        )
+    ORDER BY id
+    {skip_locked}
+)
 """
 _SECONDS_SINCE_SEEN = {
     "postgresql": "EXTRACT(epoch FROM clock_timestamp() - seen_at)",
     "sqlite": "(julianday('now') - julianday(seen_at)) * 86400.0",
 }
+_SKIP_LOCKED = {"postgresql": "FOR UPDATE SKIP LOCKED", "sqlite": ""}
 MARK_LOST, FORGET_GONE = (
     {
-        vendor: text.format(clock=clock, seconds_since_seen=_SECONDS_SINCE_SEEN[vendor])
+        vendor: text.format(
+            clock=clock,
+            seconds_since_seen=_SECONDS_SINCE_SEEN[vendor],
+            skip_locked=_SKIP_LOCKED[vendor],
+        )
         for vendor, clock in _CLOCK.items()
     }
     for text in (_MARK_LOST, _FORGET_GONE)

@@ -48,10 +48,11 @@ class Departures:
                 )
                 if departed.is_done:
                     forget(incarnation)
-            logger.warning(
-                "Worker has ended on this host name=%s leases=%s",
-                one_line(departed.name), len(departed.lost),
-            )  # fmt: skip
+            if departed.is_done or departed.lost:
+                logger.warning(
+                    "Worker has ended on this host name=%s leases=%s",
+                    one_line(departed.name), len(departed.lost),
+                )  # fmt: skip
             log_taken_over(connection, departed.lost)
             yield len(departed.lost)
 

@@ -6,14 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from taskqueue.engine import workers
 from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Asked, Holder, Registered, Registration, register
 from taskqueue.models import Queue, Worker
 from taskqueue.models.worker import WorkerStatus
-from tests.engine.steps import claim_one, past, run_at_once
+from tests.engine.steps import another_connection, claim_one, past, run_at_once
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -144,6 +144,24 @@ def test_a_silent_worker_is_marked_lost_once() -> None:
         "patient": "running",
     }
     assert row("silent").stopped_at is not None
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_a_roll_call_waits_for_no_row_of_a_worker() -> None:
+    for name in ("held", "silent"):
+        registered(name)
+        fall_silent(name)
+    with another_connection() as other:
+        with transaction.atomic():
+            Worker.objects.filter(name="held").update(trouble="")
+            assert workers.mark_lost(other) == 1
+        assert workers.mark_lost(other) == 1
+        Worker.objects.update(seen_at=past(timedelta(days=2)))
+        with transaction.atomic():
+            Worker.objects.filter(name="held").update(trouble="")
+            assert workers.forget_gone(other) == 1
+        assert workers.forget_gone(other) == 1
 
 
 def test_a_worker_that_wakes_up_after_it_was_marked_lost_is_running_again() -> None:

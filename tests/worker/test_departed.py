@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection, transaction
 
+from taskqueue.engine import departed
 from taskqueue.engine.control import request_stop
 from taskqueue.engine.departed import ENDED_ON_HOST
 from taskqueue.engine.takeover import LOST
@@ -139,6 +140,45 @@ def test_a_lease_that_is_being_recorded_is_left_for_the_next_look(here: Presence
         assert here.incarnation in presence.others()
         assert Departures(limits(), Tally()).step(worker) == 1
     assert lease_of(claimed).status == "lost"
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_a_lease_whose_task_somebody_holds_is_left_for_the_next_look(here: Presence) -> None:
+    held, free = claimed_by(here.incarnation), claimed_by(here.incarnation)
+    here.close()
+    with another_connection() as worker:
+        with transaction.atomic():
+            Task.objects.filter(id=task_of(held).id).update(priority=1)
+            assert Departures(limits(), Tally()).step(worker) == 1
+            assert (lease_of(held).status, lease_of(free).status) == ("running", "lost")
+        assert here.incarnation in presence.others()
+        assert Departures(limits(), Tally()).step(worker) == 1
+    assert lease_of(held).status == "lost"
+    assert here.incarnation not in presence.others()
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_whose_row_somebody_holds_is_left_for_the_next_look(here: Presence) -> None:
+    claimed_by(here.incarnation)
+    here.close()
+    with another_connection() as worker:
+        with transaction.atomic():
+            Worker.objects.update(trouble="")
+            assert Departures(limits(), Tally()).step(worker) == 0
+        assert here.incarnation in presence.others()
+        assert Departures(limits(), Tally()).step(worker) == 1
+
+
+def test_more_leases_than_a_batch_end_in_one_look(
+    here: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departed, "BATCH", 2)
+    for _ in range(5):
+        claimed_by(here.incarnation)
+    here.close()
+    assert look() == 5
 
 
 def kill_at_work(start_worker: StartWorker, tmp_path: Path, *flags: str) -> tuple[Any, Any]:
