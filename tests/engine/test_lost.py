@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from taskqueue import TransitionRefused
+from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control import (
     TaskFilter,
     cancel,
@@ -21,7 +23,9 @@ from taskqueue.engine.control import (
     retry,
     retry_many,
 )
-from taskqueue.engine.control.retrying import retry_finished
+from taskqueue.engine.control.audit import person
+from taskqueue.engine.control.retrying import retry_each, retry_finished
+from taskqueue.engine.control.tasks import cancel_each, request_stop_each
 from taskqueue.engine.lost import ENDED_BY_HAND, lost_attempts
 from taskqueue.engine.operations import serving, start_operation
 from taskqueue.engine.rows import Held
@@ -30,8 +34,18 @@ from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Rollup, Task, Worker
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.outcomes import Kind
+from taskqueue.states import TaskStatus
 from tests.engine.lost_workers import YEAR, held_by_lost, lose, worker_row
-from tests.engine.steps import claim, claim_one, end, future, lease_of, past, task_of
+from tests.engine.steps import (
+    another_connection,
+    claim,
+    claim_one,
+    end,
+    future,
+    lease_of,
+    past,
+    task_of,
+)
 from tests.engine.test_apart import take
 from tests.sample.tasks import noop
 from tests.worker_process import wait_until
@@ -235,6 +249,35 @@ def test_an_operation_ends_what_lost_workers_hold(verb: str, status: str) -> Non
         pass
     assert task_of(result).status == status
     assert Audit.objects.get(subject=str(result.id)).actor == "anna"
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("each", "status"),
+    [(request_stop_each, "cancelled"), (cancel_each, "cancelled"), (retry_each, "ready")],
+)
+def test_who_ends_many_waits_for_no_task_that_somebody_holds(
+    each: Callable[..., Any], status: str
+) -> None:
+    held, free = held_by_lost()[0], held_by_lost()[0]
+    ids = [task_of(result).id for result in (held, free)]
+    end_them = partial(
+        each,
+        statuses=frozenset({TaskStatus.RUNNING}),
+        person=person("anna", ""),
+        skip_locked=True,
+    )
+    with another_connection() as other:
+        with transaction.atomic():
+            Task.objects.filter(id=held.id).update(priority=3)
+            with orm_transaction(other):
+                assert list(end_them(other, ids)) == [ids[1]]
+            assert (task_of(held).status, task_of(free).status) == ("running", status)
+            assert Lease.objects.get(task_id=held.id).stop_requested_at is None
+        with orm_transaction(other):
+            assert list(end_them(other, ids[:1])) == [ids[0]]
+    assert task_of(held).status == status
 
 
 def test_the_end_by_hand_is_counted() -> None:

@@ -15,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q
 
 from taskqueue.conf import get_settings
+from taskqueue.engine.control.locking import locked
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.lost import (
     ENDED_BY_HAND,
@@ -40,20 +41,13 @@ class Ended(NamedTuple):
     attempts: list[LostAttempt]
 
 
-def leave_to_worker(
-    connection: BaseDatabaseWrapper, leases: Sequence[Lease], kind: Kind
-) -> Mapping[UUID, Ended]:
-    """End none: what no person decides waits for the lease to run out."""
-    return {}
+def lost_among(
+    connection: BaseDatabaseWrapper, leases: Sequence[Lease], *, skip_locked: bool = False
+) -> tuple[list[LostAttempt], frozenset[UUID]]:
+    """Those of these locked leases whose worker is lost; and the tasks of which others hold rows.
 
-
-def take_from_lost(
-    connection: BaseDatabaseWrapper, leases: Sequence[Lease], kind: Kind
-) -> Mapping[UUID, Ended]:
-    """End those of these locked leases whose worker is lost, by task; the leases are `lost`.
-
-    With `Kind.LOST` that counts as a crash, with `Kind.FENCED` it counts as nothing, and the task
-    is ready. Where a stop was asked for, the task is cancelled either way.
+    With `skip_locked` the tasks of the former are locked, by id, and those that others hold are
+    left out: to end their attempts would be to wait for them.
     """
     mine = {lease.id for lease in leases}
     found = [
@@ -61,6 +55,22 @@ def take_from_lost(
         for each in lost_attempts(connection, {lease.task_id for lease in leases})
         if each.lease_id in mine
     ]
+    if not (found and skip_locked):
+        return found, frozenset()
+    wanted = {each.task_id for each in found}
+    tasks = locked(connection, sorted(wanted), frozenset(TaskStatus), skip_locked=True)
+    missed = frozenset(wanted - {task.id for task in tasks})
+    return [each for each in found if each.task_id not in missed], missed
+
+
+def end_attempts(
+    connection: BaseDatabaseWrapper, found: Sequence[LostAttempt], kind: Kind
+) -> Mapping[UUID, Ended]:
+    """End these attempts, whose leases are locked, as `lost`; what came of it, by task.
+
+    With `Kind.LOST` that counts as a crash, with `Kind.FENCED` it counts as nothing, and the task
+    is ready. Where a stop was asked for, the task is cancelled either way.
+    """
     if not found:
         return {}
     outcomes = [

@@ -12,7 +12,7 @@ from django.db.transaction import atomic
 
 from taskqueue.engine import shared
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.abandoned import Ended, ended_words, take_from_lost
+from taskqueue.engine.control.abandoned import Ended, end_attempts, ended_words, lost_among
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.locking import (
     ALLOWED,
@@ -79,7 +79,8 @@ def retry_each(
     ended: Mapping[UUID, Ended] = {}
     if TaskStatus.RUNNING in statuses:
         running, _ = locked_leases(connection, ids, skip_locked=skip_locked)
-        ended = take_from_lost(connection, running, Kind.FENCED)
+        lost, _ = lost_among(connection, running, skip_locked=skip_locked)
+        ended = end_attempts(connection, lost, Kind.FENCED)
     rest = [task_id for task_id in ids if task_id not in ended]
     finished = locked(connection, rest, statuses & FINISHED, skip_locked=skip_locked)
     tasks = [task for task in finished if not shared.has_all_successes(task)]

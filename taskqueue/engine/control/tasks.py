@@ -6,7 +6,7 @@ those that it was done to. The latter stand in the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from uuid import UUID
 
 from django.db import models
@@ -17,12 +17,7 @@ from django.db.transaction import atomic, set_rollback
 from taskqueue.conf import get_settings
 from taskqueue.engine import shared
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.abandoned import (
-    Ended,
-    ended_words,
-    leave_to_worker,
-    take_from_lost,
-)
+from taskqueue.engine.control.abandoned import end_attempts, ended_words, lost_among
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.locking import (
     ALLOWED,
@@ -35,6 +30,7 @@ from taskqueue.engine.control.locking import (
 )
 from taskqueue.engine.control.retention import prune_after
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.lost import LostAttempt
 from taskqueue.engine.notify import wake
 from taskqueue.engine.tally import count_by_hand
 from taskqueue.engine.wording import wording_for
@@ -153,9 +149,7 @@ def request_stop_each(
     workers takes no further ones; if nobody runs it, it ends as cancelled. Who asked first is
     remembered, who asks later is audited.
     """
-    return _stop_each(
-        connection, ids, statuses, person, skip_locked=skip_locked, end=take_from_lost
-    )
+    return _stop_each(connection, ids, statuses, person, skip_locked=skip_locked, ends_lost=True)
 
 
 def ask_to_stop_each(
@@ -167,9 +161,7 @@ def ask_to_stop_each(
     skip_locked: bool = False,
 ) -> dict[UUID, str]:
     """The same without a person: attempts of lost workers keep their leases."""
-    return _stop_each(
-        connection, ids, statuses, person, skip_locked=skip_locked, end=leave_to_worker
-    )
+    return _stop_each(connection, ids, statuses, person, skip_locked=skip_locked, ends_lost=False)
 
 
 def _stop_each(
@@ -179,20 +171,24 @@ def _stop_each(
     person: Person,
     *,
     skip_locked: bool,
-    end: Callable[[BaseDatabaseWrapper, Sequence[Lease], Kind], Mapping[UUID, Ended]],
+    ends_lost: bool,
 ) -> dict[UUID, str]:
     if TaskStatus.RUNNING not in statuses:
         return {}
     running, missed = locked_leases(connection, ids, skip_locked=skip_locked)
-    _ask(connection, running, person)
-    asked = {lease.task_id: TaskStatus.RUNNING.value for lease in running}
     limits = Limits.of(get_settings())
     rest = [task_id for task_id in ids if task_id not in missed]
     closed = shared.close(connection, rest, limits=limits, reason=person.reason)
     # A worker may have taken one in between. Its lease is not waited for: the task is held by now.
     late, _ = locked_leases(connection, list(closed), skip_locked=True)
-    _ask(connection, late, person)
-    ended = end(connection, running, Kind.LOST)
+    lost: list[LostAttempt] = []
+    if ends_lost:
+        # Without a wait, after those that may wait.
+        lost, held = lost_among(connection, running, skip_locked=skip_locked)
+        running = [lease for lease in running if lease.task_id not in held]
+    _ask(connection, [*running, *late], person)
+    asked = {lease.task_id: TaskStatus.RUNNING.value for lease in running}
+    ended = end_attempts(connection, lost, Kind.LOST)
     # Those that waited for a next worker have no attempt that could be asked.
     idle = {each: "" for each in closed if each not in asked}
     details = _asked_anew(running, person) | idle | ended_words(ended)
