@@ -48,8 +48,11 @@ class Signature:
             return
         try:
             self._signature.bind(*args, **kwargs)
+            return
         except TypeError as error:
-            raise ArgumentsDoNotBind(f"{name}{self} cannot be called so: {error}.") from None
+            reason = str(error)
+        # Not from within `except`: the frames of that error hold the arguments.
+        raise ArgumentsDoNotBind(f"{name}{self} cannot be called so: {reason}.")
 
     def __str__(self) -> str:
         """As it is written, without the defaults of sensitive parameters."""

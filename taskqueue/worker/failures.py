@@ -85,16 +85,33 @@ def log_ended(job: Job, outcome: str, status: str | None, *, seconds: float | No
 
 
 def from_the_body(error: BaseException) -> None:
-    """Let the traceback begin at the body.
+    """Let the traceback begin at the body, also those of the errors that it came of.
 
     The frames before it are the worker's. They say nothing of the error, and their variables hold
-    the arguments, which error reporting would send along.
+    the arguments, which error reporting would send along. Where no body was called, or it had
+    returned, no frame of taskqueue is left.
     """
-    found: TracebackType | None = None
-    each = error.__traceback__
+    met: set[int] = set()
+    chain: list[BaseException | None] = [error]
+    while chain:
+        each = chain.pop()
+        if each is not None and id(each) not in met:
+            met.add(id(each))
+            each.__traceback__ = _after_ours(each.__traceback__)
+            chain += (each.__cause__, each.__context__)
+
+
+def _after_ours(whole: TracebackType | None) -> TracebackType | None:
+    """What is left of a traceback behind the last runner, and behind what that called of ours."""
+    found = each = whole
     while each is not None:
-        if each.tb_frame.f_globals.get("__name__") in RUNNERS:
-            found = each
+        if _module_of(each) in RUNNERS:
+            found = each.tb_next
         each = each.tb_next
-    if found is not None:
-        error.__traceback__ = found.tb_next
+    while found is not None and _module_of(found).partition(".")[0] == "taskqueue":
+        found = found.tb_next
+    return found
+
+
+def _module_of(frame: TracebackType) -> str:
+    return str(frame.tb_frame.f_globals.get("__name__"))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from sentry_sdk.utils import event_from_exception
 
 from taskqueue import Fixed, current
-from taskqueue.models import TaskLog
+from taskqueue.models import Task, TaskLog
 from taskqueue.results import get_result
-from taskqueue.testing import Crash, run_due
+from taskqueue.testing import Crash, run_due, travelling
 from tests.sample import framework_tasks, tasks, worker_tasks
+from tests.sample.rest_tasks import sign_in
 from tests.testing.bodies import perform, play
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +53,58 @@ def test_a_failure_is_one_error_with_its_exception(
     assert traceback is not None
     # It begins at the body: frames of ours would show the arguments.
     assert traceback.tb_frame.f_code.co_name == "fail"
+
+
+def reported(caplog: pytest.LogCaptureFixture) -> list[tuple[str, list[str]]]:
+    """The exceptions that Sentry sends of the one failure, with the functions of each.
+
+    None of the functions is one of taskqueue, whose variables would show the arguments.
+    """
+    [record] = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert record.exc_info is not None
+    assert record.exc_info[1] is not None
+    event, _ = event_from_exception(record.exc_info)
+    frames = {
+        each["type"]: each.get("stacktrace", {"frames": []})["frames"]
+        for each in event["exception"]["values"]
+    }
+    modules = {each["module"].partition(".")[0] for frame in frames.values() for each in frame}
+    assert "taskqueue" not in modules
+    return [(name, [each["function"] for each in frame]) for name, frame in frames.items()]
+
+
+def test_a_report_has_no_arguments_that_no_longer_fit(caplog: pytest.LogCaptureFixture) -> None:
+    result = sign_in.enqueue("ann", "hunter2")
+    Task.objects.filter(id=result.id).update(args=["ann", "hunter2", "more"])
+
+    [run] = run_due()
+
+    assert reported(caplog) == [("ArgumentsDoNotBind", [])]
+    assert run.error is not None
+    assert run.error.__context__ is None
+
+
+def test_a_report_has_no_result_that_cannot_be_stored(caplog: pytest.LogCaptureFixture) -> None:
+    play["x"] = lambda: {"password": "hunter2", "else": {1, 2}}
+    perform.enqueue("x")
+
+    run_due()
+
+    assert reported(caplog) == [("UnsupportedType", [])]
+
+
+def test_what_an_error_came_of_begins_at_the_body_too(caplog: pytest.LogCaptureFixture) -> None:
+    def fail_late() -> None:
+        journey.enter_context(travelling(60))
+        raise ValueError("too late anyway")
+
+    play["x"] = fail_late
+    perform.using(timeout=30, max_attempts=1).enqueue("x")
+
+    with ExitStack() as journey:
+        run_due()
+
+    assert reported(caplog) == [("ValueError", ["perform", "fail_late"]), ("TaskTimeout", [])]
 
 
 @pytest.mark.skipif(not framework_tasks.TAKES_OPTIONS, reason="this decorator takes no options")

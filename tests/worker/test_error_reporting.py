@@ -18,6 +18,7 @@ from taskqueue import Fixed
 from taskqueue.models import Task
 from tests.conftest import Drain, StartWorker
 from tests.sample import framework_tasks, tasks
+from tests.sample.rest_tasks import sign_in
 from tests.worker.reading import row
 from tests.worker_process import wait_until
 
@@ -90,6 +91,9 @@ def test_each_task_that_fails_is_reported_once_and_nothing_else_is(
         (framework_tasks.fail.enqueue("of Django's framework"), "ValueError"),
         (framework_tasks.fail_until.enqueue(2), "LookupError"),
     ]
+    unfit = sign_in.enqueue("ann", "hunter2")
+    Task.objects.filter(id=unfit.id).update(args=["ann", "hunter2", "more"])
+    raising.append((unfit, "ArgumentsDoNotBind"))
     if framework_tasks.TAKES_OPTIONS:
         raising.append((framework_tasks.stubborn.enqueue(9), "LookupError"))
         framework_tasks.stubborn.enqueue(2)
@@ -111,6 +115,9 @@ def test_each_task_that_fails_is_reported_once_and_nothing_else_is(
         assert (event["logger"], event["level"]) == ("django.tasks", "error")
         assert event["logentry"]["message"] == "Task failed task=%s id=%s attempt=%s queue=%s"
         assert event["extra"]["queue_name"] == "default"
+    # No body was called, and variables of other frames would show the arguments.
+    assert "hunter2" not in mails[str(unfit.id)]
+    assert "hunter2" not in json.dumps(events[str(unfit.id)])
 
 
 def test_failures_that_only_the_parent_knows_are_reported_too(
