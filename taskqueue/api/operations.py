@@ -17,7 +17,7 @@ from taskqueue.api.base import ApiView
 from taskqueue.api.choosing import TaskChoice, chosen, exposed_only
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import check_part
-from taskqueue.api.fields import Flag, Reasoned, Strict, When
+from taskqueue.api.fields import Flag, Reasoned, Strict
 from taskqueue.api.operation_shown import (
     DryRun,
     OperationShown,
@@ -29,7 +29,7 @@ from taskqueue.api.operation_shown import (
 )
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery, Problem
-from taskqueue.api.tasks.option_fields import ChangeableOptions
+from taskqueue.api.tasks.option_fields import ChangeableOptions, NearMoment
 from taskqueue.authority import leaves_out_running, may, permitted
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import database_alias
@@ -50,7 +50,7 @@ class Changes(ChangeableOptions):
 class Arguments(Strict):
     """What the verb is given: `run_after` for reschedule, `changes` for update, else nothing."""
 
-    run_after = When(required=False, help_text="A moment, or seconds from now.")
+    run_after = NearMoment(required=False, help_text="A moment, or seconds from now.")
     changes = Changes(required=False)
 
 

@@ -22,7 +22,7 @@ from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import Problem
 from taskqueue.api.rules import RuleField
 from taskqueue.api.schedule_shown import ScheduleShown, ScheduleWhole, shown, shown_whole
-from taskqueue.api.tasks.bodies import exposed
+from taskqueue.api.tasks.bodies import check_kept, exposed
 from taskqueue.api.tasks.option_fields import StoredOptions
 from taskqueue.authority import SCHEDULE_NEEDED, may_schedule
 from taskqueue.engine.connections import database_alias
@@ -170,7 +170,9 @@ class ScheduleDetail(ApiView):
         def act() -> Response:
             row = locked(request, name)
             if may_make_tasks:
-                _check_call(given.get("task", row.task_name), given)
+                task = given.get("task", row.task_name)
+                stored = {} if task == row.task_name else {"options": row.options}
+                _check_call(task, {**stored, **given})
             return answer(self, request, schedules.edit(name, by=request.user, **given))
 
         return self.once(request, act)
@@ -216,6 +218,7 @@ def locked(request: Request, name: str) -> Schedule:
 def _check_call(task: str, given: Mapping[str, Any]) -> None:
     """Raise unless the API may have the task enqueued, with these arguments."""
     definition = exposed(task, field="task")
+    check_kept(definition, given.get("options", {}), at=("options",))
     values = [*given.get("args", ()), *given.get("kwargs", {}).values()]
     if REDACTED in values and definition.options.sensitive:
         raise Problem(422, "redacted_value", f"Write the values anew that stand as {REDACTED}.")

@@ -41,3 +41,9 @@ def refund(amount: int) -> int:
 def reconcile(amount: int) -> int:
     """Shares its unique keys with `pay`, and cannot be enqueued over REST."""
     return amount
+
+
+@task(api=True, unique_for="kept")
+def register(number: int) -> int:
+    """Keeps its unique keys."""
+    return number

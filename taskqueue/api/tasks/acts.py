@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from taskqueue import control
 from taskqueue.api.describing import describe
-from taskqueue.api.fields import Reasoned, Text, When
+from taskqueue.api.fields import Reasoned, Text
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import check_call, check_each, check_exposed, exposed
 from taskqueue.api.tasks.conditions import TaskView, answer_now
@@ -19,6 +19,7 @@ from taskqueue.api.tasks.option_fields import (
     CHANGEABLE,
     ChangeableOptions,
     ListOfAnything,
+    NearMoment,
     ObjectField,
 )
 from taskqueue.api.tasks.whole import TaskWhole
@@ -48,7 +49,7 @@ class Retry(Reasoned):
 class Reschedule(Reasoned):
     """When it is to run."""
 
-    run_after = When()
+    run_after = NearMoment()
 
 
 class Duplicate(ChangeableOptions):

@@ -92,6 +92,7 @@ def not_exposed(name: str, *, at: Path = (), field: str = "name") -> Problem:
 def using(definition: AnyDefinition, options: Mapping[str, Any], *, at: Path = ()) -> AnyDefinition:
     """The definition with the options. Raises 422, pointing to the one that cannot be."""
     check_each(options, at=at)
+    check_kept(definition, options, at=at)
     try:
         check_names(definition.name, options.get("unique_key"), definition.signature)
     except InvalidTask as error:
@@ -109,6 +110,19 @@ def check_each(options: Mapping[str, Any], *, at: Path = ()) -> None:
             check_options({name: value}, declared=False)
         except (InvalidTask, InvalidArguments) as error:
             raise invalid(error, at=(*at, name)) from None
+
+
+def check_kept(definition: AnyDefinition, options: Mapping[str, Any], *, at: Path = ()) -> None:
+    """Raise 422 for `kept` where the definition does not declare it.
+
+    A task that keeps its unique key is never pruned: each request would add a row for ever.
+    """
+    if options.get("unique_for") == "kept" and definition.options.unique_for != "kept":
+        told = (
+            "Over REST unique_for can be 'kept' only where the definition declares "
+            "@task(unique_for='kept')."
+        )
+        raise _problem("invalid_option", told, (*at, "unique_for"))
 
 
 def check_call(

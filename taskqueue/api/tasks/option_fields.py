@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from django.utils import timezone
 from rest_framework import serializers
 
-from taskqueue.api.fields import Flag, Seconds, Strict, Text, When, Whole
+from taskqueue.api.fields import Flag, Moment, Seconds, Strict, Text, When, Whole
 from taskqueue.api.tasks.bounds import (
+    DAY,
     LONGEST_CLASS_PATH,
+    LONGEST_CRASH_DELAY,
+    LONGEST_DELAY,
     LONGEST_LEASE,
     LONGEST_PING,
     LONGEST_RETENTION,
+    LONGEST_TIMEOUT,
+    LONGEST_UNIQUE_FOR,
     MOST_ATTEMPTS,
     MOST_CLASSES,
     MOST_CRASHES,
-    MOST_WORKERS,
+    MOST_DISTINCT_WORKERS,
     SHORTEST_BACKOFF,
 )
 from taskqueue.exceptions import InvalidTask
@@ -26,8 +33,8 @@ from taskqueue.option_values import (
     HIGHEST_PRIORITY,
     LONGEST_WORKER_NAME,
     LOWEST_PRIORITY,
+    MOST_WORKERS,
 )
-from taskqueue.option_values import MOST_WORKERS as MOST_NAMES
 from taskqueue.retries import LONGEST, POLICIES, Backoff
 from taskqueue.unique_keys import LONGEST_UNIQUE_KEY
 
@@ -52,6 +59,20 @@ class BackoffField(serializers.Field[Any, Any, Any, Any]):
 
     def to_representation(self, value: Any) -> Any:
         return value
+
+
+class NearMoment(When):
+    """A moment with its offset, or seconds from now: at most a year ahead."""
+
+    def to_internal_value(self, data: Any) -> datetime | float:
+        if not isinstance(data, str):
+            seconds: float = Seconds(max_value=LONGEST_DELAY).run_validation(data)
+            return seconds
+        moment: datetime = Moment().run_validation(data)
+        if moment > timezone.now() + timedelta(seconds=LONGEST_DELAY):
+            days = LONGEST_DELAY // DAY
+            raise serializers.ValidationError(f"must be at most {days} days ahead over REST.")
+        return moment
 
 
 class RetryForField(serializers.ListField):
@@ -81,7 +102,7 @@ class UniqueForField(serializers.Field[Any, Any, Any, Any]):
                     "must be 'finished', 'started', 'kept' or a number of seconds."
                 )
             return data
-        seconds: float = Seconds(min_value=0.001).run_validation(data)
+        seconds: float = Seconds(min_value=0.001, max_value=LONGEST_UNIQUE_FOR).run_validation(data)
         return seconds
 
     def to_representation(self, value: Any) -> Any:
@@ -135,11 +156,12 @@ class ChangeableOptions(Strict):
         help_text="Failures after which it fails for good.",
     )  # fmt: skip
     max_crashes = Whole(required=False, allow_null=True, min_value=1, max_value=MOST_CRASHES)
-    crash_delay = Seconds(required=False, allow_null=True)
+    crash_delay = Seconds(required=False, allow_null=True, max_value=LONGEST_CRASH_DELAY)
     backoff = BackoffField(required=False, allow_null=True)
     timeout = Seconds(
-        required=False, allow_null=True, min_value=0.001, help_text="Of each attempt."
-    )
+        required=False, allow_null=True, min_value=0.001, max_value=LONGEST_TIMEOUT,
+        help_text="Of each attempt.",
+    )  # fmt: skip
     lease_duration = Seconds(required=False, allow_null=True, min_value=1, max_value=LONGEST_LEASE)
     ping_interval = Seconds(required=False, allow_null=True, min_value=0.05, max_value=LONGEST_PING)
     retention = Seconds(
@@ -148,7 +170,7 @@ class ChangeableOptions(Strict):
     )  # fmt: skip
     worker_names = serializers.ListField(
         child=Text(max_length=LONGEST_WORKER_NAME), required=False, allow_null=True,
-        min_length=1, max_length=MOST_NAMES, help_text="The only workers that may run it.",
+        min_length=1, max_length=MOST_WORKERS, help_text="The only workers that may run it.",
     )  # fmt: skip
 
 
@@ -168,17 +190,23 @@ class ScheduleOptions(ChangeableOptions):
         help_text="Exception classes that are retried, such as ConnectionError or "
         "shop.errors.Busy; of those that the project's tasks import. Null: all.",
     )  # fmt: skip
-    deadline = When(required=False, allow_null=True, help_text="It fails then, whatever it does.")
-    expires_after = Seconds(
-        required=False, allow_null=True, help_text="It is cancelled if not started by then."
+    deadline = NearMoment(
+        required=False, allow_null=True, help_text="It fails then, whatever it does."
     )
+    expires_after = Seconds(
+        required=False, allow_null=True, max_value=LONGEST_DELAY,
+        help_text="It is cancelled if not started by then.",
+    )  # fmt: skip
     unique_key = UniqueKeyField(
         required=False, allow_null=True,
         help_text="The key, or the arguments that make it: their names, or true for all.",
     )  # fmt: skip
-    unique_for = UniqueForField(required=False)
+    unique_for = UniqueForField(
+        required=False,
+        help_text='"kept" only where the definition declares it: such tasks are not pruned.',
+    )
     workers = Whole(
-        required=False, min_value=1, max_value=MOST_WORKERS,
+        required=False, min_value=1, max_value=MOST_DISTINCT_WORKERS,
         help_text="So many distinct workers must each run it.",
     )  # fmt: skip
     broadcast = Flag(required=False, help_text="Every worker alive on its queue runs it.")
@@ -188,7 +216,7 @@ class ScheduleOptions(ChangeableOptions):
 class EnqueueOptions(ScheduleOptions):
     """The options of `.using()`."""
 
-    run_after = When(required=False, allow_null=True)
+    run_after = NearMoment(required=False, allow_null=True)
     on_duplicate = serializers.ChoiceField(choices=["return", "raise", "replace"], required=False)
     restart = serializers.ChoiceField(
         choices=["failed", "all"], required=False, allow_null=True,
@@ -226,8 +254,11 @@ def _describe_fields() -> None:
         for name, policy in POLICIES.items()
     ]
     extend_schema_field({"oneOf": policies})(BackoffField)
+    moment = {"type": "string", "format": "date-time"}
+    delay = {"type": "number", "minimum": 0, "maximum": LONGEST_DELAY}
+    extend_schema_field({"oneOf": [moment, delay]})(NearMoment)
     words = {"type": "string", "enum": ["finished", "started", "kept"]}
-    seconds = {"type": "number", "minimum": 0.001}
+    seconds = {"type": "number", "minimum": 0.001, "maximum": LONGEST_UNIQUE_FOR}
     extend_schema_field({"oneOf": [words, seconds]})(UniqueForField)
     key = {"type": "string", "minLength": 1, "maxLength": LONGEST_UNIQUE_KEY}
     names = {"type": "array", "items": {"type": "string"}, "minItems": 1}

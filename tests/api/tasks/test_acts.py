@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.utils import timezone
 
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.outcomes import Kind
@@ -146,7 +148,9 @@ def test_a_duplicate_may_have_other_terms(root: ApiClient) -> None:
     ("when", "is_right"),
     [
         (60, True),
-        ("2099-01-01T00:00:00Z", True),
+        pytest.param((timezone.now() + timedelta(days=365)).isoformat(), True, id="in a year"),
+        ("9999-01-01T00:00:00Z", False),
+        (3e9, False),
         ("2099-01-01T00:00:00", False),
         ("tomorrow", False),
         (-1, False),

@@ -17,11 +17,13 @@ from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
 from tests.option_rows import ACCEPTED
 from tests.option_rows import REFUSED as REFUSED_OPTIONS
-from tests.sample.rest_tasks import tell
+from tests.sample.rest_tasks import register, tell
 from tests.test_payload import EXACT, nested
 from tests.test_payload import REFUSED as REFUSED_ARGUMENTS
 
 pytestmark = pytest.mark.django_db
+DAY = 86_400
+YEAR = 366 * DAY
 NEVER_STORED = pytest.mark.sqlite_only
 """What no database sees need not be tried with both."""
 
@@ -80,7 +82,10 @@ def test_an_option_that_python_refuses_is_refused(name: str, value: Any, root: A
         assert told["errors"][0]["pointer"].startswith(f"/{name}")
 
 
-BEYOND: list[tuple[str, Any]] = [("max_attempts", 2**31 - 1), ("workers", 1000)]
+BEYOND: list[tuple[str, Any]] = [
+    ("max_attempts", 2**31 - 1), ("workers", 1000), ("deadline", "2030-01-01T00:00:00+00:00"),
+    ("retention", 400 * 86_400.0), ("unique_for", "kept"),
+]  # fmt: skip
 """What Python takes, and REST bounds."""
 
 
@@ -173,7 +178,16 @@ BODIES = {
     "a ping of more than a third of a day": (
         f'{{"name": {NAME}, "lease_duration": 86400, "ping_interval": 28801}}'
     ),
-    "a retention of years": f'{{"name": {NAME}, "retention": 366e6}}',
+    "a retention of years": f'{{"name": {NAME}, "retention": {YEAR + 1}}}',
+    "a crash delay of more than a day": f'{{"name": {NAME}, "crash_delay": 86401}}',
+    "a timeout of more than a week": f'{{"name": {NAME}, "timeout": {7 * DAY + 1}}}',
+    "a time after years": f'{{"name": {NAME}, "run_after": {YEAR + 1}}}',
+    "a moment after years": f'{{"name": {NAME}, "run_after": "9999-01-01T00:00:00Z"}}',
+    "a deadline after years": f'{{"name": {NAME}, "deadline": {YEAR + 1}}}',
+    "a deadline at the end of time": f'{{"name": {NAME}, "deadline": "9999-12-31T23:59:59Z"}}',
+    "an expiry after years": f'{{"name": {NAME}, "expires_after": {YEAR + 1}}}',
+    "a key for years": f'{{"name": {NAME}, "unique_key": "k", "unique_for": {YEAR + 1}}}',
+    "a key for ever": f'{{"name": {NAME}, "unique_key": "k", "unique_for": "kept"}}',
     "workers without end": f'{{"name": {NAME}, "workers": 101}}',
     "NaN": f'{{"name": {NAME}, "args": [NaN]}}',
     "Infinity": f'{{"name": {NAME}, "args": [-Infinity]}}',
@@ -231,20 +245,26 @@ def test_a_body_beyond_the_limit_is_413(act: str, root: ApiClient) -> None:
 def test_the_largest_options_that_may_be_are_taken(root: ApiClient) -> None:
     body = {
         "name": tell.name, "max_attempts": 1000, "max_crashes": 100, "lease_duration": 86400,
-        "ping_interval": 28800, "retention": 3660 * 86400, "workers": 100,
+        "ping_interval": 28800, "retention": YEAR, "workers": 100, "crash_delay": DAY,
+        "timeout": 7 * DAY, "run_after": YEAR, "deadline": YEAR, "expires_after": YEAR,
+        "unique_key": "k", "unique_for": YEAR,
         "backoff": {"policy": "fixed", "seconds": 1},
     }  # fmt: skip
     assert root.act("tasks/", body).status_code == 201
 
 
 def test_python_code_is_not_bounded() -> None:
-    huge = tell.using(max_attempts=2**31 - 1, lease_duration=1e9, backoff=Fixed(0), workers=1000)
+    huge = tell.using(
+        max_attempts=2**31 - 1, lease_duration=1e9, backoff=Fixed(0), workers=1000, timeout=3e9,
+        crash_delay=3e9, deadline=3e9, expires_after=3e9, unique_key="k", unique_for="kept",
+    )  # fmt: skip
     assert huge.enqueue().status == "ready"
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"max_attempts": 1001}, {"lease_duration": 1e9}, {"retention": 366e6},
+    [{"max_attempts": 1001}, {"lease_duration": 1e9}, {"retention": YEAR + 1},
+     {"crash_delay": 3e9}, {"timeout": 3e9},
      {"backoff": {"policy": "fixed", "seconds": 0}}, {"retry_for": ["os.system"]}],
     ids=str,
 )  # fmt: skip
@@ -261,3 +281,43 @@ def test_schedules_and_changes_have_the_same_bounds(
     operation = {"verb": "update", "everything": True, "arguments": {"changes": options}}
     assert root.act("operations/", operation).status_code == 422
     assert Task.objects.get().max_attempts == 1
+
+
+KEPT = {"unique_key": "k", "unique_for": "kept"}
+
+
+def test_a_key_is_kept_where_the_definition_declares_it(root: ApiClient) -> None:
+    body = {"name": register.name, "args": [1], "unique_key": "k"}
+    first = root.act("tasks/", {**body, "unique_for": "kept"})
+    assert first.status_code == 201
+    assert root.act("tasks/", {**body, "restart": "all"}).json()["id"] == first.json()["id"]
+    told = refused_kept(root.act("tasks/", {"name": tell.name, **KEPT}))
+    assert told["pointer"] == "/unique_for"
+    assert "@task(unique_for='kept')" in told["detail"]
+
+
+def test_a_schedule_keeps_keys_where_the_definition_declares_it(root: ApiClient) -> None:
+    rule = {"kind": "every", "interval": 60}
+    body = {"name": "s", "rule": rule, "task": register.name, "args": [1], "options": KEPT}
+    assert root.act("schedules/", body).status_code == 201
+    other = {"task": tell.name, "args": [1]}
+    for answer in (
+        root.act("schedules/", {**body, **other, "name": "t"}),
+        root.ask("PATCH", "schedules/s/", {**other, "options": KEPT}),
+        root.ask("PATCH", "schedules/s/", other),
+    ):
+        assert refused_kept(answer)["pointer"] == "/options/unique_for"
+    assert root.ask("PATCH", "schedules/s/", {**other, "options": {}}).status_code == 200
+
+
+def refused_kept(answer: Any) -> dict[str, Any]:
+    """The mistake that it tells."""
+    [told] = problem(answer, 422, "invalid_option")["errors"]
+    return dict(told)
+
+
+@pytest.mark.parametrize("when", [3e9, "9999-01-01T00:00:00Z"])
+def test_an_operation_reschedules_at_most_a_year_ahead(when: Any, root: ApiClient) -> None:
+    body = {"verb": "reschedule", "everything": True, "arguments": {"run_after": when}}
+    told = problem(root.act("operations/", body), 422, "invalid")
+    assert told["errors"][0]["pointer"].startswith("/arguments/run_after")

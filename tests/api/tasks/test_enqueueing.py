@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from taskqueue import Fixed
 from taskqueue.models import Audit, Schedule, Task
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
-from tests.sample.rest_tasks import order, pay, reconcile, refund, sign_in, tell
+from tests.sample.rest_tasks import order, pay, reconcile, refund, register, sign_in, tell
 from tests.sample.tasks import echo, greet
 
 pytestmark = pytest.mark.django_db
@@ -33,15 +35,16 @@ def test_a_task_is_enqueued_audited_and_found_at_its_address(root: ApiClient) ->
 
 
 def test_every_option_that_json_can_carry_is_taken(root: ApiClient) -> None:
+    moment = (timezone.now() + timedelta(days=365)).replace(microsecond=0).isoformat()
     options = {
         "queue_name": "mail", "priority": -3, "run_after": 3600, "max_attempts": 4,
         "backoff": {"policy": "fixed", "seconds": 3}, "max_crashes": 2, "crash_delay": 1.5,
-        "timeout": 30, "deadline": "2099-01-31T12:00:00+01:00", "expires_after": 7200,
+        "timeout": 30, "deadline": moment, "expires_after": 7200,
         "unique_key": "one", "unique_for": "kept", "on_duplicate": "raise", "restart": "failed",
         "workers": 2, "worker_names": ["a", "b"], "lease_duration": 60, "ping_interval": 2,
         "retention": 60, "metadata": {"colour": ["red"]},
     }  # fmt: skip
-    answer = root.act("tasks/", {"name": tell.name, **options})
+    answer = root.act("tasks/", {"name": register.name, "args": [1], **options})
     assert answer.status_code == 201, answer.content
     assert answer.json()["status"] == "scheduled"
     task = root.get(answer["Location"]).json()
@@ -50,7 +53,7 @@ def test_every_option_that_json_can_carry_is_taken(root: ApiClient) -> None:
     }  # fmt: skip
     assert {name: task[name] for name in same} == {name: options[name] for name in same}
     assert task["backoff"] == Fixed(3).snapshot()
-    assert task["deadline_at"] == "2099-01-31T11:00:00Z"
+    assert task["deadline_at"] == moment.replace("+00:00", "Z")
     assert task["expires_at"] is not None
     assert root.act("tasks/", {"name": tell.name, "broadcast": True}).status_code == 201
 
