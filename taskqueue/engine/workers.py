@@ -125,6 +125,7 @@ class Holder:
     pid: int
     seen_at: datetime
     is_stale: bool
+    incarnation: UUID
 
 
 class Asked(NamedTuple):
@@ -184,7 +185,7 @@ def register(
         stale = holder.seen_at + timedelta(seconds=holder.lease_seconds) < now
         gone = holder.status in (WorkerStatus.STOPPED, WorkerStatus.LOST)
         if not (gone or stale or holder.seen_at == replacing):
-            return Holder(holder.host, holder.pid, holder.seen_at, stale)
+            return Holder(holder.host, holder.pid, holder.seen_at, stale, holder.incarnation)
         workers.filter(id=holder.id).update(**values)
         return Registered(holder.id, now)
 

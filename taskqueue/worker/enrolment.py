@@ -24,6 +24,7 @@ from taskqueue.engine.workers import Holder, Registered, Registration
 from taskqueue.worker.departed import Departures
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.patience import until_reached
+from taskqueue.worker.presence import is_left
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -97,8 +98,12 @@ def _take_name(registration: Registration, replacing: datetime | None) -> Regist
 
 
 def _is_dead(holder: Holder) -> bool:
-    """Whether the process that held the name has ended, on this host."""
-    if holder.host != socket.gethostname()[:255]:
+    """Whether the process that held the name has ended, on this host, and left nothing to end.
+
+    A child may outlive it for a moment. Its leases end only then, and under its own incarnation:
+    until then the name is left to it, or until it has been silent for its lease.
+    """
+    if holder.host != socket.gethostname()[:255] or is_left(holder.incarnation):
         return False
     if holder.pid == os.getpid():
         return True

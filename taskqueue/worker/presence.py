@@ -70,10 +70,11 @@ def others() -> set[UUID]:
     if not _is_in_memory():
         return set()
     found = set()
-    for name in os.listdir(DIRECTORY):
-        if name.startswith(PREFIX):
-            with suppress(ValueError):
-                found.add(UUID(name.removeprefix(PREFIX)))
+    with suppress(OSError):  # It may be kept from this user, and is no proof then.
+        for name in os.listdir(DIRECTORY):
+            if name.startswith(PREFIX):
+                with suppress(ValueError):
+                    found.add(UUID(name.removeprefix(PREFIX)))
     return found
 
 
@@ -89,6 +90,16 @@ def proof_of_end(incarnation: UUID) -> Iterator[bool]:
     finally:
         if fileno is not None:
             os.close(fileno)
+
+
+def is_left(incarnation: UUID) -> bool:
+    """Whether a file of this user says that something of that incarnation is still to be ended.
+
+    Either a process of it lives, or somebody has yet to end what it held.
+    """
+    with suppress(OSError):
+        return _is_in_memory() and _path(incarnation).lstat().st_uid == os.geteuid()
+    return False
 
 
 def forget(incarnation: UUID) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,14 +21,16 @@ from taskqueue.engine.control import request_stop
 from taskqueue.engine.departed import ENDED_ON_HOST
 from taskqueue.engine.takeover import LOST
 from taskqueue.engine.tally import Tally
+from taskqueue.engine.workers import Registration
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.monitoring.why import why
 from taskqueue.worker import presence
 from taskqueue.worker.departed import Departures
+from taskqueue.worker.enrolment import enrol
 from taskqueue.worker.presence import Presence
 from tests.conftest import StartWorker
 from tests.engine.lost_workers import YEAR, lose, worker_row
-from tests.engine.steps import another_connection, claim_one, lease_of, limits, task_of
+from tests.engine.steps import another_connection, claim_one, future, lease_of, limits, task_of
 from tests.sample import tasks
 from tests.sample.tasks import noop
 from tests.worker_process import children_of, guardian_of, wait_until
@@ -179,6 +184,58 @@ def test_more_leases_than_a_batch_end_in_one_look(
         claimed_by(here.incarnation)
     here.close()
     assert look() == 5
+
+
+def enrolled(name: str, is_stopping: Callable[[], bool]) -> Any:
+    own = Registration(
+        name=name,
+        host=socket.gethostname()[:255],
+        pid=os.getpid(),
+        queues={},
+        concurrency=1,
+        pool="process",
+        versions={},
+        lease_seconds=60.0,
+    )
+    return enrol(own, is_stopping=is_stopping)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_name_is_left_to_its_worker_until_its_last_process_has_ended(here: Presence) -> None:
+    """Taken earlier, it would no longer tell whose the leases are."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    claimed = claimed_by(
+        here.incarnation, host=socket.gethostname()[:255], pid=ended.pid, seen_at=future()
+    )
+    assert here.fileno is not None
+    childs = os.dup(here.fileno)
+    here.close()
+    looks: list[str] = []
+
+    def is_stopping() -> bool:
+        looks.append(Worker.objects.get().status)
+        if len(looks) == 3:
+            os.close(childs)
+        return False
+
+    assert enrolled("w1", is_stopping) is not None
+    assert looks[:3] == ["running"] * 3
+    assert Worker.objects.get().pid == os.getpid()
+    lease = lease_of(claimed)
+    assert (lease.status, lease.error_message) == ("lost", ENDED_ON_HOST)
+    assert here.incarnation not in presence.others()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_takes_its_name_where_it_may_not_look_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(path: object) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(presence.os, "listdir", refuse)
+    assert enrolled("w1", lambda: False) is not None
 
 
 def kill_at_work(start_worker: StartWorker, tmp_path: Path, *flags: str) -> tuple[Any, Any]:
