@@ -178,8 +178,11 @@ class TaskQueueBackend(BaseTaskBackend):
 
 
 def _all_or_none(definition: TaskDefinition) -> AbstractContextManager[None]:
-    """A transaction for what may meet a holder that cannot be answered with."""
-    if definition.options.unique_scope is None:
+    """A transaction for what may meet a holder that cannot be answered with.
+
+    Any key may: other definitions can name the scope of this one.
+    """
+    if definition.options.unique_key is None:
         return nullcontext()
     return atomic(using=project_connection().alias)
 

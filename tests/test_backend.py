@@ -520,6 +520,19 @@ def test_a_holder_that_is_no_task_of_the_framework_is_not_shown_as_one() -> None
     assert set(models.Task.objects.values_list("name", flat=True)) == {noop.name}
 
 
+@pytest.mark.django_db(transaction=True)
+def test_many_are_all_or_none_where_another_definition_holds_a_key_in_this_ones_scope() -> None:
+    from tests.sample.tasks import noop
+
+    keyed = tasks.add.using(unique_key=("a",))
+    first = models.Task.objects.get(id=keyed.enqueue(5).id)
+    first.delete()
+    noop.using(unique_key=first.unique_key, unique_scope=first.name).enqueue()
+    with pytest.raises(taskqueue.DuplicateTask):
+        keyed.enqueue_many([((4,), {}), ((5,), {})])
+    assert models.Task.objects.get().name == noop.name
+
+
 def holder(enqueue: Callable[[], Any]) -> TaskResult:
     with pytest.raises(taskqueue.DuplicateTask) as caught:
         enqueue()
