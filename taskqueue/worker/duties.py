@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -76,7 +77,7 @@ class Duties:
         self._merge_at = 0.0
         self._wedged_at = 0.0
         self._broadcasts_after: UUID | None = None
-        self._spare_until = 0.0
+        self._spare_until = -math.inf  # The clock may stand near zero, on a host just booted.
         self.next_at = 0.0
         self.has_changed = False
         """Whether the last step let a task move, or a schedule, or an operation."""

@@ -161,6 +161,18 @@ def test_no_lease_is_taken_over_for_a_leases_time_after_an_outage() -> None:
 
 
 @pytest.mark.postgresql_only
+def test_leases_are_spared_on_a_host_that_has_just_booted() -> None:
+    """The monotonic clock may begin near zero there."""
+    own = duties()
+    noop.enqueue()
+    claimed = claim_one()
+    run_out(claimed)
+    own.spare(0.5)
+    own.step(connection, 0.9)
+    assert lease_of(claimed).status == "running"
+
+
+@pytest.mark.postgresql_only
 def test_repeated_outages_spare_leases_half_of_the_time_at_most() -> None:
     own, now = duties(), time.monotonic()
     noop.enqueue()
