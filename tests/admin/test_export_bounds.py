@@ -96,6 +96,30 @@ def test_what_the_client_takes_to_read_does_not_count(
     assert len(lines.splitlines()) == 30
 
 
+def test_a_client_that_reads_slowly_leaves_its_place_to_others(
+    log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tasks(30)
+    monkeypatch.setattr(export, "BATCH", 1)
+    client, other = log_in_as("viewer"), Client()
+    other.force_login(User.objects.create_superuser("other"))
+    began, lines = time.monotonic(), list[bytes]()
+    for number, piece in enumerate(begin(client, format="jsonl").streaming_content):
+        lines += piece.splitlines()
+        assert begin(other).status_code == 429
+        now = began + 50 * (number + 1)
+        monkeypatch.setattr(time, "monotonic", lambda now=now: now)
+    last = json.loads(lines.pop())
+    assert last["is_incomplete"] is True
+    assert 1 <= len(lines) <= 3, "for 120 s"
+    monkeypatch.undo()
+    assert len(read(other, format="jsonl").splitlines()) == 30
+    rest = b"".join(
+        client.get(last["continue"].removeprefix("http://testserver")).streaming_content
+    )
+    assert len({json.loads(line)["id"] for line in [*lines, *rest.splitlines()]}) == 30
+
+
 def test_what_no_export_gave_is_no_place_to_continue(log_in_as: LogIn) -> None:
     assert begin(log_in_as("viewer"), before="nowhere").status_code == 400
 

@@ -35,6 +35,9 @@ MOST_ROWS = 1_000_000
 MOST_SECONDS = 15.0
 """For so long an export searches, without what the client takes to read; then it says where to
 continue. Servers often end a request after 30 s."""
+LONGEST = 120.0
+"""For so many seconds an export holds its place, however slowly the client reads; then it also says
+where to continue. Few run at a time: whoever reads one line a minute would keep out all others."""
 EFFORT = Effort(largest=200_000, most=2_000_000, windows=20, seconds=2.0)
 RETRY_AFTER = 15
 
@@ -91,6 +94,7 @@ class ExportRun:
         self._request, self._token, self.form = request, token, form
         self._which, self._tasks = which, tasks.only(*COLUMNS, *ARGUMENTS)
         self._sees_all = request.user.has_perm(VIEW_ARGUMENTS)
+        self._ends_at = time.monotonic() + LONGEST
         self._renew_at = time.monotonic() + KEPT.total_seconds() / 4
         self._has_ended = False
 
@@ -128,10 +132,13 @@ class ExportRun:
                 end_export(project_connection(), self._token)
 
     def _renew(self) -> bool:
-        """Whether the place is still held."""
-        if time.monotonic() < self._renew_at:
+        """Whether the place is still held, and may be held for longer."""
+        now = time.monotonic()
+        if now >= self._ends_at:
+            return False
+        if now < self._renew_at:
             return True
-        self._renew_at = time.monotonic() + KEPT.total_seconds() / 4
+        self._renew_at = now + KEPT.total_seconds() / 4
         return renew_export(project_connection(), self._token)
 
     def _address(self, cursor: str) -> str:
