@@ -135,10 +135,8 @@ class Definition(Generic[P, R]):
         )
         key = self.options.unique_key
         if key is not None and not isinstance(key, str):
-            key = make_key(
-                key, self.signature, args, kwargs,
-                stored=(args_text, kwargs_text), sensitive=self.options.sensitive,
-            )  # fmt: skip
+            stored = args_text, kwargs_text
+            key = make_key(key, self.signature, args, kwargs, stored=stored)
         return args_text, kwargs_text, key
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> TaskResult[R]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from django.utils.crypto import salted_hmac
@@ -79,7 +78,6 @@ def make_key(
     kwargs: Mapping[str, Any],
     *,
     stored: tuple[str, str],
-    sensitive: Collection[str],
 ) -> str | None:
     """The key of a call; `stored` are its arguments as JSON text. None if a callable makes none.
 
@@ -93,7 +91,7 @@ def make_key(
     values = signature.bound(json.loads(stored[0]), json.loads(stored[1])) or {}
     if key is not True:
         values = {each: value for each in key for value in _value_of(each, values, signature)}
-    return _digest(values, is_secret=_holds_secret(values, signature, sensitive))
+    return _digest(values)
 
 
 def _value_of(name: str, values: Mapping[str, Any], signature: Signature) -> list[Any]:
@@ -104,23 +102,13 @@ def _value_of(name: str, values: Mapping[str, Any], signature: Signature) -> lis
     return [further[name]] if name in further else []
 
 
-def _holds_secret(
-    values: Mapping[str, Any], signature: Signature, sensitive: Collection[str]
-) -> bool:
-    further = values.get(signature.keywords_name or "", {})
-    return not {*values, *further}.isdisjoint(sensitive)
+def _digest(values: Mapping[str, Any]) -> str:
+    """A digest of the values. Without SECRET_KEY nobody can verify a guess of them.
 
-
-def _digest(values: Mapping[str, Any], *, is_secret: bool) -> str:
-    """A digest, not the values: a key is shown to more people than arguments are.
-
-    With a secret among the values it depends on SECRET_KEY too. Otherwise anybody who sees the key
-    could try out what a short secret is.
+    A key is shown to more people than arguments are.
     """
     text = json.dumps(_storable(values), sort_keys=True, separators=(",", ":"))
-    if is_secret:
-        return f"hmac:{salted_hmac(SALT, text, algorithm='sha256').hexdigest()}"
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    return f"hmac:{salted_hmac(SALT, text, algorithm='sha256').hexdigest()}"
 
 
 def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
