@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
+from taskqueue.models import Task
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import read, url
 from tests.admin.test_dashboard import URL
 from tests.admin.test_task_acts import press, shown_buttons
 from tests.engine.lost_workers import held_by_lost
+from tests.engine.operation_steps import serve_all
 from tests.engine.steps import task_of
 
 pytestmark = pytest.mark.django_db
@@ -33,15 +37,56 @@ def test_a_page_warns_before_the_attempt_of_a_lost_worker_ends(
     assert WARNING in page
     assert 'value="why"' in page
     assert task_of(result).status == "running"
-    press(client, result, verb, confirmed="yes", reason="why")
+    assert "The task will be" in page
+    shown = dict(re.findall(r'type="hidden" name="(verb|confirmed)" value="(\w+)"', page))
+    press(client, result, shown["verb"], confirmed=shown["confirmed"], reason="why")
     assert task_of(result).status == status
+
+
+def test_the_dialog_of_the_dashboard_leads_to_the_warning(log_in_as: LogIn) -> None:
+    result, _ = held_by_lost()
+    client = log_in_as("superuser")
+    given = {"verb": "stop", "confirmed": "1", "reason": "why", "next": URL}
+    page = client.post(url("task", "act", result.id), given).content.decode()
+    assert WARNING in page
+    assert f'name="next" value="{URL}"' in page
+    assert 'value="why"' in page
+    assert task_of(result).status == "running"
+
+
+def test_a_bulk_retry_of_what_is_ticked_warns_and_frees_what_a_lost_worker_holds(
+    log_in_as: LogIn,
+) -> None:
+    ids = [str(held_by_lost()[0].id) for _ in range(2)]
+    client = log_in_as("superuser")
+    given = {"action": "retry_many", "index": "0", "_selected_action": ids}
+    page = client.post(url("task", "changelist"), given).content.decode()
+    assert "2 tasks to which this can be done now." in page
+    assert "2 tasks are held by lost workers." in page
+    given = {"verb": "retry", "ids": ids, "confirmed": "yes"}
+    assert client.post("/admin/taskqueue/operation/start/", given).status_code == 302
+    serve_all()
+    assert {Task.objects.get(id=each).status for each in ids} == {"ready"}
+
+
+def test_a_bulk_retry_leaves_what_runs_to_those_who_may_stop(log_in_as: LogIn) -> None:
+    ids = [str(held_by_lost()[0].id)]
+    client = log_in_as("viewer", "view_task", "operate")
+    given = {"action": "retry_many", "index": "0", "_selected_action": ids}
+    page = client.post(url("task", "changelist"), given).content.decode()
+    assert "There is none to which this can be done." in page
+    client.post(
+        "/admin/taskqueue/operation/start/", {"verb": "retry", "ids": ids, "confirmed": "1"}
+    )
+    serve_all()
+    assert Task.objects.get(id=ids[0]).status == "running"
 
 
 def test_who_may_not_stop_tasks_cannot_retry_what_a_lost_worker_holds(log_in_as: LogIn) -> None:
     result, _ = held_by_lost()
     client = log_in_as("viewer", "view_task", "operate")
     assert "retry" not in shown_buttons(read(client, url("task", "change", result.id)))
-    assert "Nothing was done." in press(client, result, "retry", confirmed="yes")
+    assert "Nothing was done." in press(client, result, "retry", confirmed="lost")
     assert task_of(result).status == "running"
 
 

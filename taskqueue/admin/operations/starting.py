@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -21,13 +22,15 @@ from taskqueue.admin.operations.verbs import VERBS, BulkVerb
 from taskqueue.admin.reasons import LONGEST_REASON
 from taskqueue.admin.reports import report
 from taskqueue.authority import leaves_out_running, may, permitted
+from taskqueue.control import TaskFilter
 from taskqueue.engine.operations import Estimate, estimate, start_or_find
 from taskqueue.models import Operation, Task
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.searching import SearchError, without_arguments
 from taskqueue.payload import storable
-from taskqueue.permissions import VIEW_TASKS
+from taskqueue.permissions import STOP, VIEW_TASKS
+from taskqueue.states import TaskStatus
 from taskqueue.uuid7 import uuid7
 
 LONGEST_NOTE = LONGEST_REASON + 200
@@ -71,7 +74,7 @@ class OperationStart(ReadOnlyAdmin):
         found: Estimate | None = None
         problem, held_by_lost = "", 0
         try:
-            which = permitted(choice.which(request.user), verb.name, request.user)
+            which = _chosen(choice, verb, request.user)
             found = estimate(verb.name, which)
             held_by_lost = control.count_held_by_lost(which, verb.name)
         except SearchError as error:
@@ -100,7 +103,7 @@ class OperationStart(ReadOnlyAdmin):
         try:
             operation, is_new = start_or_find(
                 verb.name,
-                permitted(choice.which(request.user), verb.name, request.user),
+                _chosen(choice, verb, request.user),
                 query=choice.query,
                 by=request.user,
                 reason=form.cleaned_data["reason"],
@@ -125,6 +128,17 @@ class OperationStart(ReadOnlyAdmin):
         if self.has_view_permission(request):
             return redirect("admin:taskqueue_operation_change", operation.pk)
         return redirect("admin:taskqueue_task_changelist")
+
+
+def _chosen(choice: Choice, verb: BulkVerb, user: Any) -> TaskFilter:
+    """Those that the user may change. Raises `SearchError`.
+
+    Who ticks a running task means it: its retry ends the attempt of a lost worker.
+    """
+    which = choice.which(user)
+    if which.ids is not None and verb.name == "retry" and user.has_perm(STOP):
+        which = replace(which, statuses=sorted(TaskStatus))
+    return permitted(which, verb.name, user)
 
 
 def _shown(verb: BulkVerb, found: Estimate | None) -> dict[str, Any]:

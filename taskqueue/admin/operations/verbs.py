@@ -45,7 +45,7 @@ VERBS = {
             label=_("Retry"),
             title=_("Retry many tasks"),
             effect=_("They run again with the same arguments; their failures are forgotten."),
-            allowed=_("Only finished tasks are retried."),
+            allowed=_("Only finished tasks are retried, and running tasks whose worker is lost."),
         ),
         BulkVerb(
             name="run_now",

@@ -67,7 +67,9 @@ class TaskActs(ReadOnlyAdmin):
             self.message_user(request, _("There is nothing of that name to do."), messages.ERROR)
             return back(request, here)
         verb = _permitted(verb, task, request)
-        if _ends_lost(verb, task, request.user) and "confirmed" not in request.POST:
+        # The dialog of the dashboard confirms too, but does not know that the worker is lost.
+        is_warned = request.POST.get("confirmed") == "lost"
+        if not is_warned and _ends_lost(verb, task, request.user):
             return self._ask_first(request, task, self.lost_template, str(verb.label), verb=verb)
         made = self.act(request, task, verb)
         if verb is DUPLICATE and made is not None:
