@@ -28,7 +28,9 @@ def _layer(name: str, parts: str, *, siblings: bool = False) -> Layer:
 # From the bottom up. A part is a module or a package directly below `taskqueue`.
 LAYERS = (
     _layer(
-        "plain", "exceptions histogram outcomes policies retries states suggestions", siblings=True
+        "plain",
+        "exceptions histogram log_text outcomes policies retries states suggestions",
+        siblings=True,
     ),
     _layer(
         "declarations",

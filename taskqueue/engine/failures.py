@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import installed
+from taskqueue.log_text import one_line
 from taskqueue.models import Lease, Task
 from taskqueue.states import TaskStatus
 
@@ -58,22 +59,9 @@ def log_failed_tasks(connection: BaseDatabaseWrapper, task_ids: Iterable[UUID | 
 
 def log_taken_over(connection: BaseDatabaseWrapper, lost: Mapping[int, str]) -> None:
     """Log the failed ones of the tasks whose leases ran out: by lease, their statuses since."""
-    failed = [lease_id for lease_id, status in lost.items() if status == "failed"]
+    failed = [lease_id for lease_id, status in lost.items() if status == TaskStatus.FAILED]
     if failed:
         leases = Lease.objects.using(connection.alias).filter(id__in=failed)
         with installed(connection):
             chosen = list(leases.values_list("task_id", flat=True))
         log_failed_tasks(connection, chosen)
-
-
-def one_line(text: object) -> str:
-    """Text that tasks, users or the database chose, as part of a line of ours.
-
-    It can neither begin a line of its own nor steer a terminal: what is not printable is escaped.
-    """
-    shown = str(text).strip()
-    if shown.isprintable():
-        return shown
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown
-    )

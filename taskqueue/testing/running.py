@@ -33,8 +33,8 @@ from taskqueue.testing.choices import Choice, Options, Which
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.workers import Workers
 from taskqueue.worker import frames
+from taskqueue.worker.attempt_logs import log_untold, note_told
 from taskqueue.worker.duties import Duties
-from taskqueue.worker.failures import log_untold, note_told
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order

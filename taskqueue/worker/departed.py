@@ -12,7 +12,7 @@ from taskqueue.engine.departed import end_departed, known_incarnations
 from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.tally import Tally
-from taskqueue.worker.logs import one_line
+from taskqueue.log_text import one_line
 from taskqueue.worker.presence import forget, others, proof_of_end
 
 logger = logging.getLogger("taskqueue.worker")

@@ -27,8 +27,8 @@ from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
+from taskqueue.log_text import one_line
 from taskqueue.worker.departed import Departures
-from taskqueue.worker.logs import one_line
 from taskqueue.worker.suspicion import LOOK_INTERVAL, Suspicion
 
 logger = logging.getLogger("taskqueue.worker")

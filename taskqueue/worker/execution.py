@@ -24,7 +24,7 @@ from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.outcomes import Kind, Outcome, is_final
 from taskqueue.payload import encode, storable
-from taskqueue.worker import failures, frames
+from taskqueue.worker import attempt_logs, frames
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
 from taskqueue.worker.verdicts import verdict_on
@@ -154,7 +154,7 @@ class Attempt:
         return self._frame(outcome)
 
     def _failed(self, error: BaseException) -> Frame:
-        failures.from_the_body(error)
+        attempt_logs.from_the_body(error)
         outcome = verdict_on(
             error,
             lease_id=self.order.lease_id,
@@ -166,7 +166,7 @@ class Attempt:
             started_at=self.started_at,
         )
         if outcome.kind == Kind.FAILED and not self.context._is_stopped:
-            failures.log_raised(self.order, outcome, error)
+            attempt_logs.log_raised(self.order, outcome, error)
         self._tell_finished(outcome, error)
         return self._frame(outcome)
 

@@ -23,10 +23,10 @@ from taskqueue.engine.tally import Tally
 from taskqueue.engine.terms import heed_terms
 from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Asked
+from taskqueue.log_text import one_line
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import FENCE, Job
-from taskqueue.worker.logs import one_line
 from taskqueue.worker.memory import memory_of
 from taskqueue.worker.vitals import Vitals
 

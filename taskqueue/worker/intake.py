@@ -27,10 +27,10 @@ from taskqueue.engine.session_proof import NoWitness, has_own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import Registered
+from taskqueue.log_text import one_line
 from taskqueue.outcomes import Outcome
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.lanes import Lanes
-from taskqueue.worker.logs import one_line
 
 logger = logging.getLogger("taskqueue.worker")
 

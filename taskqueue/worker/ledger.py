@@ -7,15 +7,15 @@ import random
 
 from taskqueue.conf import Settings
 from taskqueue.engine.connections import is_busy
+from taskqueue.log_text import one_line
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.states import WAITING
+from taskqueue.worker.attempt_logs import log_ended, log_untold
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.errands import Errand, Errands, Report
-from taskqueue.worker.failures import log_ended, log_untold
 from taskqueue.worker.intake import Intake
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.logs import one_line
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.progress import ProgressLine

@@ -7,9 +7,6 @@ import logging
 from django.utils.log import AdminEmailHandler
 
 from taskqueue.engine.failures import logger as failures
-from taskqueue.engine.failures import one_line
-
-__all__ = ["one_line", "show_logs"]
 
 USUAL = logging.INFO
 """The level of `--verbosity 1`."""

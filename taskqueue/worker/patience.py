@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 
 from django.db import InterfaceError, OperationalError
 
-from taskqueue.worker.logs import one_line
+from taskqueue.log_text import one_line
 
 logger = logging.getLogger("taskqueue.worker")
 

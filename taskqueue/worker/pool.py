@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from taskqueue.conf import Settings
+from taskqueue.log_text import one_line
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.worker import endings, frames
 from taskqueue.worker.ahead import ClaimAhead
+from taskqueue.worker.attempt_logs import log_ended, note_told
 from taskqueue.worker.children import NEAR, ChildProcess, describe_exit
-from taskqueue.worker.failures import log_ended, note_told
 from taskqueue.worker.findings import Findings
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.logs import one_line
 from taskqueue.worker.meter import Meter, Standing
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.watchdog import Watchdog

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from taskqueue.engine.workers import Asked
+from taskqueue.log_text import one_line
 from taskqueue.models.worker import WorkerRequest
-from taskqueue.worker.logs import one_line
 
 logger = logging.getLogger("taskqueue.worker")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 
 from taskqueue.conf import Settings
+from taskqueue.log_text import one_line
 from taskqueue.outcomes import Outcome
 from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.logs import one_line
 from taskqueue.worker.pool import Pool
 
 logger = logging.getLogger("taskqueue.worker")

@@ -18,6 +18,7 @@ from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import Renewal
 from taskqueue.engine.tally import Subject, Tally
 from taskqueue.engine.workers import Asked, Registered, Registration
+from taskqueue.log_text import one_line
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.duties import Duties, rest_schedules
@@ -28,7 +29,6 @@ from taskqueue.worker.intake import Intake
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.lanes import Lanes
 from taskqueue.worker.ledger import LONGEST_SLEEP, Ledger
-from taskqueue.worker.logs import one_line
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.patience import STOPPING_SIGNALS

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from taskqueue.log_text import one_line
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.worker.ledger import _log_outcome
-from taskqueue.worker.logs import one_line
 from tests.worker.test_meter import job
 
 FORGED = "line1\n2026-11-22 00:00:00,000 INFO Worker stopped name=forged\x1b[2J\r\u2028end\n"

@@ -61,6 +61,7 @@ def test_transactions_of_other_clients_may_be_idle_for_longer_than_those_of_work
         clients = [stack.enter_context(pooler.connect()) for _ in range(2)]
         for client in clients:
             client.execute("BEGIN")
+        # How long they are idle: for longer than workers let their own be, a third of a lease.
         time.sleep(LEASE / 3 + 1)
         for client in clients:
             client.execute("COMMIT")

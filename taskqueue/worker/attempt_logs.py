@@ -7,16 +7,17 @@ import sys
 import traceback
 from types import TracebackType
 
-from taskqueue.engine.failures import extra, log_failed, logger, one_line
+from taskqueue.engine.failures import extra, log_failed, logger
+from taskqueue.log_text import one_line
 from taskqueue.outcomes import Kind, Outcome, is_final
+from taskqueue.states import TaskStatus
 from taskqueue.worker.jobs import Job, Order
 
 worker_logger = logging.getLogger("taskqueue.worker")
 
 RUNNERS = ("taskqueue.worker.execution", "taskqueue.worker.slots", "taskqueue.testing.attempts")
 """The modules through which a body is called."""
-FAILED, RETRYING = "failed", "retrying"
-NOT_RETRIED = (None, "cancelled", "failed", "succeeded")
+NOT_RETRIED = (None, TaskStatus.CANCELLED, TaskStatus.FAILED, TaskStatus.SUCCEEDED)
 
 
 def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:
@@ -46,7 +47,7 @@ def note_told(job: Job, outcome: Outcome) -> None:
     """Remember, in the parent, as what the child has logged a failure that it reports."""
     if outcome.kind == Kind.FAILED:
         has_ended = is_final(outcome, failures=job.failures, max_attempts=job.max_attempts)
-        job.told = FAILED if has_ended else RETRYING
+        job.told = TaskStatus.FAILED if has_ended else TaskStatus.RETRYING
 
 
 def log_untold(job: Job, outcome: Outcome, status: str | None) -> None:
@@ -54,7 +55,7 @@ def log_untold(job: Job, outcome: Outcome, status: str | None) -> None:
     if outcome.kind not in (Kind.FAILED, Kind.LOST, Kind.PARKED):
         return
     attempt = job.order[3]
-    if status == "failed" and job.told != FAILED:
+    if status == TaskStatus.FAILED and job.told != TaskStatus.FAILED:
         log_failed(
             task_id=job.task_id,
             name=job.name,
