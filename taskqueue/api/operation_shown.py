@@ -12,7 +12,7 @@ from taskqueue.engine.operations import Estimate, held_count, which_of
 from taskqueue.models import Operation
 from taskqueue.models.operation import OperationStatus
 from taskqueue.monitoring.searching import shown_to
-from taskqueue.permissions import VIEW_ARGUMENTS
+from taskqueue.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 from taskqueue.redaction import REDACTED
 from taskqueue.states import TaskStatus
 
@@ -27,7 +27,7 @@ class OperationShown(serializers.Serializer[Any]):
     verb = serializers.CharField()
     query = serializers.CharField(
         help_text="The search as it was typed, if it was one; values of arguments are redacted "
-        "for who lacks view_arguments."
+        "without view_arguments, names of workers without view_lease."
     )
     arguments = serializers.DictField()
     status = serializers.ChoiceField(choices=[each.value for each in OperationStatus])
@@ -61,7 +61,7 @@ class Chosen(serializers.Serializer[Any]):
     filter = serializers.DictField(
         child=Anything(),
         help_text="What they have to fit, as a request says it; values of arguments are redacted "
-        "for who lacks view_arguments.",
+        "without view_arguments, names of workers without view_lease.",
     )
 
 
@@ -153,6 +153,8 @@ def _chosen(operation: Operation, user: Any) -> dict[str, Any] | None:
     stored = {name: value for name, value in which.to_json().items() if name not in HOW}
     if "arguments" in stored and not user.has_perm(VIEW_ARGUMENTS):
         stored["arguments"] = {path: [REDACTED] for path in stored["arguments"]}
+    if "worker" in stored and not user.has_perm(VIEW_LEASES):
+        stored["worker"] = [REDACTED]
     return {
         "everything": which.everything,
         "ids_count": None if which.ids is None else len(which.ids),

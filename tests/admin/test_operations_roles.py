@@ -141,6 +141,23 @@ def test_values_of_arguments_in_a_search_are_shown_to_who_may_view_them(log_in_a
     assert all("args.token:hunter2" in client.get(page).content.decode() for page in pages)
 
 
+def test_names_of_workers_in_a_search_are_shown_to_who_may_view_leases(log_in_as: LogIn) -> None:
+    given = {"verb": "retry", "q": "worker:w1 status:failed", "confirmed": "yes"}
+    log_in_as("superuser").post(START, given)
+    operation = Operation.objects.get()
+    pages = (url("operation", "changelist"), url("operation", "change", operation.pk))
+    assert "worker:[redacted] status" in LogEntry.objects.get().change_message
+    delete_user()
+    client = log_in_as("staff", "view_operation", "view_arguments")
+    for page in pages:
+        content = client.get(page).content.decode()
+        assert "worker:[redacted] status:failed" in content, page
+        assert "worker:w1" not in content, page
+    delete_user()
+    client = log_in_as("staff", "view_operation", "view_lease")
+    assert all("worker:w1" in client.get(page).content.decode() for page in pages)
+
+
 def test_a_post_without_the_token_is_refused(log_in_as: LogIn) -> None:
     operation = start_operation("retry", TaskFilter(statuses=["failed"]))
     client = log_in_as("superuser")

@@ -157,6 +157,27 @@ def test_a_search_tells_no_values_of_arguments_to_who_may_not_view_them(
     assert own.json()["query"] == hidden
 
 
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ({"q": "worker:w1 status:failed"}, "worker:[redacted] status:failed"),
+        ({"filter": {"worker": ["w1"]}}, ""),
+    ],
+)
+def test_the_name_of_a_worker_is_told_to_those_who_may_view_leases(
+    typed: dict[str, Any], shown: str, root: ApiClient, member: Callable[..., ApiClient]
+) -> None:
+    begun = told(root, verb="retry", **typed)
+    path = f"operations/{begun['id']}/"
+    viewer = member("view_operation", "view_arguments")
+    seen = viewer.look(path).json()
+    assert (seen["query"], seen["chosen"]["filter"]["worker"]) == (shown, ["[redacted]"])
+    answers = [viewer.look(each).content.decode() for each in (path, "operations/")]
+    assert not any("w1" in each for each in answers)
+    whole = member("view_operation", "view_lease").look(path).json()
+    assert (whole["query"], whole["chosen"]["filter"]["worker"]) == (typed.get("q", ""), ["w1"])
+
+
 def test_who_has_seen_it_in_another_status_does_not_call_it_off(root: ApiClient) -> None:
     answer = root.act("operations/", {"verb": "retry", "everything": True})
     seen, path = answer["ETag"], answer["Location"].partition("/api/v1/")[2]

@@ -31,9 +31,8 @@ from taskqueue.engine.operations import which_of
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Operation, Task
 from taskqueue.monitoring.fleet import worker_figures
-from taskqueue.monitoring.searching import shown_to, without_arguments
+from taskqueue.monitoring.searching import hidden_from, shown_to, without
 from taskqueue.payload import storable
-from taskqueue.permissions import VIEW_ARGUMENTS
 
 LONGEST_WORDS = 80
 
@@ -70,7 +69,7 @@ class OperationAdmin(OperationStart):
             .annotate(
                 has_ids=_given("ids"),
                 has_everything=_given("everything"),
-                may_view_arguments=Value(request.user.has_perm(VIEW_ARGUMENTS)),
+                hidden_qualifiers=Value(" ".join(sorted(hidden_from(request.user)))),
             )
         )
 
@@ -81,9 +80,7 @@ class OperationAdmin(OperationStart):
     @admin.display(description=gettext_lazy("Tasks"))
     def which(self, operation: Any) -> str:
         if operation.query:
-            query = operation.query
-            if not operation.may_view_arguments:
-                query = without_arguments(query)
+            query = without(operation.hidden_qualifiers.split(), operation.query)
             return Truncator(query).chars(LONGEST_WORDS)
         if operation.has_ids:
             return _("chosen one by one")

@@ -27,7 +27,7 @@ from taskqueue.engine.operations import Estimate, estimate, start_or_find
 from taskqueue.models import Operation, Task
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.fleet import worker_figures
-from taskqueue.monitoring.searching import SearchError, without_arguments
+from taskqueue.monitoring.searching import NEEDED_TO_SEE, SearchError, without
 from taskqueue.payload import storable
 from taskqueue.permissions import STOP, VIEW_TASKS
 from taskqueue.states import TaskStatus
@@ -115,7 +115,7 @@ class OperationStart(ReadOnlyAdmin):
             return None
         if is_new:
             because = f" ({operation.reason})" if operation.reason else ""
-            said = f"{verb.label}: {without_arguments(choice.words)}{because}"
+            said = f"{verb.label}: {without(NEEDED_TO_SEE, choice.words)}{because}"
             self.log_addition(request, operation, storable(said, limit=LONGEST_NOTE))
         return operation, is_new
 

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from taskqueue.monitoring.searching.discretion import (
+    NEEDED_TO_SEE,
     SearchNotAllowed,
+    hidden_from,
     permitted_search,
     shown_to,
-    without_arguments,
+    without,
 )
 from taskqueue.monitoring.searching.finding import Effort, Page, find
 from taskqueue.monitoring.searching.search import Search, parse, written
 from taskqueue.monitoring.searching.terms import SearchError, search_text
 
 __all__ = [
+    "NEEDED_TO_SEE",
     "Effort",
     "Page",
     "Search",
     "SearchError",
     "SearchNotAllowed",
     "find",
+    "hidden_from",
     "parse",
     "permitted_search",
     "search_text",
     "shown_to",
-    "without_arguments",
+    "without",
     "written",
 ]

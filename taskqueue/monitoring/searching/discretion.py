@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,8 @@ from taskqueue.monitoring.searching.terms import SearchError, Value, split
 from taskqueue.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 from taskqueue.redaction import REDACTED
 
-HIDDEN = "args"
-"""The qualifier behind which values of arguments stand."""
+NEEDED_TO_SEE = {"args": VIEW_ARGUMENTS, "worker": VIEW_LEASES}
+"""By a qualifier, the permission to see the values that others search by."""
 
 
 class SearchNotAllowed(SearchError):
@@ -37,25 +38,31 @@ def permitted_search(which: TaskFilter, user: Any) -> TaskFilter:
     return which
 
 
+def hidden_from(user: Any) -> frozenset[str]:
+    """The qualifiers whose values this user may not see in the searches of others."""
+    return frozenset(key for key, needed in NEEDED_TO_SEE.items() if not user.has_perm(needed))
+
+
 def shown_to(user: Any, text: str) -> str:
     """The search as this user may see it."""
-    return text if user.has_perm(VIEW_ARGUMENTS) else without_arguments(text)
+    return without(hidden_from(user), text)
 
 
-def without_arguments(text: str) -> str:
-    """The search with `[redacted]` for the values of arguments; as it was typed if it has none.
+def without(hidden: Collection[str], text: str) -> str:
+    """The search with `[redacted]` for the values of these qualifiers; else as it was typed.
 
     What cannot be read as a search, and may hold such a value, is redacted as a whole.
     """
-    if f"{HIDDEN}." not in text.lower():
+    lowered = text.lower()
+    if not any(f"{key}{mark}" in lowered for key in hidden for mark in ".:"):
         return text
     try:
         terms = split(text)
     except SearchError:
         return REDACTED
-    if all(term.key != HIDDEN for term in terms):
+    if all(term.key not in hidden for term in terms):
         return text
     return " ".join(
-        str(replace(term, values=(Value(REDACTED),)) if term.key == HIDDEN else term)
+        str(replace(term, values=(Value(REDACTED),)) if term.key in hidden else term)
         for term in terms
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue.monitoring.searching import without_arguments
+from taskqueue.monitoring.searching import without
 
 SEARCHES = [
     ("status:failed  name:shop.*", "status:failed  name:shop.*"),
@@ -20,5 +20,18 @@ SEARCHES = [
 
 @pytest.mark.parametrize(("typed", "shown"), SEARCHES)
 def test_values_of_arguments_are_left_out_and_nothing_else(typed: str, shown: str) -> None:
-    assert without_arguments(typed) == shown
-    assert without_arguments(shown) == shown
+    assert without({"args"}, typed) == shown
+    assert without({"args"}, shown) == shown
+
+
+WORKERS = [
+    ("WORKER:w1,w2 args.a:5", "worker:[redacted] args.a:5"),
+    ("worker name:worker.* key:x", "worker name:worker.* key:x"),
+    ('worker:"w1', "[redacted]"),
+]
+
+
+@pytest.mark.parametrize(("typed", "shown"), WORKERS)
+def test_names_of_workers_are_left_out_and_nothing_else(typed: str, shown: str) -> None:
+    assert without({"worker"}, typed) == shown
+    assert without((), typed) == typed
