@@ -25,6 +25,7 @@ from tests.worker_process import (
     ROOT,
     WorkerProcess,
     end_other_sessions,
+    forget_proofs,
     poolers,
     worker_environment,
 )
@@ -320,6 +321,7 @@ def start_worker(
         _heal(_embedded_postgresql)
     if workers:
         end_other_sessions()
+        forget_proofs()
 
 
 @pytest.fixture

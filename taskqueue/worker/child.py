@@ -23,7 +23,7 @@ from typing import Any
 from taskqueue.worker import frames
 from taskqueue.worker.frames import Unpacker, pack
 from taskqueue.worker.memory import resident_megabytes
-from taskqueue.worker.presence import keep
+from taskqueue.worker.presence import hold_alone
 
 EXIT_SECONDS = 3.0
 """How long the functions that were registered with `atexit` may take."""
@@ -270,7 +270,7 @@ def main() -> None:
     sock = socket.socket(fileno=_setup["socket"])
     sock.set_inheritable(False)
     if _setup["presence"] is not None:
-        keep(_setup["presence"])
+        hold_alone(_setup["presence"])
     sys.path[:] = _setup["path"]
     sys.argv[0] = _setup["argv0"]
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
@@ -13,9 +14,11 @@ from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.tally import Tally
 from taskqueue.log_text import one_line
-from taskqueue.worker.presence import forget, others, proof_of_end
+from taskqueue.worker.presence import forget, forget_in_time, others, proof_of_end
 
 logger = logging.getLogger("taskqueue.worker")
+
+STRANGERS_INTERVAL = 3600.0
 
 
 class Departures:
@@ -25,17 +28,23 @@ class Departures:
         self._limits = limits
         self._tally = tally
         self._strangers: set[UUID] = set()
-        """Those of other databases: they are not asked for twice."""
+        """Those that this database does not know: they are asked for once an hour."""
+        self._asked_at = time.monotonic()
 
     def step(self, connection: BaseDatabaseWrapper) -> int:
         """End what workers held that have ended on this host; how many leases that were."""
         there = others()
+        if time.monotonic() - self._asked_at > STRANGERS_INTERVAL:
+            self._asked_at = time.monotonic()
+            self._strangers = set()
         self._strangers &= there
         ended = [each for each in sorted(there - self._strangers) if _has_ended(each)]
         if not ended:
             return 0
         known = known_incarnations(connection, ended)
-        self._strangers |= set(ended) - known
+        for incarnation in set(ended) - known:
+            self._strangers.add(incarnation)
+            forget_in_time(incarnation)
         return sum(self._end(connection, known))
 
     def _end(self, connection: BaseDatabaseWrapper, known: Iterable[UUID]) -> Iterator[int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from uuid import UUID
 DIRECTORY = Path("/dev/shm")  # noqa: S108  (in memory, never shared between hosts)
 MOUNTS = Path("/proc/self/mounts")
 PREFIX = "taskqueue-"
+KEPT = 7 * 86400.0
+"""Seconds for which the file of an ended worker stays that nobody here knows."""
 
 
 class Presence:
@@ -60,8 +63,11 @@ class Presence:
             self.fileno = None
 
 
-def keep(fileno: int) -> None:
-    """In a child: hold the lock as long as this process lives; programs that it starts do not."""
+def hold_alone(fileno: int) -> None:
+    """Keep the worker's lock from the programs that this child starts.
+
+    The child itself holds it until it ends, by the open file that it inherited.
+    """
     os.set_inheritable(fileno, False)
 
 
@@ -106,6 +112,24 @@ def forget(incarnation: UUID) -> None:
     """Remove the file of an incarnation that has ended, and of which nothing is left to do."""
     with suppress(OSError):
         _path(incarnation).unlink()
+
+
+def forget_in_time(incarnation: UUID) -> None:
+    """Remove the file of an ended incarnation that nobody has wanted for a week.
+
+    Its worker's database may have no worker here any more, or may have forgotten its row. The
+    first call notes in the file since when that is so: its worker may have run for long.
+    """
+    fileno = _taken(incarnation)
+    if fileno is None:
+        return
+    with suppress(OSError):
+        found = os.fstat(fileno)
+        if found.st_size == 0:
+            os.write(fileno, b"ended\n")
+        elif time.time() - found.st_mtime > KEPT:
+            forget(incarnation)
+    os.close(fileno)
 
 
 def _taken(incarnation: UUID) -> int | None:

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -131,6 +132,19 @@ def test_files_of_other_users_and_other_kinds_prove_nothing(
         assert look() == 0
         assert Presence(uuid4()).fileno is None
     assert lease_of(claimed).status == "running"
+
+
+def test_the_file_of_a_worker_that_no_database_knows_goes_after_a_week(here: Presence) -> None:
+    path = presence.DIRECTORY / f"{presence.PREFIX}{here.incarnation.hex}"
+    long_ago = time.time() - presence.KEPT - 60
+    os.utime(path, (long_ago, long_ago))  # It ran for as long.
+    look()
+    here.close()
+    look()
+    assert here.incarnation in presence.others()
+    os.utime(path, (long_ago, long_ago))
+    assert look() == 0
+    assert here.incarnation not in presence.others()
 
 
 @pytest.mark.postgresql_only
