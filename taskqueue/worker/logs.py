@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import TextIO
 
 from django.utils.log import AdminEmailHandler
 
@@ -19,34 +20,43 @@ def show_logs(level: int = USUAL) -> None:
     level that LOGGING sets stays.
     """
     own = logging.getLogger("taskqueue")
+    if own.level == logging.NOTSET:
+        own.setLevel(level)
     if not own.hasHandlers():
-        own.addHandler(_console())
-        own.setLevel(level)
-    elif level != USUAL and own.level == logging.NOTSET:
-        own.setLevel(level)
-    if not _is_shown(failures):
-        console = _console()
+        own.addHandler(_Console())
+    if not _is_shown(failures, logging.ERROR):
+        console = _Console()
         console.setLevel(logging.WARNING)
         failures.addHandler(console)
 
 
-def _console() -> logging.Handler:
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    return handler
+class _Console(logging.StreamHandler[TextIO]):
+    """Standard error, for those records that no other handler shows.
 
-
-def _is_shown(logger: logging.Logger) -> bool:
-    """Whether an error of that logger reaches a handler, other than by mail.
-
-    Django's default LOGGING gives it one that is silent unless DEBUG is on.
+    The project's code may add a handler at any time: `logging.info` adds one to the root logger.
     """
-    record = logger.makeRecord(logger.name, logging.ERROR, "", 0, "", (), None)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not _is_shown(logging.getLogger(record.name), record.levelno):
+            super().emit(record)
+
+
+def _is_shown(logger: logging.Logger, level: int) -> bool:
+    """Whether a record of that logger and level reaches a handler of the project that shows it.
+
+    Mail shows nothing. Django's default LOGGING has a handler that is silent unless DEBUG is on.
+    """
+    # Not the record itself: a filter that lets each pass once would then drop it.
+    record = logger.makeRecord(logger.name, level, "", 0, "", (), None)
     each: logging.Logger | None = logger
     while each is not None:
         for handler in each.handlers:
-            is_mail = isinstance(handler, AdminEmailHandler)
-            if not is_mail and handler.level <= logging.ERROR and handler.filter(record):
+            is_other = not isinstance(handler, _Console | AdminEmailHandler)
+            if is_other and handler.level <= level and handler.filter(record):
                 return True
         each = each.parent if each.propagate else None
     return False

@@ -357,3 +357,10 @@ def say(logger: str, *levels: str) -> None:
     """Logs a record of each level."""
     for level in levels:
         logging.getLogger(logger).log(logging.getLevelNamesMapping()[level], "said at %s", level)
+
+
+@task
+def say_at_root_and_fail() -> None:
+    """Fails, once `logging` has added a handler to the root logger."""
+    logging.info("It is about to fail")  # noqa: LOG015
+    raise ValueError("it failed")

@@ -13,6 +13,7 @@ from taskqueue.results import TaskResult
 from tests.conftest import Drain
 from tests.sample import framework_tasks, tasks, worker_tasks
 
+ROOT_LOGGING = {"DJANGO_SETTINGS_MODULE": "tests.root_logging"}
 OWN_LOGGING = {"DJANGO_SETTINGS_MODULE": "tests.own_logging"}
 LEVELS = ("DEBUG", "INFO", "WARNING")
 ATTEMPT = re.compile(r"Attempt ended task=(\S+) id=(\S+) attempt=(\d+) outcome=(\w+) now=(\w+) ")
@@ -80,6 +81,27 @@ def test_a_logging_of_the_project_gets_each_line_once(drain: Drain) -> None:
     assert sum("Worker started" in line for line in ours) == 1
     # That LOGGING sets a level for "taskqueue", which no flag changes.
     assert attempts_in(log) == []
+
+
+def test_the_flag_sets_the_level_that_logging_does_not(drain: Drain) -> None:
+    tasks.add.enqueue(1)
+    log = drain("--name", "paris", env=ROOT_LOGGING)
+    assert log.count("OWN INFO taskqueue.worker Worker started name=paris ") == 1
+    assert "OWN INFO taskqueue.worker Worker stopped name=paris succeeded=1 " in log
+    assert "Attempt ended" not in log
+    tasks.add.enqueue(1)
+    assert len(attempts_in(drain("-v", "2", env=ROOT_LOGGING))) == 1
+    assert drain("-v", "0", env=ROOT_LOGGING) == ""
+
+
+def test_failures_are_logged_once_where_a_body_gives_the_root_logger_a_handler(
+    drain: Drain, pool: str
+) -> None:
+    for _ in range(2):
+        worker_tasks.say_at_root_and_fail.enqueue()
+    log = drain("--pool", pool, "--concurrency", "1")
+    assert log.count("Task failed task=") == 2
+    assert log.count("ValueError: it failed") == 2
 
 
 def kept(result: TaskResult[Any]) -> list[str]:
