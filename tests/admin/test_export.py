@@ -127,6 +127,25 @@ def test_no_cell_is_a_formula_for_its_blanks_or_its_full_width_sign(blank: str, 
     assert next(csv.reader([line])) == [f"'{blank}{sign}1+1", "-5"]
 
 
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u200b\u202a\u202b\u202c\u202d\u202e\u2061"
+    "\u2066\u2067\u2068\u2069\u2800\u3164\ufe0f\uffa0\ufffe\x7f\x85\U000e0020\U000e0100"
+)
+
+
+@pytest.mark.parametrize("sign", list("=+-@＝＋－＠﹢﹣﹦﹫⁼₌−"))  # noqa: RUF001
+def test_no_cell_is_a_formula_behind_characters_that_are_not_seen(sign: str) -> None:
+    for start in ["", *INVISIBLE, " \u00ad\u3164", "\u202e\x7f\u2800 "]:
+        line = Csv().rows([{"unique_key": f"{start}{sign}1+1"}])
+        assert next(csv.reader([line])) == [f"'{start}{sign}1+1"], ascii(start)
+
+
+@pytest.mark.parametrize("text", ["\u00ada=1", "\u3164", "é=1", "\u2013 1", "\u202eb"], ids=ascii)
+def test_a_text_behind_characters_that_are_not_seen_stays_as_it_is(text: str) -> None:
+    line = Csv().rows([{"unique_key": text, "priority": 1}])
+    assert next(csv.reader([line])) == [text, "1"]
+
+
 @pytest.mark.parametrize("text", [" a=1", "a", "", "  ", "１＋１", "(=1)"])  # noqa: RUF001
 def test_a_text_that_is_no_formula_stays_as_it_is(text: str) -> None:
     line = Csv().rows([{"unique_key": text, "priority": 1}])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Protocol
+from unicodedata import category, normalize
 
 from taskqueue.models import Task
 from taskqueue.redaction import ShownArguments, redacted
@@ -18,11 +18,10 @@ COLUMNS = (
     "nominal_at", "retry_of_id", "error_class", "error_message", "metadata",
 )  # fmt: skip
 ARGUMENTS = ("args", "kwargs")
-FORMULA = re.compile(r"[\t\r\n]|[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]")  # noqa: RUF001
-"""How a text begins that a spreadsheet may take for a formula.
-
-Spreadsheets skip blanks before the sign, and read its full-width form as the sign itself.
-"""
+SIGNS = frozenset("=+-@\u2212")
+"""The signs that a spreadsheet may take for the beginning of a formula."""
+FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and symbols that nobody sees."""
 
 
 class Format(Protocol):
@@ -107,4 +106,19 @@ def _cell(value: Any) -> Any:
     if value is None or isinstance(value, int):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if FORMULA.match(text) else text
+    return f"'{text}" if _may_be_formula(text) else text
+
+
+def _may_be_formula(text: str) -> bool:
+    """Whether a spreadsheet may take the text for a formula.
+
+    Spreadsheets skip characters that nobody sees before the sign, and read other forms of a sign,
+    such as its full-width form, as the sign itself.
+    """
+    first = next((each for each in text if not _is_ignorable(each)), "")
+    return text[:1] in ("\t", "\r", "\n") or normalize("NFKC", first)[:1] in SIGNS
+
+
+def _is_ignorable(character: str) -> bool:
+    """Whether it is a space, a control, a mark on the character before it, or a filler."""
+    return category(character)[0] in "ZCM" or character in FILLERS
