@@ -165,9 +165,13 @@ JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
 """
 
-# Ended tasks, ended attempts and failed ones, by queue and by how many steps of five minutes ago;
-# the step that is not over is 0.
-_FINISHED_POSTGRESQL = """
+# Ended tasks, by queue and by how many steps of five minutes ago; the step that is not over is 0.
+# With them the attempts of the last 15 minutes that ended, and those that failed.
+_RECENT_POSTGRESQL = (
+    "starts_at >= date_trunc('minute', statement_timestamp()) - interval '15 minutes'"
+)
+_RECENT_SQLITE = "starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:00', %(now)s, '-15 minutes')"
+_FINISHED_POSTGRESQL = f"""
 SELECT
     queue_name,
     (EXTRACT(
@@ -175,24 +179,24 @@ SELECT
             - date_bin('5 minutes', starts_at, 'epoch')
     ) / 300)::int AS ago,
     sum(tasks_succeeded + tasks_failed + tasks_cancelled)::bigint,
-    sum(succeeded + failed + lost + stopped)::bigint,
-    sum(failed + lost)::bigint
+    sum(CASE WHEN {_RECENT_POSTGRESQL} THEN succeeded + failed + lost + stopped ELSE 0 END)::bigint,
+    sum(CASE WHEN {_RECENT_POSTGRESQL} THEN failed + lost ELSE 0 END)::bigint
 FROM taskqueue_rollup
 WHERE starts_at >= date_bin('5 minutes', statement_timestamp(), 'epoch') - interval '55 minutes'
 GROUP BY queue_name, ago
-"""
-_FINISHED_SQLITE = """
+"""  # noqa: S608  (constants)
+_FINISHED_SQLITE = f"""
 SELECT
     queue_name,
     CAST(strftime('%%s', substr(%(now)s, 1, 19)) AS integer) / 300
         - CAST(strftime('%%s', substr(starts_at, 1, 19)) AS integer) / 300 AS ago,
     sum(tasks_succeeded + tasks_failed + tasks_cancelled),
-    sum(succeeded + failed + lost + stopped),
-    sum(failed + lost)
+    sum(CASE WHEN {_RECENT_SQLITE} THEN succeeded + failed + lost + stopped ELSE 0 END),
+    sum(CASE WHEN {_RECENT_SQLITE} THEN failed + lost ELSE 0 END)
 FROM taskqueue_rollup
 WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%S', %(now)s, '-60 minutes')
 GROUP BY queue_name, ago
-"""
+"""  # noqa: S608  (constants)
 
 # As the database sorts them: the cursor of a page is compared there.
 _NEXT_POSTGRESQL = """

@@ -23,8 +23,6 @@ from taskqueue.monitoring.reading import moment, read
 
 STEPS = 12
 """Of five minutes, in what finished lately."""
-RECENT_STEPS = 3
-"""The one that is not over, and two before it."""
 COUNTED = 100_000
 """Ready tasks that are counted in all: the more queues, the fewer of each."""
 LEAST_CAP = 1_000
@@ -55,7 +53,7 @@ class QueueFigures:
     finished_lately: list[int]
     """Tasks that came to their end, in steps of five minutes over the last hour, oldest first."""
     attempts_recently: int
-    """That ended within the last ten to fifteen minutes, of whatever outcome."""
+    """That ended in the minute that is not over, and in the 15 before it, of whatever outcome."""
     failed_recently: int
     """Those of them that failed or were lost."""
 
@@ -141,9 +139,8 @@ def _lanes(limit: int, *, cap: int, absence: Absence, first: str = "") -> defaul
     for name, ago, tasks, attempts, failed in read(FINISHED, now=moment()):
         if 0 <= ago < STEPS:
             lanes[name].finished[STEPS - 1 - ago] += int(tasks)
-        if 0 <= ago < RECENT_STEPS:
-            lanes[name].attempts_recently += int(attempts)
-            lanes[name].failed_recently += int(failed)
+        lanes[name].attempts_recently += int(attempts)
+        lanes[name].failed_recently += int(failed)
     return lanes
 
 

@@ -23,6 +23,8 @@ FAILURES_WORTH_NOTICE = 10
 """Fewer failed attempts of a queue within a quarter of an hour are ordinary."""
 FAILING_SHARE, MOSTLY_FAILING_SHARE = 0.1, 0.5
 """Of the attempts of a queue: from here on a warning, and an error."""
+FOREMOST = frozenset({"no_worker", "lost_holds", "lost_worker"})
+"""Conditions that come before others of their level."""
 LOOKED_AT = 1_000
 """Tasks that are read for each condition that no index tells; pages ask every few seconds."""
 
@@ -34,9 +36,10 @@ def notices(
     running: Sequence[RunningTask] | None = None,
     most: int = LOOKED_AT,
 ) -> list[Notice]:
-    """Errors first; none where all is well. What has been read already spares its queries.
+    """Errors first, of each level those of lost workers; none where all is well.
 
-    Of tasks that are parked or out of reach at most so many are looked at.
+    What has been read already spares its queries. Of tasks that are parked or out of reach at
+    most so many are looked at.
     """
     workers = worker_figures() if workers is None else workers
     queues = queue_figures(workers=workers) if queues is None else queues
@@ -51,7 +54,7 @@ def notices(
         *held_by_lost(most=most),
         *_of_tasks(running),
     ]
-    return sorted(found, key=lambda notice: notice.level != ERROR)
+    return sorted(found, key=lambda each: (each.level != ERROR, each.code not in FOREMOST))
 
 
 def _of_queues(

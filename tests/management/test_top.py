@@ -26,6 +26,7 @@ from taskqueue.management.cli.top.reading import Reader, Seen
 from taskqueue.management.cli.top.screen import ENTER, LEAVE
 from taskqueue.models import Rollup
 from taskqueue.monitoring.overview import overview
+from tests.engine.lost_workers import held_by_lost
 from tests.engine.steps import HOUR
 from tests.management.test_taskqueue import exit_code, run, run_json
 from tests.monitoring.rows import (
@@ -133,6 +134,21 @@ def test_a_frame_fits_a_terminal_of_any_size_and_steers_none(columns: int, rows:
         assert 1 <= len(lines) <= rows
         assert all(width(line.text) <= columns for line in lines)
         assert all(line.text.isprintable() for line in lines)
+
+
+@pytest.mark.django_db
+def test_notices_of_lost_workers_come_before_others_and_what_is_left_out_is_counted() -> None:
+    for number in range(5):
+        make_task(queue_name=f"queue-{number}")
+        make_worker(f"w{number}", trouble="out of memory", queues={"mail": 1})
+    result, _ = held_by_lost(worker="gone")
+    shown = [line for line in text_of().splitlines() if line.startswith("!")]
+    assert len(shown) == 4
+    assert shown[0].startswith(
+        f"!! Lost workers hold 1 on leases that last on, such as {result.id}"
+    )
+    number = len(overview().notices) - 3
+    assert shown[3] == f"! and {number} more: see `taskqueue doctor`"
 
 
 @pytest.mark.django_db

@@ -160,6 +160,19 @@ def test_a_pause_tells_who_and_why_and_ends_by_itself() -> None:
     )  # fmt: skip
 
 
+def test_recent_attempts_are_those_of_the_last_quarter_of_an_hour() -> None:
+    def recently() -> tuple[int, int]:
+        Rollup.objects.all().delete()
+        this_minute = timezone.now().replace(second=0, microsecond=0)
+        for number in range(25):
+            make_rollup(this_minute - number * MINUTE, succeeded=2, failed=1)
+        found = lane()
+        return found.attempts_recently, found.failed_recently
+
+    # The minute that is not over, and fifteen before it.
+    assert within_a_minute(recently) == (48, 16)
+
+
 def test_what_finished_lately_is_counted_by_five_minutes() -> None:
     Queue.objects.create(name="default")
 

@@ -54,7 +54,8 @@ SAYINGS = {
         " The body may still run if the worker's host is only cut off.",
     ),
     "failing": (
-        FAILURES, "In the queue {subject} {count} of {total} attempts failed within 15 minutes.",
+        FAILURES,
+        "In the queue {subject} {count} of {total} attempts failed within the last 15 minutes.",
         "manage.py taskqueue list \"queue:{subject} status:failed,retrying\", and mend the cause.",
     ),
     "absent_workers": (

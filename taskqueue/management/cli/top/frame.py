@@ -28,7 +28,9 @@ NOTICES = {
     "unserved_queue": "No live worker serves the queue {subject}.",
     "paused_with_waiting": "The queue {subject} is paused, and tasks wait there.",
     "stalled": "In the queue {subject} nothing starts, though a worker has free slots.",
-    "failing": "In the queue {subject} {count} of {total} attempts failed within 15 minutes.",
+    "failing": (
+        "In the queue {subject} {count} of {total} attempts failed within the last 15 minutes."
+    ),
     "absent_workers": "In the queue {subject} {count} wait for workers that are away: {detail}.",
     "too_few_workers": "In the queue {subject} {count} wait for more workers than run.",
     "parked": "No worker that took them knows {subject}: {count} parked.",
@@ -111,14 +113,17 @@ def _top(overview: Overview, columns: int, title: str) -> list[Line]:
         f"{title}{overview.at:%Y-%m-%d %H:%M:%S} UTC",
         counts,
         f"{speed}  {bars(overview.ended[-MINUTES:])}  {times}",
-        *map(_notice, _urgent(overview)),
+        *_urgent(overview.notices),
     ]
     lines = [fitted_line(without_controls(each), columns) for each in told]
     return [Line(lines[0], is_heading=True), *map(Line, lines[1:])]
 
 
-def _urgent(overview: Overview) -> list[Notice]:
-    return overview.notices[:MOST_NOTICES]
+def _urgent(notices: Sequence[Notice]) -> list[str]:
+    """The first of them, and how many more there are."""
+    told = [_notice(each) for each in notices[:MOST_NOTICES]]
+    left = len(notices) - len(told)
+    return [*told, f"! and {left:,} more: see `taskqueue doctor`"] if left else told
 
 
 def _notice(notice: Notice) -> str:
