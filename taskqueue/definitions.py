@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from threading import RLock
@@ -24,7 +25,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from taskqueue import snapshots
 from taskqueue.conf import get_settings
-from taskqueue.exceptions import InvalidTask, TaskResultMismatch, UnknownTask
+from taskqueue.exceptions import InvalidTask, TaskDoesNotExist, TaskResultMismatch, UnknownTask
 from taskqueue.identity import is_same_function, is_same_place, place, run_of
 from taskqueue.options import Options, check_options, check_together
 from taskqueue.payload import encode
@@ -151,8 +152,16 @@ class Definition(Generic[P, R]):
         return enqueue(self, args, kwargs)
 
     async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> TaskResult[R]:
-        """As `enqueue`, from async code."""
-        return await sync_to_async(self.enqueue, thread_sensitive=True)(*args, **kwargs)
+        """As `enqueue`, from async code: of the holder of a key, all attributes may be read."""
+
+        def write() -> TaskResult[R]:
+            result = self.enqueue(*args, **kwargs)
+            if not result.created:
+                with suppress(TaskDoesNotExist):  # It may be deleted meanwhile.
+                    result.read_all()
+            return result
+
+        return await sync_to_async(write, thread_sensitive=True)()
 
     def enqueue_many(self, calls: Iterable[Call]) -> list[TaskResult[R]]:
         """Write many tasks, all or none; results stand in the order of the calls.
@@ -183,8 +192,14 @@ class Definition(Generic[P, R]):
         return result
 
     async def aget_result(self, result_id: Any) -> TaskResult[R]:
-        """As `get_result`, from async code."""
-        return await sync_to_async(self.get_result, thread_sensitive=True)(result_id)
+        """As `get_result`, from async code: all attributes may be read there."""
+
+        def read() -> TaskResult[R]:
+            result = self.get_result(result_id)
+            result.read_all()
+            return result
+
+        return await sync_to_async(read, thread_sensitive=True)()
 
 
 class Registry:

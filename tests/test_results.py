@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections, transaction
 
 from taskqueue import TaskDoesNotExist
@@ -34,6 +35,7 @@ from tests.sample.tasks import add, echo, noop
 from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.django_db
+OF_ATTEMPTS = ("errors", "history", "progress", "cancelled_by", "cancel_reason", "worker_names")
 
 
 def finished(kind: Kind = Kind.SUCCEEDED, **fields: Any) -> TaskResult[Any]:
@@ -69,6 +71,52 @@ def test_what_async_code_has_read_it_may_look_through() -> None:
         return [error.message for error in result.errors], result.progress, result.worker_names
 
     assert async_to_sync(look)() == (["why"], (40.0, "well on"), ["w1"])
+
+
+async def read_every_attribute(result: TaskResult[Any]) -> list[Any]:
+    return [getattr(result, name) for name in ("args", "kwargs", "metadata", *OF_ATTEMPTS)]
+
+
+def test_async_code_may_look_through_what_async_methods_found() -> None:
+    shared: dict[str, Any] = {"unique_key": "k", "unique_scope": "sums"}
+    holder = add.using(**shared, max_attempts=2).enqueue(1, b=2)
+    end(claim_one(), Kind.FAILED, error_class="E", error_message="why")
+
+    async def look() -> list[list[Any]]:
+        met = await noop.using(**shared).aenqueue()
+        assert (met, met.created) == (holder, False)
+        found = await add.aget_result(holder.id)
+        return [await read_every_attribute(each) for each in (met, found)]
+
+    for args, kwargs, metadata, errors, history, *rest in async_to_sync(look)():
+        assert (args, kwargs, metadata) == ([1], {"b": 2}, {})
+        assert [error.message for error in errors] == ["why"]
+        assert [attempt.worker_name for attempt in history] == ["w1"]
+        assert rest == [(None, ""), "", "", ["w1"]]
+
+
+def test_async_code_may_look_through_what_its_verbs_left() -> None:
+    async def look() -> list[list[Any]]:
+        result = await add.aenqueue(1)
+        await result.acancel("a mistake", by="ann")
+        again = await result.aretry(args=[2])
+        return [await read_every_attribute(each) for each in (result, again)]
+
+    cancelled, again = async_to_sync(look)()
+    assert cancelled[-3:-1] == ["ann", "a mistake"]
+    assert again[0] == [2]
+
+
+@pytest.mark.parametrize("name", OF_ATTEMPTS)
+def test_async_code_is_told_to_read_first(name: str) -> None:
+    async def look() -> Any:
+        result = await noop.aenqueue()
+        with pytest.raises(SynchronousOnlyOperation, match=r"await result\.arefresh\(\)"):
+            getattr(result, name)
+        await result.arefresh()
+        return getattr(result, name)
+
+    assert async_to_sync(look)() in ([], "", (None, ""))
 
 
 def test_async_code_reads_it_again_too() -> None:

@@ -24,6 +24,7 @@ from taskqueue.results.reading import (
     cancellation_of,
     errors_of,
     identifier_of,
+    naming_arefresh,
     record_of,
     row_of,
 )
@@ -167,7 +168,7 @@ class TaskResult(TaskVerbs, Generic[R]):
 
     async def arefresh(self) -> None:
         """As `refresh`, from async code: all attributes may then be read there too."""
-        await sync_to_async(self._refresh_all, thread_sensitive=True)()
+        await self._read_after(self.refresh)
 
     def wait(self, timeout: Duration | None = None) -> TaskResult[R]:
         """Wait until the task has finished, and read it.
@@ -201,7 +202,8 @@ class TaskResult(TaskVerbs, Generic[R]):
     @property
     def _loaded(self) -> Task:
         if self._row is None:
-            self.refresh()
+            with naming_arefresh():
+                self.refresh()
         assert self._row is not None
         return self._row
 
@@ -218,8 +220,9 @@ class TaskResult(TaskVerbs, Generic[R]):
         """Keep the arguments as they were written, as JSON text."""
         self._args, self._kwargs = args, kwargs
 
-    def _refresh_all(self) -> None:
-        self.refresh()
+    def read_all(self) -> None:
+        """Read what a look at any attribute would read."""
+        assert self._loaded
         self._attempts = list(self._leases())
         self._read_cancellation()
 
@@ -231,16 +234,21 @@ class TaskResult(TaskVerbs, Generic[R]):
 
     def _read_cancellation(self) -> Cancellation | None:
         if self._cancellation is None:
-            self._cancellation = (cancellation_of(self._loaded, self._seen_leases()),)
+            with naming_arefresh():
+                self._cancellation = (cancellation_of(self._loaded, self._seen_leases()),)
         return self._cancellation[0]
 
     def _latest_lease(self) -> Lease | None:
         if self._attempts is None:
-            return cast("Lease | None", self._leases().last())
+            with naming_arefresh():
+                return cast("Lease | None", self._leases().last())
         return self._attempts[-1] if self._attempts else None
 
     def _seen_leases(self) -> list[Lease]:
-        return list(self._leases()) if self._attempts is None else self._attempts
+        if self._attempts is None:
+            with naming_arefresh():
+                return list(self._leases())
+        return self._attempts
 
 
 def get_result(task_id: UUID | str) -> TaskResult[Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from django.core.exceptions import SynchronousOnlyOperation
 
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Cancel, Stopped, TaskDoesNotExist
@@ -167,6 +170,18 @@ def _is_of_this_end(task: Task, act: Audit) -> bool:
     if task.finished_at is None or act.at is None:
         return False
     return abs((task.finished_at - act.at).total_seconds()) < ONE_ACT
+
+
+@contextmanager
+def naming_arefresh() -> Iterator[None]:
+    """Let the error of a read in async code name the method to call."""
+    try:
+        yield
+    except SynchronousOnlyOperation:
+        raise SynchronousOnlyOperation(
+            "This needs the database, and async code must not wait for it. Call `await "
+            "result.arefresh()` first: then all attributes of the result can be read."
+        ) from None
 
 
 def row_of(task_id: UUID) -> Task:

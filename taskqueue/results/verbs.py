@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, Self, TypeVar
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -11,12 +11,16 @@ from asgiref.sync import sync_to_async
 from taskqueue.engine import control
 from taskqueue.option_values import Moment
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 class TaskVerbs:
     """The verbs, with `by` and `reason` for the audit; `by` may be a user object.
 
     Each raises `TransitionRefused` where the task's status does not allow it, and
-    `TaskDoesNotExist`. Async code uses the twins that begin with `a`.
+    `TaskDoesNotExist`. Async code uses the twins that begin with `a`:
+    all attributes may be read after them.
     """
 
     @property
@@ -26,6 +30,10 @@ class TaskVerbs:
 
     def refresh(self) -> None:
         """Read the task again."""
+        raise NotImplementedError
+
+    def read_all(self) -> None:
+        """Read what a look at any attribute would read."""
         raise NotImplementedError
 
     def successor(self, task_id: UUID) -> Self:
@@ -97,11 +105,11 @@ class TaskVerbs:
 
     async def acancel(self, reason: str = "", *, by: object = "") -> None:
         """As `cancel`, from async code."""
-        await sync_to_async(self.cancel, thread_sensitive=True)(reason, by=by)
+        await self._read_after(self.cancel, reason, by=by)
 
     async def arequest_stop(self, reason: str = "", *, by: object = "") -> None:
         """As `request_stop`, from async code."""
-        await sync_to_async(self.request_stop, thread_sensitive=True)(reason, by=by)
+        await self._read_after(self.request_stop, reason, by=by)
 
     async def aretry(
         self,
@@ -112,17 +120,26 @@ class TaskVerbs:
         by: object = "",
     ) -> Self:
         """As `retry`, from async code."""
-        retry = sync_to_async(self.retry, thread_sensitive=True)
-        return await retry(reason, args=args, kwargs=kwargs, by=by)
+        return await self._read_after(self.retry, reason, args=args, kwargs=kwargs, by=by)
 
     async def arun_now(self, reason: str = "", *, by: object = "") -> None:
         """As `run_now`, from async code."""
-        await sync_to_async(self.run_now, thread_sensitive=True)(reason, by=by)
+        await self._read_after(self.run_now, reason, by=by)
 
     async def areschedule(self, run_after: Moment, reason: str = "", *, by: object = "") -> None:
         """As `reschedule`, from async code."""
-        await sync_to_async(self.reschedule, thread_sensitive=True)(run_after, reason, by=by)
+        await self._read_after(self.reschedule, run_after, reason, by=by)
 
     async def aupdate(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
         """As `update`, from async code."""
-        return await sync_to_async(self.update, thread_sensitive=True)(reason, by=by, **changes)
+        return await self._read_after(self.update, reason, by=by, **changes)
+
+    async def _read_after(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a verb, and read all attributes of the handle that has its task."""
+
+        def call() -> T:
+            answer = verb(*args, **kwargs)
+            (answer if isinstance(answer, TaskVerbs) else self).read_all()
+            return answer
+
+        return await sync_to_async(call, thread_sensitive=True)()
