@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, QuerySet
+from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from taskqueue.conf import get_settings
@@ -63,7 +63,7 @@ class LostAttempt(NamedTuple):
 
 
 def lost_attempts(
-    connection: BaseDatabaseWrapper, task_ids: Collection[UUID], *, limit: int = 10_000
+    connection: BaseDatabaseWrapper, task_ids: Collection[UUID], *, limit: int | None = None
 ) -> list[LostAttempt]:
     """The running attempts of these tasks whose worker is lost, by the database's clock."""
     if not task_ids:
@@ -76,9 +76,18 @@ def all_lost_attempts(connection: BaseDatabaseWrapper, *, limit: int) -> list[Lo
     return _attempts(connection, _lost(connection)[:limit])
 
 
+def is_held_by_lost_worker(connection: BaseDatabaseWrapper) -> Q:
+    """Tasks of which a lost worker holds an attempt, however many there are."""
+    text = f"SELECT task_id FROM taskqueue_lease WHERE {IS_LOST[connection.vendor]}"  # noqa: S608
+    return Q(id__in=RawSQL(text, (_usual_lease(),)))  # noqa: S611  (both are constants)
+
+
+def _usual_lease() -> float:
+    return get_settings().LEASE_DURATION.total_seconds()
+
+
 def _lost(connection: BaseDatabaseWrapper) -> QuerySet[Lease]:
-    usual = get_settings().LEASE_DURATION.total_seconds()
-    is_lost = RawSQL(IS_LOST[connection.vendor], (usual,), output_field=BooleanField())  # noqa: S611
+    is_lost = RawSQL(IS_LOST[connection.vendor], (_usual_lease(),), output_field=BooleanField())  # noqa: S611
     return Lease.objects.using(connection.alias).filter(is_lost).order_by("worker_id", "id")
 
 

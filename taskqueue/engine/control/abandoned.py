@@ -20,7 +20,7 @@ from taskqueue.engine.limits import Limits
 from taskqueue.engine.lost import (
     ENDED_BY_HAND,
     LostAttempt,
-    all_lost_attempts,
+    is_held_by_lost_worker,
     lost_attempts,
 )
 from taskqueue.engine.record import record
@@ -29,9 +29,6 @@ from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Task
 from taskqueue.outcomes import Kind, Outcome
 from taskqueue.states import LeaseStatus, TaskStatus
-
-MOST = 10_000
-"""Attempts of lost workers that a filter takes into account."""
 
 
 class Ended(NamedTuple):
@@ -101,8 +98,7 @@ def ended_words(ended: Mapping[UUID, Ended]) -> dict[UUID, str]:
 
 def runs_on(connection: BaseDatabaseWrapper) -> Q:
     """The tasks that run, and of which no lost worker holds an attempt."""
-    lost = {each.task_id for each in all_lost_attempts(connection, limit=MOST)}
-    return Q(status=TaskStatus.RUNNING) & ~Q(id__in=sorted(lost))
+    return Q(status=TaskStatus.RUNNING) & ~is_held_by_lost_worker(connection)
 
 
 def is_held_by_lost(connection: BaseDatabaseWrapper, task_id: UUID) -> bool:
