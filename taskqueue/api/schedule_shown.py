@@ -12,7 +12,7 @@ from taskqueue import schedules
 from taskqueue.api.fields import Anything
 from taskqueue.api.rules import RuleField
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.schedules.reading import conditions, rule_of, rule_text
+from taskqueue.engine.schedules.reading import conditions, due_at, rule_of, rule_text
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.schedule import ScheduleSource
@@ -87,7 +87,9 @@ class ScheduleShown(serializers.Serializer[Any]):
     failures_in_row = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     changed_at = serializers.DateTimeField()
-    next_at = serializers.DateTimeField(allow_null=True)
+    next_at = serializers.DateTimeField(
+        allow_null=True, help_text="null also while it is paused: its times are skipped."
+    )
     last_nominal_at = serializers.DateTimeField(allow_null=True)
     last_task_id = serializers.UUIDField(allow_null=True)
     last_status = serializers.ChoiceField(
@@ -100,7 +102,9 @@ class ScheduleShown(serializers.Serializer[Any]):
 class ScheduleWhole(ScheduleShown):
     """With the times to come, and the last runs."""
 
-    next_times = serializers.ListField(child=serializers.DateTimeField())
+    next_times = serializers.ListField(
+        child=serializers.DateTimeField(), help_text="None while it is paused."
+    )
     last_return_value = Anything(allow_null=True)
     last_error = serializers.CharField()
     last_runs = RunShown(
@@ -135,17 +139,18 @@ def shown(schedule: Schedule, user: Any, now: datetime) -> dict[str, Any]:
         "missed_window": None if window is None else window.total_seconds(),
         "enabled": schedule.is_enabled,
         "conditions": conditions(schedule, now),
-        "next_at": schedule.next_at if schedule.is_active else None,
+        "next_at": due_at(schedule),
     }
     return {name: values[name] for name in ScheduleShown._declared_fields}
 
 
 def shown_whole(schedule: Schedule, user: Any, now: datetime) -> dict[str, Any]:
     """A schedule by itself."""
+    is_due = due_at(schedule) is not None
     is_success = schedule.last_status == TaskStatus.SUCCEEDED
     return {
         **shown(schedule, user, now),
-        "next_times": times_to_come(schedule, now, count=MOST_TIMES),
+        "next_times": times_to_come(schedule, now, count=MOST_TIMES) if is_due else [],
         "last_return_value": schedule.last_return_value if is_success else None,
         "last_error": schedule.last_error,
         "last_runs": _last_runs(schedule) if user.has_perm(VIEW_OCCURRENCES) else None,

@@ -200,9 +200,16 @@ def test_the_next_schedules_are_shown_in_words(log_in_as: LogIn, worker: Worker)
         soon = timezone.now() + timedelta(minutes=minutes)
         Schedule.objects.filter(name=name).update(next_at=soon)
     schedules.pause("paused")
-    shown = words(region(read(log_in_as("viewer")), "schedules"))
+    page = region(read(log_in_as("viewer")), "schedules")
+    shown = words(page)
     assert shown.index("sooner") < shown.index("Every 5 minutes") < shown.index("later")
-    assert "paused" not in shown
+    assert "Every minute" not in shown
+    assert "1 schedule is paused" in shown
+    assert f"{reverse('admin:taskqueue_schedule_changelist')}?state=paused" in page
+    schedules.pause("sooner")
+    schedules.pause("later")
+    shown = words(region(read(log_in_as("viewer")), "schedules"))
+    assert "No schedule has a time to come. 3 schedules are paused" in shown
 
 
 def test_the_latest_failures_are_grouped_by_error(log_in_as: LogIn, worker: Worker) -> None:

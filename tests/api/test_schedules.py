@@ -49,6 +49,14 @@ def test_a_schedule_of_each_kind_is_created_shown_and_deleted(kind: str, root: A
     ]  # fmt: skip
 
 
+def test_a_paused_schedule_has_no_next_time(root: ApiClient) -> None:
+    created(root)
+    paused = root.act("schedules/hourly/pause/", {}).json()
+    assert (paused["next_at"], paused["next_times"]) == (None, [])
+    resumed = root.act("schedules/hourly/resume/", {}).json()
+    assert resumed["next_at"] in resumed["next_times"]
+
+
 def test_the_rule_that_is_shown_makes_the_same_schedule_again(root: ApiClient) -> None:
     for number, rule in enumerate(RULES.values()):
         shown = created(root, name=f"first {number}", rule=rule).json()["rule"]

@@ -104,6 +104,17 @@ def test_the_sheet_tells_the_next_times_in_utc_and_in_the_zone_of_the_rule() -> 
     assert times[0] == {"utc": "2100-06-01T22:00:00+00:00", "local": "2100-06-02T06:00:00+08:00"}
 
 
+def test_a_paused_schedule_has_no_next_time() -> None:
+    create()
+    run("pause", "s")
+    assert run_json()[0]["next_at"] is None
+    sheet = run_json("show", "s")
+    assert (sheet["next_at"], sheet["next_times"]) == (None, [])
+    run("resume", "s")
+    assert run_json()[0]["next_at"]
+    assert len(run_json("show", "s")["next_times"]) == 5
+
+
 def test_the_sheet_tells_what_became_of_the_last_runs_and_what_was_done_by_hand() -> None:
     make(missed=Missed.SKIP, by="anna", reason="for the books")
     serve(at(12.5))

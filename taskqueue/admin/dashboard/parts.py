@@ -15,11 +15,11 @@ from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.dashboard.rows import failure_rows, queue_rows, running_rows, worker_rows
-from taskqueue.admin.dashboard.schedules import next_schedules
+from taskqueue.admin.dashboard.schedules import schedules_shown
 from taskqueue.admin.dashboard.sentences import sentences, visible
 from taskqueue.admin.display import list_url
 from taskqueue.admin.spans import span_tabs
-from taskqueue.models import Lease, Queue, Schedule, Task, Worker
+from taskqueue.models import Lease, Queue, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
@@ -71,7 +71,7 @@ def parts(request: HttpRequest, span: str) -> dict[str, Any]:
         shown["running"] = running_rows(request, running, workers)
         shown["running_url"] = list_url(Lease, status__exact="running")
     if may_view(request, "schedule"):
-        shown |= {"schedules": next_schedules(), "schedules_url": list_url(Schedule)}
+        shown |= schedules_shown()
     return shown
 
 

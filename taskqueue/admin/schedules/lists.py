@@ -36,6 +36,7 @@ from taskqueue.admin.schedules.policy_words import MISSED_WORDS, OVERLAP_WORDS
 from taskqueue.admin.schedules.rule_words import rule_words
 from taskqueue.admin.schedules.states import StateFilter, state_of
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.schedules.reading import due_at
 from taskqueue.models import Schedule
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.schedule import ScheduleSource
@@ -148,9 +149,7 @@ class ScheduleAdmin(ScheduleEditing):
 
     @admin.display(description=_("next"))
     def next_time(self, schedule: Schedule) -> SafeString:
-        """Paused ones have none: their nominal times are skipped."""
-        is_run = schedule.is_active and schedule.paused_at is None
-        return moment(schedule.next_at) if is_run else EMPTY
+        return moment(due_at(schedule))
 
     @admin.display(description=_("last run"))
     def last_run(self, schedule: Schedule) -> SafeString:

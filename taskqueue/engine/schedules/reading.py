@@ -37,6 +37,11 @@ def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
     return preview_rule(rule, count=count, after=wording_for(connection).now(connection))
 
 
+def due_at(schedule: Schedule) -> datetime | None:
+    """The next time that starts a run: none while it rests, or is paused and skips its times."""
+    return schedule.next_at if schedule.is_active and schedule.paused_at is None else None
+
+
 def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetime]:
     """The next nominal times of a rule after that moment, in UTC. Raises `InvalidSchedule`."""
     if type(count) is not int or not 1 <= count <= MOST_PREVIEWED:

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from taskqueue import schedules
-from taskqueue.engine.schedules.reading import rule_text
+from taskqueue.engine.schedules.reading import due_at, rule_text
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
@@ -172,8 +172,8 @@ def _failures(text: str) -> int | None:
 
 
 def _tell(schedule: Schedule, what: str, output: Output) -> None:
-    next_at = utc(schedule.next_at)
-    when = f"; next at {next_at} UTC" if next_at and schedule.is_active else ""
+    next_at = utc(due_at(schedule))
+    when = f"; next at {next_at} UTC" if next_at else ""
     output.say(
         f"{schedule.name}  {what}: {rule_text(schedule)}{when}",
         {"done": what, **row_of(schedule, statuses_of([schedule.last_task_id]), now=now())},

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.schedules.reading import conditions, rule_text
+from taskqueue.engine.schedules.reading import conditions, due_at, rule_text
 from taskqueue.engine.schedules.runs import resting_reason
 from taskqueue.engine.wording import wording_for
 from taskqueue.management.cli.output import shown, told
@@ -20,7 +20,7 @@ from taskqueue.redaction import redacted
 COLUMNS = (
     "options", "missed", "missed_window", "overlap", "pause_after_failures", "source",
     "is_enabled", "paused_at", "paused_by", "pause_reason", "removed_at", "trouble",
-    "failures_in_row", "next_at", "last_nominal_at",
+    "failures_in_row",
 )  # fmt: skip
 ENDED = ("last_status", "last_finished_at", "last_error", "last_return_value")
 MADE = ("served_until", "created_at", "changed_at")
@@ -38,6 +38,8 @@ def row_of(schedule: Schedule, statuses: Mapping[UUID, str], *, now: datetime) -
         "why": resting_reason(schedule),
         **_arguments(schedule),
         **{name: getattr(schedule, name) for name in COLUMNS},
+        "next_at": due_at(schedule),
+        "last_nominal_at": schedule.last_nominal_at,
         "last_task": last,
         # A task that has been pruned had ended.
         "last_task_status": "" if last is None else statuses.get(last, schedule.last_status),

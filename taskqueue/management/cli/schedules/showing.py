@@ -7,7 +7,7 @@ from typing import Any
 
 from taskqueue import schedules
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.schedules.reading import rule_of
+from taskqueue.engine.schedules.reading import due_at, rule_of
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.schedules.history import history_lines, occurrences_of
@@ -30,7 +30,8 @@ def _add_show(parser: ArgumentParser) -> None:
 def _show(flags: Namespace, output: Output) -> None:
     schedule = schedules.get(flags.name)
     rule = rule_of(schedule)
-    moments = next_times(schedule, count=TIMES)
+    is_due = due_at(schedule) is not None
+    moments = next_times(schedule, count=TIMES) if is_due else []
     occurrences = occurrences_of(schedule, count=OCCURRENCES)
     acts = _acts_on(flags.name)
     sheet = row_of(schedule, statuses_of([schedule.last_task_id]), now=now())
