@@ -200,7 +200,8 @@ def test_the_next_schedules_are_shown_in_words(log_in_as: LogIn, worker: Worker)
         soon = timezone.now() + timedelta(minutes=minutes)
         Schedule.objects.filter(name=name).update(next_at=soon)
     schedules.pause("paused")
-    page = region(read(log_in_as("viewer")), "schedules")
+    client = log_in_as("viewer")
+    page = region(read(client), "schedules")
     shown = words(page)
     assert shown.index("sooner") < shown.index("Every 5 minutes") < shown.index("later")
     assert "Every minute" not in shown
@@ -208,7 +209,7 @@ def test_the_next_schedules_are_shown_in_words(log_in_as: LogIn, worker: Worker)
     assert f"{reverse('admin:taskqueue_schedule_changelist')}?state=paused" in page
     schedules.pause("sooner")
     schedules.pause("later")
-    shown = words(region(read(log_in_as("viewer")), "schedules"))
+    shown = words(region(read(client), "schedules"))
     assert "No schedule has a time to come. 3 schedules are paused" in shown
 
 
