@@ -190,11 +190,11 @@ def test_a_body_that_returns_nothing_gives_none(text: str | None) -> None:
     assert result.return_value is None
 
 
-@pytest.mark.parametrize("kind", [Kind.FAILED, Kind.CANCELLED])
-def test_a_task_that_did_not_succeed_has_no_return_value(kind: Kind) -> None:
+@pytest.mark.parametrize(("kind", "verb"), [(Kind.FAILED, "has"), (Kind.CANCELLED, "is")])
+def test_a_task_that_did_not_succeed_has_no_return_value(kind: Kind, verb: str) -> None:
     result = finished(kind)
     result.refresh()
-    with pytest.raises(ValueError, match=f"has {result.status} and has no return value"):
+    with pytest.raises(ValueError, match=f"{verb} {result.status} and has no return value"):
         _ = result.return_value
 
 

@@ -121,7 +121,8 @@ class TaskResult(TaskVerbs, Generic[R]):
         if self.status == TaskStatus.SUCCEEDED:
             return cast(R, self._loaded.return_value)
         if self.is_finished:
-            raise ValueError(f"Task {self.id} has {self.status} and has no return value.")
+            verb = "is" if self.status == TaskStatus.CANCELLED else "has"
+            raise ValueError(f"Task {self.id} {verb} {self.status} and has no return value.")
         raise ValueError(f"Task {self.id} is {self.status}: it has not finished yet.")
 
     @property

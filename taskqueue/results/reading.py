@@ -12,6 +12,7 @@ from uuid import UUID
 from django.core.exceptions import SynchronousOnlyOperation
 
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.lost import ENDED_BY_HAND
 from taskqueue.exceptions import Cancel, Stopped, TaskDoesNotExist
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.snapshots import class_path
@@ -153,7 +154,8 @@ def cancellation_of(task: Task, leases: Iterable[Lease]) -> Cancellation | None:
     ]
     if asked:
         latest = max(asked, key=lambda lease: lease.attempt)
-        return Cancellation(latest.stop_requested_by, latest.stop_reason or task.error_message)
+        told = "" if task.error_message == ENDED_BY_HAND else task.error_message
+        return Cancellation(latest.stop_requested_by, latest.stop_reason or told)
     if task.status == TaskStatus.RUNNING:
         return None
     acts = Audit.objects.using(database_alias()).filter(

@@ -7,6 +7,7 @@ import re
 import pytest
 from django.test import Client
 
+from taskqueue.engine.control import request_stop
 from taskqueue.models import Task
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import read, url
@@ -41,6 +42,14 @@ def test_a_page_warns_before_the_attempt_of_a_lost_worker_ends(
     shown = dict(re.findall(r'type="hidden" name="(verb|confirmed)" value="(\w+)"', page))
     press(client, result, shown["verb"], confirmed=shown["confirmed"], reason="why")
     assert task_of(result).status == status
+
+
+def test_the_life_of_the_task_tells_of_the_end_once(log_in_as: LogIn) -> None:
+    result, _ = held_by_lost()
+    request_stop(result.id, by="anna", reason="its host is gone")
+    page = read(log_in_as("superuser"), url("task", "change", result.id))
+    assert page.count("Asked to stop") == 1
+    assert "attempt 1 ended: its worker" in page
 
 
 def test_the_dialog_of_the_dashboard_leads_to_the_warning(log_in_as: LogIn) -> None:

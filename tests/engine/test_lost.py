@@ -47,6 +47,7 @@ from tests.engine.steps import (
     task_of,
 )
 from tests.engine.test_apart import take
+from tests.management.test_taskqueue import run
 from tests.sample.tasks import noop
 from tests.worker_process import wait_until
 
@@ -76,6 +77,24 @@ def test_who_ended_it_and_that_the_worker_was_lost_stands_in_the_audit() -> None
     assert (line.actor, line.verb, line.subject) == ("anna", "stop", str(result.id))
     assert (line.reason, line.before) == ("its host is gone", "running")
     assert line.detail == "attempt 1 ended: its worker 'w1' was lost"
+
+
+def test_the_audit_names_what_the_person_did() -> None:
+    result, _ = held_by_lost()
+    cancel(result.id, by="anna")
+    line = Audit.objects.get()
+    assert (line.verb, line.before) == ("cancel", "running")
+    assert line.detail == "attempt 1 ended: its worker 'w1' was lost"
+    result, _ = held_by_lost()
+    run("stop", str(result.id), "--yes")
+    assert Audit.objects.get(subject=str(result.id)).verb == "stop"
+
+
+def test_who_gave_no_reason_is_named_without_one() -> None:
+    result, _ = held_by_lost()
+    request_stop(result.id, by="anna")
+    result.refresh()
+    assert (result.cancelled_by, result.cancel_reason) == ("anna", "")
 
 
 def test_a_lost_worker_that_returns_changes_nothing_and_learns_of_the_end() -> None:

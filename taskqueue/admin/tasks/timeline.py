@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.display import moment
 from taskqueue.admin.durations import short_duration
+from taskqueue.engine.lost import ENDED_BY_HAND
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
@@ -75,7 +76,8 @@ def steps(task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: Any
     retried = [line.at for line in audits if line.verb == "retry" and not line.detail]
     for lease in leases:
         ready = max([since, *(at for at in retried if since <= at <= lease.claimed_at)])
-        found.extend(_attempt(lease, _seconds(ready, lease.claimed_at)))
+        told = any(_tells_of_end(line, lease) for line in audits)
+        found.extend(_attempt(lease, _seconds(ready, lease.claimed_at), tells_stop=not told))
         since = max(since, lease.finished_at or since)
     has_stops = any(lease.stop_requested_at for lease in leases)
     found.extend(_act(line, task) for line in audits if not (_is_first_stop(line) and has_stops))
@@ -87,13 +89,21 @@ def _seconds(start: datetime, end: datetime) -> float:
     return max(0.0, (end - start).total_seconds())
 
 
-def _attempt(lease: Lease, waited: float) -> Iterator[Step]:
+def _tells_of_end(line: Audit, lease: Lease) -> bool:
+    """Whether the line is about the stop that ended this attempt of a lost worker."""
+    at = lease.stop_requested_at
+    is_same = at is not None and abs(line.at - at) < ONE_TRANSACTION
+    is_end = line.verb in ("stop", "cancel") and lease.error_message == ENDED_BY_HAND
+    return is_same and is_end and line.actor == lease.stop_requested_by and bool(line.detail)
+
+
+def _attempt(lease: Lease, waited: float, *, tells_stop: bool) -> Iterator[Step]:
     begun = begun_at(lease)
     yield Step(
         at=begun, kind="start", seconds=waited, who=lease.worker_id,
         title=_("Attempt %(number)s started, after waiting") % {"number": lease.attempt},
     )  # fmt: skip
-    if lease.stop_requested_at is not None:
+    if lease.stop_requested_at is not None and tells_stop:
         yield Step(
             at=lease.stop_requested_at, kind="act", title=_("Asked to stop"),
             who=lease.stop_requested_by, detail=lease.stop_reason,

@@ -7,6 +7,7 @@ those that it was done to. The latter stand in the caller's transaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db import models
@@ -50,11 +51,20 @@ def cancel(task: TaskId, *, by: object = "", reason: str = "") -> str:
     the task has then. Raises `TaskDoesNotExist`, and
     `TransitionRefused` for a finished task.
     """
+    return _cancel(task, person(by, reason), stop=cancel_running_each)
+
+
+def stop_or_cancel(task: TaskId, *, by: object = "", reason: str = "") -> str:
+    """As `cancel`, but what runs is audited as stopped, also where its worker is lost."""
+    return _cancel(task, person(by, reason), stop=request_stop_each)
+
+
+def _cancel(task: TaskId, person: Person, *, stop: Callable[..., dict[UUID, str]]) -> str:
     task_id = id_of(task)
     connection = project_connection()
     for _ in range(TRIES):
         with atomic(using=connection.alias):
-            done = cancel_each(connection, [task_id], person=person(by, reason))
+            done = cancel_each(connection, [task_id], person=person, stop=stop)
             if not done:
                 # A task that was claimed meanwhile is locked by now. In a transaction of the
                 # caller it would stay so, and who records it has its lease, which comes first.
@@ -78,10 +88,10 @@ def cancel_each(
 ) -> dict[UUID, str]:
     """Of those in these statuses, stop what runs and cancel what waits; their statuses then.
 
-    `stop` is `request_stop_each`, or `ask_to_stop_each` where no person acts. Locks: leases first,
+    `stop` is told for what runs, as `ask_to_stop_each` where no person acts. Locks: leases first,
     then tasks, as who records them does. `skip_locked` leaves out those that somebody else has.
     """
-    asked = (stop or request_stop_each)(
+    asked = (stop or cancel_running_each)(
         connection, ids, statuses=statuses, person=person, skip_locked=skip_locked
     )
     rest = [task_id for task_id in ids if task_id not in asked]
@@ -149,7 +159,16 @@ def request_stop_each(
     workers takes no further ones; if nobody runs it, it ends as cancelled. Who asked first is
     remembered, who asks later is audited.
     """
-    return _stop_each(connection, ids, statuses, person, skip_locked=skip_locked, ends_lost=True)
+    return _stop_each(
+        connection, ids, statuses=statuses, person=person, skip_locked=skip_locked, ends_lost=True
+    )
+
+
+def cancel_running_each(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], **given: Any
+) -> dict[UUID, str]:
+    """As `request_stop_each`, but the end of a lost worker's attempt is audited as a cancel."""
+    return _stop_each(connection, ids, ends_lost=True, ended_by="cancel", **given)
 
 
 def ask_to_stop_each(
@@ -161,17 +180,20 @@ def ask_to_stop_each(
     skip_locked: bool = False,
 ) -> dict[UUID, str]:
     """The same without a person: attempts of lost workers keep their leases."""
-    return _stop_each(connection, ids, statuses, person, skip_locked=skip_locked, ends_lost=False)
+    return _stop_each(
+        connection, ids, statuses=statuses, person=person, skip_locked=skip_locked, ends_lost=False
+    )
 
 
 def _stop_each(
     connection: BaseDatabaseWrapper,
     ids: Sequence[UUID],
-    statuses: Statuses,
-    person: Person,
     *,
-    skip_locked: bool,
+    statuses: Statuses = ALLOWED["stop"],
+    person: Person,
+    skip_locked: bool = False,
     ends_lost: bool,
+    ended_by: str = "stop",
 ) -> dict[UUID, str]:
     if TaskStatus.RUNNING not in statuses:
         return {}
@@ -192,8 +214,13 @@ def _stop_each(
     # Those that waited for a next worker have no attempt that could be asked.
     idle = {each: "" for each in closed if each not in asked}
     details = _asked_anew(running, person) | idle | ended_words(ended)
-    acts = [Act(str(each), TaskStatus.RUNNING.value, detail) for each, detail in details.items()]
-    audit(connection, "stop", acts, person=person)
+    for verb in dict.fromkeys(("stop", ended_by)):
+        acts = [
+            Act(str(each), TaskStatus.RUNNING.value, detail)
+            for each, detail in details.items()
+            if verb == (ended_by if each in ended else "stop")
+        ]
+        audit(connection, verb, acts, person=person)
     return asked | closed | {task_id: each.status for task_id, each in ended.items()}
 
 

@@ -9,6 +9,7 @@ from django.core.management.base import CommandError
 
 from taskqueue.engine import control
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.tasks import stop_or_cancel
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act_on_ids
@@ -43,7 +44,7 @@ def _stop(flags: Namespace, output: Output) -> None:
         raise usage_error("--quiet and --kill are for workers.")
     else:
         # Not `request_stop`: whoever wants a task stopped does not care whether it just waits.
-        act_on_ids(flags, output, verb="stop", one=control.cancel)
+        act_on_ids(flags, output, verb="stop", one=stop_or_cancel)
 
 
 def _stop_workers(which: control.WorkerFilter, flags: Namespace, output: Output) -> None:

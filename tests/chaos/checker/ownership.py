@@ -116,7 +116,7 @@ def _was_ordered(evidence: Evidence, lease: LeaseRow, at: float) -> bool:
     """Whether somebody stopped or retried the task in the same transaction."""
     return any(
         audit.subject == lease.task_id
-        and audit.verb in ("stop", "retry")
+        and audit.verb in ("cancel", "stop", "retry")
         and abs(audit.at - at) <= evidence.bounds.slack
         for audit in evidence.history.audits
     )
