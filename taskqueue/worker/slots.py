@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -64,7 +65,8 @@ class EventLoop:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                # In a context of its own: no attempt keeps what asyncio logs of this loop.
+                self._loop = contextvars.Context().run(asyncio.new_event_loop)
                 threading.Thread(
                     target=_run_for_ever, args=(self._loop,), name="taskqueue-loop", daemon=True
                 ).start()
