@@ -20,6 +20,10 @@ from taskqueue.states import TaskStatus
 
 logger = logging.getLogger("django.tasks")
 """The logger of Django's own Tasks framework: by default its errors are mailed to ADMINS."""
+NOT_RETRIED = (None, TaskStatus.CANCELLED, TaskStatus.FAILED, TaskStatus.SUCCEEDED)
+"""The statuses of a task that no further attempt follows."""
+OF_ATTEMPT = ("attempt", "error_class", "error_message", "task__name", "task__queue_name")
+"""The columns that a record of an attempt tells."""
 
 
 def extra(*, task_id: str, name: str, attempt: int, queue_name: str) -> dict[str, Any]:
@@ -57,11 +61,34 @@ def log_failed_tasks(connection: BaseDatabaseWrapper, task_ids: Iterable[UUID | 
             )
 
 
+def log_retried(
+    *, task_id: str, name: str, attempt: int, queue_name: str, error_class: str, message: str
+) -> None:
+    """Log an attempt after which the task is retried, where no process has the exception."""
+    logger.warning(
+        "Attempt failed, the task is retried task=%s id=%s attempt=%s queue=%s error=%s: %s",
+        one_line(name), task_id, attempt, one_line(queue_name), one_line(error_class),
+        one_line(message[:500]),
+        extra=extra(task_id=task_id, name=name, attempt=attempt, queue_name=queue_name),
+    )  # fmt: skip
+
+
 def log_taken_over(connection: BaseDatabaseWrapper, lost: Mapping[int, str]) -> None:
-    """Log the failed ones of the tasks whose leases ran out: by lease, their statuses since."""
-    failed = [lease_id for lease_id, status in lost.items() if status == TaskStatus.FAILED]
-    if failed:
-        leases = Lease.objects.using(connection.alias).filter(id__in=failed)
-        with installed(connection):
-            chosen = list(leases.values_list("task_id", flat=True))
-        log_failed_tasks(connection, chosen)
+    """Log the attempts whose leases ended as lost: by lease, the statuses of their tasks since."""
+    if not lost:
+        return
+    leases = Lease.objects.using(connection.alias).filter(id__in=list(lost)).order_by("id")
+    with installed(connection):
+        attempts = list(leases.select_related("task").only(*OF_ATTEMPT))
+    for lease in attempts:
+        if lost[lease.id] not in NOT_RETRIED:
+            log_retried(
+                task_id=str(lease.task_id),
+                name=lease.task.name,
+                attempt=lease.attempt,
+                queue_name=lease.task.queue_name,
+                error_class=lease.error_class,
+                message=lease.error_message,
+            )
+    failed = {each.task_id for each in attempts if lost[each.id] == TaskStatus.FAILED}
+    log_failed_tasks(connection, failed)

@@ -7,7 +7,7 @@ import sys
 import traceback
 from types import TracebackType
 
-from taskqueue.engine.failures import extra, log_failed, logger
+from taskqueue.engine.failures import NOT_RETRIED, extra, log_failed, log_retried, logger
 from taskqueue.log_text import one_line
 from taskqueue.outcomes import Kind, Outcome, is_final
 from taskqueue.states import TaskStatus
@@ -17,7 +17,6 @@ worker_logger = logging.getLogger("taskqueue.worker")
 
 RUNNERS = ("taskqueue.worker.execution", "taskqueue.worker.slots", "taskqueue.testing.attempts")
 """The modules through which a body is called."""
-NOT_RETRIED = (None, TaskStatus.CANCELLED, TaskStatus.FAILED, TaskStatus.SUCCEEDED)
 
 
 def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:
@@ -54,25 +53,20 @@ def log_untold(job: Job, outcome: Outcome, status: str | None) -> None:
     """Log a failure that no child has logged, or that the database took for a graver one."""
     if outcome.kind not in (Kind.FAILED, Kind.LOST, Kind.PARKED):
         return
-    attempt = job.order[3]
     if status == TaskStatus.FAILED and job.told != TaskStatus.FAILED:
-        log_failed(
-            task_id=job.task_id,
-            name=job.name,
-            attempt=attempt,
-            queue_name=job.queue_name,
-            error_class=outcome.error_class,
-            message=outcome.error_message,
-        )
+        log = log_failed
     elif status not in NOT_RETRIED and not job.told and outcome.kind != Kind.PARKED:
-        logger.warning(
-            "Attempt failed, the task is retried task=%s id=%s attempt=%s queue=%s error=%s: %s",
-            one_line(job.name), job.task_id, attempt, one_line(job.queue_name),
-            one_line(outcome.error_class), one_line(outcome.error_message[:500]),
-            extra=extra(
-                task_id=job.task_id, name=job.name, attempt=attempt, queue_name=job.queue_name
-            ),
-        )  # fmt: skip
+        log = log_retried
+    else:
+        return
+    log(
+        task_id=job.task_id,
+        name=job.name,
+        attempt=job.order[3],
+        queue_name=job.queue_name,
+        error_class=outcome.error_class,
+        message=outcome.error_message,
+    )
 
 
 def log_ended(job: Job, outcome: str, status: str | None, *, seconds: float | None) -> None:

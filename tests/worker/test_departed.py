@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -87,6 +87,19 @@ def test_a_task_that_fails_with_its_worker_is_one_error(
     [error] = [record for record in caplog.records if record.levelname == "ERROR"]
     assert error.name == "django.tasks"
     assert ENDED_ON_HOST in error.getMessage()
+
+
+def test_each_attempt_that_is_retried_is_a_warning(
+    here: Presence, caplog: pytest.LogCaptureFixture
+) -> None:
+    claims = [claimed_by(here.incarnation) for _ in range(3)]
+    here.close()
+    assert look() == 3
+    warnings = [record for record in caplog.records if record.name == "django.tasks"]
+    assert [record.levelname for record in warnings] == ["WARNING"] * 3
+    for record, claimed in zip(warnings, claims, strict=True):
+        assert f"id={UUID(str(claimed.task_id))} attempt=1 queue=default" in record.getMessage()
+        assert record.getMessage().endswith(f"error={LOST}: {ENDED_ON_HOST}")
 
 
 def test_a_process_that_is_left_keeps_them(here: Presence) -> None:
