@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connections, transaction
 
 from taskqueue import DuplicateTask, TaskResultMismatch
 from taskqueue.engine.schedules.snapshots import request_from, snapshot_of
 from taskqueue.models import Task
+from taskqueue.monitoring.searching.search import parse
 from taskqueue.outcomes import Kind
 from taskqueue.results import get_result
 from taskqueue.rules import Every
@@ -30,6 +31,33 @@ def test_two_definitions_hold_the_same_key() -> None:
     assert [task_of(each).unique_scope for each in (first, second)] == [add.name, echo.name]
     assert add.using(**KEY).enqueue(2).id == first.id
     assert echo.using(**KEY).enqueue(2).id == second.id
+
+
+def test_filters_and_searches_by_key_find_it_in_every_scope() -> None:
+    first, second = add.using(**KEY).enqueue(1), echo.using(**KEY).enqueue()
+    for search, expected in (
+        ("key:order-42", {first.id, second.id}),
+        (f"key:order-42 name:{add.name}", {first.id}),
+    ):
+        chosen = parse(search, now=past()).which
+        assert tuple(chosen.unique_key) == ("order-42",)
+        found = chosen.tasks(connections["default"])
+        assert set(found.values_list("id", flat=True)) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"on_duplicate": "replace"}, {"unique_for": "kept", "restart": "all"}],
+    ids=lambda options: next(iter(options)),
+)
+def test_a_holder_of_another_definition_stays_as_it_is(options: dict[str, Any]) -> None:
+    holder = add.using(**SHARED, unique_for="kept").enqueue(1)
+    if "restart" in options:
+        end(claim_one(), Kind.SUCCEEDED, return_value="1")
+    before = task_of(holder)
+    met = echo.using(**SHARED, **options).enqueue("x@y")
+    assert (met.id, met.created, met.updated) == (holder.id, False, False)
+    assert (task_of(holder).args, task_of(holder).status) == (before.args, before.status)
 
 
 def test_definitions_that_share_a_scope_share_their_keys() -> None:

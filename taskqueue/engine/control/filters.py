@@ -57,6 +57,7 @@ class TaskFilter:
     error_text: Texts = ""
     """A part of the message that the task ended with, in upper or lower case."""
     unique_key: Texts = ""
+    """The key, in every scope. With `name` given too, only tasks of that definition."""
     schedule: Texts = ""
     """The name of the schedule that created it."""
     arguments: Paths = field(default_factory=dict)
