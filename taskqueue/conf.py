@@ -18,7 +18,7 @@ from taskqueue.setting_values import (
     Mistake,
     checked,
 )
-from taskqueue.suggestions import VERY_NEAR, nearest
+from taskqueue.suggestions import nearest_option
 
 __all__ = ["DEFAULT_RETENTION", "NAMES", "Mistake", "Settings", "get_settings", "parse"]
 
@@ -85,7 +85,7 @@ def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
 
 def _known(name: Any, value: Any) -> Any:
     if name not in NAMES:
-        near = nearest(name, NAMES, cutoff=VERY_NEAR)
+        near = nearest_option(name, NAMES)
         hint = f"Did you mean {near!r}?" if near else f"The keys are {', '.join(sorted(NAMES))}."
         raise Mistake(f"TASKQUEUE has no key {name!r}.", hint)
     return checked(name, value)

@@ -163,7 +163,14 @@ def _unique_for(name: str, value: Any) -> Any:
 def _backoff(name: str, value: Any) -> Any:
     if isinstance(value, str):
         value = _policy_of_text(value)
-    return backoff_from_json(value) if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        return backoff_from_json(value)
+    if value is None or isinstance(value, Backoff) or callable(value):
+        return value
+    raise InvalidTask(
+        f"backoff must be a policy, not {value!r}: write it as exponential(base=2, cap=600), in "
+        'JSON also as {"policy": "exponential", "base": 2, "cap": 600}.'
+    )
 
 
 def _policy_of_text(text: str) -> dict[str, Any]:

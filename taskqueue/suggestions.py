@@ -42,10 +42,10 @@ def nearest(name: object, known: Iterable[str], *, cutoff: float = NEAR) -> str:
 
 
 def nearest_option(name: object, known: Iterable[str]) -> str:
-    """Return the option that is meant, known by a synonym or a near spelling; empty for none."""
-    names = tuple(known)
+    """Return the option or setting that is meant, by a synonym or a near spelling, in any case."""
+    by_folded = {each.casefold(): each for each in known}
     meant = SYNONYMS.get(str(name).casefold().replace("-", "_"), "")
-    return meant if meant in names else nearest(name, names, cutoff=VERY_NEAR)
+    return by_folded.get(meant) or nearest(name, by_folded.values(), cutoff=VERY_NEAR)
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -27,6 +27,11 @@ def check_option(name: str, value: Any) -> UniqueKey | None:
         return cast(UniqueKey, value)
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         return _check_argument_names(name, value)
+    if not isinstance(value, str):
+        raise InvalidTask(
+            f"{name} must be text, names of arguments, true for all of them, or in Python a "
+            f"callable, not {type(value).__name__}."
+        )
     return check_unique_key(value)
 
 

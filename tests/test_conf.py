@@ -173,6 +173,8 @@ def test_every_key_stands_in_the_tables() -> None:
     [
         ("LEASE_DURATON", "LEASE_DURATION"),
         ("max_attempts", "MAX_ATTEMPTS"),
+        ("MAX_RETRIES", "MAX_ATTEMPTS"),
+        ("visibility_timeout", "LEASE_DURATION"),
         ("PINGINTERVAL", "PING_INTERVAL"),
         ("RETENTIONS", "RETENTION"),
     ],

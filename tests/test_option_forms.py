@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -77,6 +78,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("backoff", {"policy": "fixed", "second": 5}, "Did you mean 'seconds'"),
     ("backoff", "fixed(seconds=x)", "is no duration"),
     ("backoff", "fixed(5", "is no policy"),
+    ("backoff", 5, "not 5: write it as exponential(base=2, cap=600"),
+    ("backoff", [5], "write it as exponential"),
     ("backoff", "__import__('os')", "is no duration"),
     ("retry_for", "ConnectionEror", "'ConnectionEror' is no exception class"),
     ("retry_for", "os.system", "no exception class"),
@@ -161,6 +164,14 @@ def test_the_admin_takes_them_in_its_field(log_in_as: LogIn) -> None:  # noqa: F
     wrong = {**call, "options": json.dumps({"retry_for": [f"{UNLOADED}.Error"]})}
     told = client.post(add_url, wrong).content.decode()
     assert "Nothing is imported" in told
+
+
+def test_the_admin_says_how_further_options_are_written(log_in_as: LogIn) -> None:  # noqa: F811
+    add_url = url("schedule", "add")
+    wrong = filled(task=tell.name, options="backoff=fixed(60)")
+    told = unescape(log_in_as("superuser").post(add_url, wrong).content.decode())
+    assert 'Write it as JSON, such as {"backoff": "fixed(60)"}.' in told
+    assert "Expecting value" not in told
 
 
 def test_the_rest_api_takes_them(log_in_as: LogIn) -> None:  # noqa: F811

@@ -87,8 +87,9 @@ class MomentField(forms.CharField):
 class JsonField(forms.CharField):
     """A JSON value of one kind, that any database can store."""
 
-    def __init__(self, kind: type, **options: Any) -> None:
+    def __init__(self, kind: type, *, example: str = "", **options: Any) -> None:
         self.kind = kind
+        self.example = example or ('["a", 1]' if kind is list else '{"a": 1}')
         rows = forms.Textarea({"rows": 3, "class": "vLargeTextField", "spellcheck": "false"})
         super().__init__(required=False, widget=rows, initial=json.dumps(kind()), **options)
 
@@ -102,10 +103,12 @@ class JsonField(forms.CharField):
         except RecursionError:
             raise ValidationError(_("This is nested too deep.")) from None
         except ValueError as error:
+            if self.kind in (list, dict) and not text.startswith(("[", "{")):
+                told = _("Write it as JSON, such as %(example)s.") % {"example": self.example}
+                raise ValidationError(told) from None
             raise ValidationError(_("This is no JSON: %(error)s") % {"error": error}) from None
         if not isinstance(parsed, self.kind):
-            example = '["a", 1]' if self.kind is list else '{"a": 1}'
-            raise ValidationError(_("Write it as %(example)s.") % {"example": example})
+            raise ValidationError(_("Write it as %(example)s.") % {"example": self.example})
         try:
             return json.loads(encode(parsed, limit=MOST_JSON, what="This"))
         except InvalidArguments as error:

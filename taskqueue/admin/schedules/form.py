@@ -90,7 +90,7 @@ class ScheduleForm(forms.Form):
         label=_("Priority"), required=False, help_text=_("Empty: that of the definition.")
     )
     options = JsonField(
-        dict, label=_("Further options"),
+        dict, label=_("Further options"), example='{"backoff": "fixed(60)"}',
         help_text=_(
             'JSON, as for .using(...): {"max_attempts": 3, "backoff": "fixed(60)", '
             '"retry_for": ["ConnectionError"]}. Durations are text such as "5m", or seconds.'

@@ -62,7 +62,7 @@ class EnqueueForm(forms.Form):
         label=gettext_lazy("Time limit"), help_text=gettext_lazy("Of each attempt.")
     )
     options = JsonField(
-        dict, label=gettext_lazy("Further options"),
+        dict, label=gettext_lazy("Further options"), example='{"backoff": "fixed(60)"}',
         help_text=gettext_lazy(
             'JSON, as for .using(...): {"expires_after": "5m", "backoff": "fixed(60)", '
             '"retry_for": ["ConnectionError"]}. Durations are text or seconds.'
