@@ -51,6 +51,7 @@ def test_breadcrumbs_name_the_way_to_a_page(plain: Everything) -> None:
     task, worker = plain.tasks["failed"], plain.rows["worker"]
     tasks = ["Home", "Task queue", "Tasks"]
     ways = {
+        reverse("admin:taskqueue_dashboard_changelist"): ["Home", "Task queue", "Dashboard"],
         reverse("admin:taskqueue_failure_changelist"): ["Home", "Task queue", "Failures"],
         reverse("admin:taskqueue_task_change", args=[task.pk]): [*tasks, task.name],
         reverse("admin:taskqueue_task_delete", args=[task.pk]): [*tasks, task.name, "Delete"],

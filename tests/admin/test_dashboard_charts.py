@@ -145,7 +145,7 @@ def test_days_are_told_where_the_span_is_longer_than_one() -> None:
 
 
 def lines(chart: str, name: str) -> list[str]:
-    """The courses of one line: that of the legend, those of the drawing, its lone points last."""
+    """The courses of one line, first the two of the legend; lone points stand behind others."""
     wanted = f"taskqueue-line taskqueue-line--{name}"
     paths = [(each.get("class", ""), each.get("d", "")) for each in drawn(chart).iter("path")]
     return [course for kind, course in paths if kind in (wanted, f"{wanted} taskqueue-dots")]
@@ -155,7 +155,7 @@ def test_lines_are_on_a_scale_of_powers_of_ten() -> None:
     chart = times_chart(make_series(ran=[[1.0], [1.0]], waited=[[0.011], [0.011]]))
     [axis] = [each for each in drawn(chart).iter("div") if each.get("class") == "taskqueue-plot-y"]
     assert list(axis.itertext()) == ["1 s", "100 ms", "10 ms"]
-    _mark, course = lines(chart, "run-p95")
+    _mark, _point, course = lines(chart, "run-p95")
     heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", course)]
     assert len(heights) == 2
     assert all(0 <= height < HEIGHT / 10 for height in heights)
@@ -163,7 +163,8 @@ def test_lines_are_on_a_scale_of_powers_of_ten() -> None:
 
 def test_a_line_is_broken_where_nothing_ran() -> None:
     chart = times_chart(make_series(ran=[[1.0], [1.0], [], [1.0]]))
-    _mark, path, dots = lines(chart, "run-p50")
+    _mark, point, path, dots = lines(chart, "run-p50")
+    assert point.endswith("h0.01")
     assert (path.count("M"), path.count("L")) == (1, 1)
     assert (dots.count("M"), dots.count("h0.01")) == (1, 1)
     assert [row[0] for row in cells(chart)] == ["12:00", "12:01", "12:03"]

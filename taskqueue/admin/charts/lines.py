@@ -63,7 +63,7 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
         ),
         legend=legend(
             _("%(step)s, on a logarithmic scale") % {"step": per_step(series.step_seconds)},
-            [(_path(line.name, "M1 6 H19"), line.word) for line in lines],
+            [(_mark(line), line.word) for line in lines],
         ),
         drawing=format_html(
             "{}{}",
@@ -112,6 +112,12 @@ def _drawn(line: Line, low: int, high: int) -> SafeString:
         _path(line.name, path) if path else "",
         _path(f"{line.name} taskqueue-dots", dots) if dots else "",
     )
+
+
+def _mark(line: Line) -> SafeString:
+    """What stands for it in the legend: its stroke, and the shape of its lone points."""
+    dots = f"{line.name} taskqueue-dots"
+    return format_html("{}{}", _path(line.name, "M1 6 H19"), _path(dots, "M10 6h0.01"))
 
 
 def _path(name: str, course: str) -> SafeString:
