@@ -1,4 +1,4 @@
-"""Who may do what to tasks and schedules by hand: the one rule for the admin and the REST API."""
+"""Permissions for what people do to tasks and schedules: one rule for the admin and REST."""
 
 from __future__ import annotations
 

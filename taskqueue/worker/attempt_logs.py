@@ -97,7 +97,7 @@ def from_the_body(error: BaseException) -> None:
 
 
 def _after_ours(whole: TracebackType | None) -> TracebackType | None:
-    """What is left of a traceback behind the last runner, and behind what that called of ours."""
+    """Cut the frames of taskqueue from the head of a traceback."""
     found = each = whole
     while each is not None:
         if _module_of(each) in RUNNERS:

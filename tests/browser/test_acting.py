@@ -112,6 +112,7 @@ def test_all_that_a_search_finds_is_retried_in_the_background(
     page.keyboard.press("/")
     page.keyboard.type("status:failed name:tests.sample.tasks.noop")
     page.keyboard.press("Enter")
+    page.wait_for_url("**q=status**")  # The list before the search has such a box, too.
     page.check("#action-toggle")
     page.click(".actions .question a")
     page.select_option("select[name=action]", "retry_many")

@@ -115,7 +115,7 @@ def _drawn(line: Line, low: int, high: int) -> SafeString:
 
 
 def _mark(line: Line) -> SafeString:
-    """What stands for it in the legend: its stroke, and the shape of its lone points."""
+    """Its mark in the legend: its stroke, and the shape of its lone points."""
     dots = f"{line.name} taskqueue-dots"
     return format_html("{}{}", _path(line.name, "M1 6 H19"), _path(dots, "M10 6h0.01"))
 

@@ -1,4 +1,4 @@
-"""What a user may search by, and the text of a search as that user may see it."""
+"""Searches that a user may make, and the text of a search as that user may see it."""
 
 from __future__ import annotations
 
