@@ -27,8 +27,8 @@ def is_passing(error: Exception) -> bool:
     if not hasattr(cause, "sqlstate"):
         return False
     state = cause.sqlstate
-    if state is None:  # The server could not say anything any more.
-        return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")
+    if state is None:
+        return _is_cut_off(cause)
     starts = (CONNECTION, RESOURCES, INTERVENTION, ROLLBACK)
     return state == LOCK_NOT_AVAILABLE or str(state).startswith(starts)
 
@@ -43,6 +43,11 @@ def is_outage(error: Exception) -> bool:
     cause: Any = error.__cause__
     if not hasattr(cause, "sqlstate"):
         return False
-    return cause.sqlstate is None or str(cause.sqlstate).startswith(
-        (CONNECTION, INTERVENTION, READ_ONLY)
-    )
+    if cause.sqlstate is None:
+        return _is_cut_off(cause)
+    return str(cause.sqlstate).startswith((CONNECTION, INTERVENTION, READ_ONLY))
+
+
+def _is_cut_off(cause: BaseException) -> bool:
+    """Whether the server could not say anything any more; psycopg's own refusals say as little."""
+    return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")
