@@ -70,6 +70,7 @@ class ClockWrong(Fault):
         began = stage.now()
         worker = stage.workers[self.chance.randrange(2)]
         stage.await_lease(worker)
+        worker.leave_no_proof()  # Its leases run out, by the database's clock.
         stage.hit(worker, worker.kill)
         stage.note(self.name, began, worker)
         stage.await_load(1)
