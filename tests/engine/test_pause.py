@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from taskqueue import InvalidTask, TransitionRefused
 from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.engine.control import pause, resume
 from taskqueue.engine.wording import wording_for
-from taskqueue.models import Audit, Queue
+from taskqueue.models import Audit, Queue, Task
 from taskqueue.outcomes import Kind
 from tests.engine.steps import (
     another_connection,
@@ -28,6 +30,10 @@ from tests.engine.steps import (
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
+
+
+class RolledBack(Exception):
+    """Ends a transaction that is not to be kept."""
 
 
 def ready_queues() -> list[str]:
@@ -157,17 +163,25 @@ def test_resuming_what_is_not_paused_is_refused_and_the_nearest_suggested() -> N
 @pytest.mark.django_db(transaction=True)
 def test_no_claim_that_begins_after_a_pause_takes_anything() -> None:
     noop.enqueue_many([((), {})] * 400)
+    claimed = Event()
     late: list[int] = []
 
     def work() -> None:
         with another_connection() as own:
-            for _ in range(60):
+            while len(late) < 60:
                 was_paused = Queue.objects.filter(paused_at__isnull=False).exists()
-                with own_transaction(own):
+                # Rolled back, so that tasks are left however late the pause comes.
+                with suppress(RolledBack), own_transaction(own):
                     found = claim(2, connection=own)
+                    raise RolledBack
+                claimed.set()
                 if was_paused:
                     late.append(len(found))
 
-    run_at_once([work, work, lambda: pause("default")])
+    def pause_in_between() -> None:
+        assert claimed.wait(60)
+        pause("default")
+
+    run_at_once([work, work, pause_in_between], timeout=300)
     assert sum(late) == 0
-    assert late
+    assert Task.objects.filter(status="ready").count() == 400
