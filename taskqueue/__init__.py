@@ -3,7 +3,9 @@
 The names here are the public ones; none of them loads a model before it is used.
 """
 
-from taskqueue.context import Context, current
+from taskqueue.core import __version__
+from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
+from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.definitions import Definition, task
 from taskqueue.exceptions import (
     ArgumentsDoNotBind,
@@ -27,11 +29,8 @@ from taskqueue.exceptions import (
     UnknownTask,
     WorkerDoesNotExist,
 )
-from taskqueue.retries import Exponential, Fibonacci, Fixed, Linear
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
-from taskqueue.scheduled import Scheduled
-
-__version__ = "0.1.0"
+from taskqueue.worker.context import Context, current
 
 __all__ = [
     "AfterEnd",

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, Any
+
 from django.apps import AppConfig
 from django.core import checks
 from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from taskqueue.declarations.definition import BaseDefinition
 
 
 class TaskQueueConfig(AppConfig):
@@ -15,9 +21,20 @@ class TaskQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from taskqueue.checks import check_settings, check_transactions
-        from taskqueue.schedule_checks import check_schedules
+        from taskqueue.declarations.checks import check_settings, check_transactions
+        from taskqueue.declarations.declared_schedules import check_schedules
+        from taskqueue.declarations.definition import registry
 
         checks.register(check_settings)
         checks.register(check_transactions, checks.Tags.database)
         checks.register(check_schedules)
+        registry.finders.append(_adopt_django_task)
+
+
+def _adopt_django_task(name: str) -> BaseDefinition[Any, Any] | None:
+    """A task of Django's framework that was declared for another of its backends."""
+    if sys.modules.keys().isdisjoint(("django.tasks", "django_tasks")):
+        return None
+    from taskqueue.backend import adopt
+
+    return adopt(name)

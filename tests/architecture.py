@@ -27,30 +27,20 @@ def _layer(name: str, parts: str, *, siblings: bool = False) -> Layer:
 
 # From the bottom up. A part is a module or a package directly below `taskqueue`.
 LAYERS = (
-    _layer(
-        "plain",
-        "exceptions histogram log_text outcomes policies retries states suggestions",
-        siblings=True,
-    ),
-    _layer(
-        "declarations",
-        f"{INIT} apps argument_schema canvas checks conf context definitions identity"
-        " option_forms option_values options parameters payload permissions redaction rules"
-        " schedule_checks scheduled setting_values signals signatures snapshots unique_keys uuid7",
-        siblings=True,
-    ),
+    _layer("core", "core exceptions", siblings=True),
+    _layer("settings and rules", "conf rules signals", siblings=True),
+    _layer("declarations", "declarations"),
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
-    _layer("results", "authority control results roles schedules"),
-    _layer("framework", "djangotasks"),
+    _layer("results", "access control results schedules", siblings=True),
+    _layer("public", "definitions"),
+    _layer("framework", "backend"),
     _layer("runtime", "monitoring worker"),
-    _layer("faces", "admin api backend management templatetags testing"),
+    _layer("package", INIT),
+    _layer("faces", "admin api management templatetags testing"),
+    _layer("app", "apps"),
 )
 STANDARD_LIBRARY_ONLY = LAYERS[0]
-
-# What users import before Django has loaded the models: they reach the layers above, but only
-# inside functions, once there are models.
-LATE_IMPORTERS = frozenset({INIT, "apps", "canvas", "checks", "context", "definitions"})
 
 LEVELS = {part: level for level, layer in enumerate(LAYERS) for part in layer.parts}
 
@@ -91,7 +81,7 @@ def _objection(root: Path, imported: Import) -> str | None:
     upwards = LEVELS[target] - LEVELS[source]
     if upwards == 0 and not LAYERS[LEVELS[source]].siblings:
         return f"{source} imports {target}, which stands beside it"
-    if upwards > 0 and not (imported.late and source in LATE_IMPORTERS):
+    if upwards > 0:
         return f"{source} imports {target}, which stands above it"
     return None
 

@@ -18,7 +18,7 @@ from typing import Any
 import django
 
 from project.postgres import settings_from_url
-from taskqueue.retries import Fixed
+from taskqueue.core.retries import Fixed
 
 
 def _sqlite() -> dict[str, Any]:

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
-from taskqueue.argument_schema import argument_schema
+from taskqueue.declarations.argument_schema import argument_schema
+from taskqueue.declarations.options import Options
 from taskqueue.definitions import Definition
-from taskqueue.options import Options
 
 
 class Tone(Enum):

@@ -21,7 +21,7 @@ from django.test.utils import CaptureQueriesContext
 
 import taskqueue
 from taskqueue import models, results
-from taskqueue.djangotasks import (
+from taskqueue.backend.framework import (
     InvalidTask,
     TaskResult,
     TaskResultDoesNotExist,
@@ -29,9 +29,9 @@ from taskqueue.djangotasks import (
     signals,
     task_backends,
 )
-from taskqueue.djangotasks.results import STATUSES
-from taskqueue.outcomes import Kind
-from taskqueue.states import TaskStatus
+from taskqueue.backend.results import STATUSES
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import TaskStatus
 from tests.conftest import Drain, StartWorker
 from tests.engine.steps import claim, end
 from tests.sample import framework_tasks as tasks
@@ -189,12 +189,12 @@ def test_a_task_that_was_cancelled_or_stopped_says_why() -> None:
     results.get_result(waiting.id).cancel("a mistake", by="ann")
     stopped, itself = tasks.add.enqueue(1), tasks.add.enqueue(1)
     for result, kind, reason in (
-        (stopped, Kind.STOPPED, "too long"),
-        (itself, Kind.CANCELLED, "nothing to do"),
+        (stopped, OutcomeKind.STOPPED, "too long"),
+        (itself, OutcomeKind.CANCELLED, "nothing to do"),
     ):
         (claimed,) = claim(1)
         assert claimed.task_id == result.id
-        if kind is Kind.STOPPED:
+        if kind is OutcomeKind.STOPPED:
             results.get_result(result.id).cancel(reason)
         end(claimed, kind, error_message=reason)
     for result, name, reason in (
@@ -603,7 +603,7 @@ django.setup()
 WITHOUT_ADMIN_AND_REST = """
 import sys
 from django.core.management import call_command
-from taskqueue.djangotasks import task_backends
+from taskqueue.backend.framework import task_backends
 from tests import bare_task
 call_command("check", "--fail-level", "WARNING")
 call_command("migrate", verbosity=0)
@@ -613,7 +613,7 @@ assert "rest_framework" not in sys.modules
 print("done")
 """
 WITHOUT_OUR_APP = """
-from taskqueue.djangotasks import task_backends
+from taskqueue.backend.framework import task_backends
 print([message.id for message in task_backends["default"].check()])
 """
 

@@ -9,10 +9,10 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 
 from taskqueue import control
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.record import write_notes
 from taskqueue.engine.rows import Note
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult, get_result
 from tests.engine.steps import claim_one, end, past, promote
 from tests.engine.test_apart import take
@@ -40,18 +40,18 @@ async def read_on_a_loop(result: TaskResult[Any]) -> tuple[str, str]:
 
 def test_each_attempt_that_did_not_succeed_has_its_error() -> None:
     result = add.using(max_attempts=9, max_crashes=9, crash_delay=0).enqueue(1)
-    end(claim_one(), Kind.FAILED, error_class="ValueError", error_message="no", delay=0)
+    end(claim_one(), OutcomeKind.FAILED, error_class="ValueError", error_message="no", delay=0)
     promote()
-    end(claim_one(), Kind.LOST, error_class=LOST, error_message="gone")
+    end(claim_one(), OutcomeKind.LOST, error_class=LOST, error_message="gone")
     promote()
-    end(claim_one(), Kind.RETURNED, error_message="The worker was shut down.")
-    end(claim_one(), Kind.SNOOZED, error_message="again in 0 s")
+    end(claim_one(), OutcomeKind.RETURNED, error_message="The worker was shut down.")
+    end(claim_one(), OutcomeKind.SNOOZED, error_message="again in 0 s")
     promote()
-    end(claim_one(), Kind.PARKED, error_class="UnknownTask", error_message="No definition")
+    end(claim_one(), OutcomeKind.PARKED, error_class="UnknownTask", error_message="No definition")
     promote()
     claimed = claim_one()
     control.request_stop(result.id, by="ann", reason="too long")
-    end(claimed, Kind.STOPPED, error_message="too long")
+    end(claimed, OutcomeKind.STOPPED, error_message="too long")
     assert errors(result) == [
         (1, "ValueError", "no"),
         (2, LOST, "gone"),
@@ -68,7 +68,7 @@ def test_a_stopped_attempt_has_an_error_also_if_nobody_said_why(by: str, reason:
     claimed = claim_one()
     result.cancel(reason, by=by)
     assert (result.status, result.errors, told(result)) == ("running", [], (by, reason))
-    end(claimed, Kind.STOPPED, error_message=reason)
+    end(claimed, OutcomeKind.STOPPED, error_message=reason)
     message = reason or f"{by or 'Somebody'} asked the task to stop."
     assert errors(result) == [(1, STOPPED, message)]
     assert (told(result), result.status) == ((by, reason), "cancelled")
@@ -76,7 +76,7 @@ def test_a_stopped_attempt_has_an_error_also_if_nobody_said_why(by: str, reason:
 
 def test_a_body_that_cancels_itself_says_why() -> None:
     result = noop.enqueue()
-    end(claim_one(), Kind.CANCELLED, error_message="nothing to do")
+    end(claim_one(), OutcomeKind.CANCELLED, error_message="nothing to do")
     assert errors(result) == [(1, CANCEL, "nothing to do")]
     assert told(result) == ("", "nothing to do")
 
@@ -95,7 +95,7 @@ def test_a_task_that_is_cancelled_while_it_waits_tells_who_and_why() -> None:
 
 def test_an_idle_task_of_several_workers_tells_who_cancelled_it() -> None:
     result = noop.using(workers=2).enqueue()
-    end(take("a")[0], Kind.SUCCEEDED)
+    end(take("a")[0], OutcomeKind.SUCCEEDED)
     result.cancel("enough", by="ann")
     assert (told(result), result.status) == (("ann", "enough"), "cancelled")
 
@@ -106,7 +106,7 @@ def test_what_nobody_cancelled_names_nobody() -> None:
     assert told(result) == ("", "It expired.")
     waiting = noop.enqueue()
     assert told(waiting) == ("", "")
-    end(claim_one(), Kind.FAILED, error_class="ValueError", error_message="no")
+    end(claim_one(), OutcomeKind.FAILED, error_class="ValueError", error_message="no")
     assert told(waiting) == ("", "")
 
 
@@ -114,7 +114,7 @@ def test_who_stopped_an_earlier_run_has_not_cancelled_this_one() -> None:
     result = noop.enqueue()
     claimed = claim_one()
     result.cancel("once", by="ann")
-    end(claimed, Kind.STOPPED)
+    end(claimed, OutcomeKind.STOPPED)
     result.retry()
     assert told(result) == ("", "")
     result.cancel("twice", by="bob")
@@ -137,10 +137,11 @@ def test_who_waits_on_the_command_line_is_told_who_cancelled_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "percent"), [(Kind.SUCCEEDED, 100.0), (Kind.FAILED, 50.0), (Kind.RETURNED, 50.0)]
+    ("kind", "percent"),
+    [(OutcomeKind.SUCCEEDED, 100.0), (OutcomeKind.FAILED, 50.0), (OutcomeKind.RETURNED, 50.0)],
 )
 def test_a_success_is_complete_and_any_other_end_as_far_as_it_came(
-    kind: Kind, percent: float
+    kind: OutcomeKind, percent: float
 ) -> None:
     result = noop.enqueue()
     claimed = claim_one()
@@ -153,11 +154,11 @@ def test_a_success_of_one_of_several_workers_is_complete() -> None:
     noop.using(workers=2).enqueue()
     claimed = take("a")[0]
     write_notes(connection, [Note(claimed.lease_id, 0.0, 50.0, "half")])
-    end(claimed, Kind.SUCCEEDED)
+    end(claimed, OutcomeKind.SUCCEEDED)
     assert Lease.objects.get().progress == 100.0
 
 
 def test_a_success_that_told_of_no_progress_has_none() -> None:
     result = noop.enqueue()
-    end(claim_one(), Kind.SUCCEEDED)
+    end(claim_one(), OutcomeKind.SUCCEEDED)
     assert result.progress == (None, "")

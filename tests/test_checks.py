@@ -11,7 +11,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
-from taskqueue.checks import check_settings, check_transactions
+from taskqueue.declarations.checks import check_settings, check_transactions
 
 
 def ours() -> list[CheckMessage]:
@@ -77,7 +77,7 @@ def test_ways_to_log_in_that_are_not_there_are_errors_where_there_is_an_api(sett
 
 def test_a_database_of_another_vendor_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     other = a_database("django.db.backends.dummy")
-    monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(other))
+    monkeypatch.setattr("taskqueue.declarations.checks.connections", Elsewhere(other))
     (message,) = check_settings()
     assert message.id == "taskqueue.E003"
     assert "PostgreSQL or SQLite" in str(message.hint)
@@ -90,14 +90,14 @@ def test_sqlite_that_takes_its_write_lock_late_is_warned_of(
 ) -> None:
     options = {} if mode is None else {"transaction_mode": mode}
     late = a_database("django.db.backends.sqlite3", OPTIONS=options)
-    monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(late))
+    monkeypatch.setattr("taskqueue.declarations.checks.connections", Elsewhere(late))
     assert check_settings() == []
     assert check_transactions() == check_transactions(databases=["other"]) == []
     (message,) = check_transactions(databases=["default"])
     assert message.id == "taskqueue.W001"
     options = str(message.hint).partition(" = ")[2].rstrip(".")
     well = a_database("django.db.backends.sqlite3", OPTIONS=literal_eval(options))
-    monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(well))
+    monkeypatch.setattr("taskqueue.declarations.checks.connections", Elsewhere(well))
     assert check_transactions(databases=["default"]) == []
     assert "journal_mode=WAL" in options
     assert not message.is_serious()
@@ -106,7 +106,7 @@ def test_sqlite_that_takes_its_write_lock_late_is_warned_of(
 def test_sqlite_that_takes_it_at_once_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"transaction_mode": "IMMEDIATE"}
     early = a_database("django.db.backends.sqlite3", OPTIONS=options)
-    monkeypatch.setattr("taskqueue.checks.connections", Elsewhere(early))
+    monkeypatch.setattr("taskqueue.declarations.checks.connections", Elsewhere(early))
     assert check_transactions(databases=["default"]) == []
 
 
@@ -114,7 +114,7 @@ def test_only_who_asks_for_the_database_is_warned_of_its_transactions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     late = Elsewhere(a_database("django.db.backends.sqlite3"))
-    monkeypatch.setattr("taskqueue.checks.connections", late)
+    monkeypatch.setattr("taskqueue.declarations.checks.connections", late)
     assert "taskqueue.W001" not in {message.id for message in run_checks()}
     tagged = run_checks(tags=["database"], databases=["default"])
     assert "taskqueue.W001" in {message.id for message in tagged}

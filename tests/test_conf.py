@@ -11,7 +11,7 @@ import pytest
 from django.test import override_settings
 
 from taskqueue.conf import DEFAULT_RETENTION, NAMES, Mistake, Settings, get_settings, parse
-from taskqueue.setting_values import DEFAULT_THROTTLE_RATES
+from taskqueue.conf.values import DEFAULT_THROTTLE_RATES
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 

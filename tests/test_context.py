@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from taskqueue.context import Context
+from taskqueue.worker.context import Context
 
 
 @pytest.fixture

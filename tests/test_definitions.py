@@ -10,7 +10,8 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from taskqueue import ArgumentsDoNotBind, Context, InvalidTask, UnknownTask, task
-from taskqueue.definitions import Definition, Registry, registry
+from taskqueue.declarations.definition import Registry, registry
+from taskqueue.definitions import Definition
 from taskqueue.models import Task
 from tests.sample import tasks
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from taskqueue.definitions import Registry, registry
+from taskqueue.declarations import discovery
+from taskqueue.declarations.definition import Registry, registry
 
 APP = """
 from django.apps import AppConfig
@@ -39,25 +40,29 @@ def app_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         del sys.modules[module]
 
 
-def test_the_tasks_of_every_installed_app_are_discovered(app_named: Any) -> None:
+def test_the_tasks_of_every_installed_app_are_discovered(
+    app_named: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = app_named(
         "shop_of_test",
         "from taskqueue import task\n@task\ndef send() -> int:\n    return 5\n",
     )
     from django.conf import settings
 
-    fresh = Registry()
+    monkeypatch.setattr(discovery, "_is_complete", False)
     with override_settings(INSTALLED_APPS=[*settings.INSTALLED_APPS, name]):
-        fresh.autodiscover()
+        discovery.discover_tasks()
     assert registry.get("shop_of_test.tasks.send").call() == 5
 
 
-def test_a_tasks_module_that_cannot_be_imported_says_so(app_named: Any) -> None:
+def test_a_tasks_module_that_cannot_be_imported_says_so(
+    app_named: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = app_named("broken_of_test", "import a_module_that_is_not_there\n")
     from django.conf import settings
 
-    fresh = Registry()
+    monkeypatch.setattr(discovery, "_is_complete", False)
     with override_settings(INSTALLED_APPS=[*settings.INSTALLED_APPS, name]):
         for _ in range(2):
             with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
-                fresh.find("x")
+                Registry().find("x")

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
 from taskqueue import InvalidArguments
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Task
 from taskqueue.results import TaskResult
 from taskqueue.signals import task_enqueued
@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def now() -> datetime:
-    return wording_for(connection).now(connection)
+    return dialect_for(connection).now(connection)
 
 
 def test_an_enqueue_writes_one_ready_task_and_returns_what_stands_in_its_row() -> None:

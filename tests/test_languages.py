@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.utils.translation import override
 
 from taskqueue.admin.badges import WORDS
-from taskqueue.states import LeaseStatus, TaskStatus
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from tests.catalogue import FOLDER, PACKAGE, Entry, Text, entries, marked_texts
 
 CATALOGUE = entries(FOLDER / "django.po")

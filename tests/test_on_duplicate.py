@@ -8,8 +8,8 @@ import pytest
 from django.db import transaction
 
 from taskqueue import DuplicateTask
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Audit, Task
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
 from tests.engine.steps import (
     claim_one,
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 only = echo.using(unique_key="only")
 
 
-def finish(kind: Kind = Kind.SUCCEEDED) -> None:
+def finish(kind: OutcomeKind = OutcomeKind.SUCCEEDED) -> None:
     end(claim_one(), kind)
 
 
@@ -94,7 +94,7 @@ def test_a_finished_holder_is_returned_unchanged() -> None:
 
 def test_a_retrying_holder_keeps_retrying_at_the_new_time() -> None:
     first = only.enqueue(1)
-    end(claim_one(), Kind.RETRY_LATER, delay=5)
+    end(claim_one(), OutcomeKind.RETRY_LATER, delay=5)
     later = replacing.using(run_after=60).enqueue(2)
     assert (later.updated, later.status, later.args) == (True, "retrying", [2])
     make_due(first)
@@ -108,10 +108,10 @@ def test_replace_leaves_the_task_of_another_definition_as_it_is() -> None:
     other = tasks.echo.using(**shared, on_duplicate="replace").enqueue(1, 2, 3)
     assert (other.id, other.created, other.updated) == (holder.id, False, False)
     assert Task.objects.get(id=holder.id).args == [1]
-    end(claim_one(), Kind.FAILED, error_class="ValueError")
+    end(claim_one(), OutcomeKind.FAILED, error_class="ValueError")
     kept = {**shared, "unique_for": "kept"}
     failed = tasks.add.using(**kept).enqueue(2)
-    end(claim_one(), Kind.FAILED, error_class="ValueError")
+    end(claim_one(), OutcomeKind.FAILED, error_class="ValueError")
     again = tasks.echo.using(**kept, restart="all").enqueue(3)
     assert (again.id, again.updated, again.status) == (failed.id, False, "failed")
 
@@ -133,17 +133,17 @@ kept = echo.using(unique_key="kept", unique_for="kept")
 @pytest.mark.parametrize(
     ("restart", "kind", "is_restarted"),
     [
-        (None, Kind.FAILED, False),
-        ("failed", Kind.FAILED, True),
-        ("failed", Kind.SUCCEEDED, False),
-        ("failed", Kind.CANCELLED, False),
-        ("all", Kind.FAILED, True),
-        ("all", Kind.SUCCEEDED, True),
-        ("all", Kind.CANCELLED, True),
+        (None, OutcomeKind.FAILED, False),
+        ("failed", OutcomeKind.FAILED, True),
+        ("failed", OutcomeKind.SUCCEEDED, False),
+        ("failed", OutcomeKind.CANCELLED, False),
+        ("all", OutcomeKind.FAILED, True),
+        ("all", OutcomeKind.SUCCEEDED, True),
+        ("all", OutcomeKind.CANCELLED, True),
     ],
 )
 def test_publishing_what_has_finished_changes_nothing_unless_restart_clears_that_end(
-    restart: str | None, kind: Kind, is_restarted: bool
+    restart: str | None, kind: OutcomeKind, is_restarted: bool
 ) -> None:
     first = kept.enqueue(1)
     finish(kind)
@@ -163,7 +163,7 @@ def test_publishing_what_has_finished_changes_nothing_unless_restart_clears_that
 def test_a_restart_may_be_for_later_and_leaves_what_waits_as_it_is() -> None:
     first = kept.enqueue(1)
     assert not kept.using(restart="all").enqueue(2).updated
-    finish(Kind.FAILED)
+    finish(OutcomeKind.FAILED)
     second = kept.using(restart="failed", run_after=60, deadline=90).enqueue(3)
     task = task_of(first)
     assert (second.status, task.status, task.ready_at) == ("scheduled", "scheduled", None)
@@ -175,9 +175,9 @@ def test_a_restarted_task_of_several_workers_is_run_by_all_of_them_again() -> No
     shared = kept.using(workers=2, restart="all")
     result = shared.enqueue(1)
     for name in "ab":
-        end(take(name)[0], Kind.SUCCEEDED, return_value="1")
+        end(take(name)[0], OutcomeKind.SUCCEEDED, return_value="1")
     assert shared.enqueue(2).updated
     for name in "ab":
         [claimed] = take(name)
-        end(claimed, Kind.SUCCEEDED, return_value="2")
+        end(claimed, OutcomeKind.SUCCEEDED, return_value="2")
     assert (task_of(result).status, task_of(result).return_value) == ("succeeded", [2, 2])

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from taskqueue import Every, Exponential, Fibonacci, Fixed, InvalidTask, Linear, schedules
+from taskqueue.declarations.option_forms import option_from_json, option_to_json
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule, Task
-from taskqueue.option_forms import option_from_json, option_to_json
 from tests.admin.conftest import LogIn, log_in_as  # noqa: F401  (a fixture)
 from tests.admin.schedule_rows import filled
 from tests.admin.test_admin import url

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from taskqueue import InvalidTask, task
+from taskqueue.core.suggestions import SYNONYMS
+from taskqueue.declarations.options import DEFINITION_ONLY, NAMES, USING_ONLY
 from taskqueue.definitions import Definition
 from taskqueue.models import Task
-from taskqueue.options import DEFINITION_ONLY, NAMES, USING_ONLY
-from taskqueue.suggestions import SYNONYMS
 from tests.engine.steps import claim_one
 from tests.option_rows import ACCEPTED, HUGE, REFUSED, ask
 from tests.sample.tasks import add, echo

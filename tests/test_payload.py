@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from taskqueue import InvalidArguments
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.declarations.payload import DEEPEST, encode
 from taskqueue.exceptions import UnsupportedType
 from taskqueue.models import Task
-from taskqueue.outcomes import Kind
-from taskqueue.payload import DEEPEST, encode
 from taskqueue.results import get_result
 from tests.engine.steps import claim, claim_one, end
 from tests.sample.tasks import echo
@@ -179,7 +179,11 @@ def test_a_value_comes_back_as_json_gives_it_through_every_way_of_writing(value:
 @pytest.mark.parametrize("value", EXACT, ids=ascii)
 def test_a_return_value_comes_back_as_json_gives_it(value: Any) -> None:
     result = echo.enqueue()
-    end(claim_one(), Kind.SUCCEEDED, return_value=encode(value, limit=10**6, what="The result"))
+    end(
+        claim_one(),
+        OutcomeKind.SUCCEEDED,
+        return_value=encode(value, limit=10**6, what="The result"),
+    )
     result.refresh()
     assert same(result.return_value, value)
 

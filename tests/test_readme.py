@@ -12,12 +12,12 @@ from django.core.management import load_command_class
 from django.test import override_settings
 
 from taskqueue import definitions
-from taskqueue.checks import check_settings
 from taskqueue.conf import DEFAULT_RETENTION, Settings, get_settings
+from taskqueue.core.states import TRANSITIONS, TaskStatus
+from taskqueue.declarations.checks import check_settings
+from taskqueue.declarations.options import DEFINITION_ONLY, Options
+from taskqueue.declarations.options import NAMES as OPTION_NAMES
 from taskqueue.models import Schedule
-from taskqueue.options import DEFINITION_ONLY, Options
-from taskqueue.options import NAMES as OPTION_NAMES
-from taskqueue.states import TRANSITIONS, TaskStatus
 from tests import readme
 from tests.conftest import StartWorker
 from tests.worker_process import wait_until

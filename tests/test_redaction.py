@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from taskqueue.declarations.options import Options
+from taskqueue.declarations.redaction import REDACTED, redacted, redacted_for
 from taskqueue.definitions import Definition
 from taskqueue.exceptions import ArgumentsDoNotBind
-from taskqueue.options import Options
-from taskqueue.redaction import REDACTED, redacted, redacted_for
 
 
 def definition(body: Any, *sensitive: str, takes_context: bool = False) -> Definition[Any, Any]:
@@ -86,9 +86,9 @@ def test_of_an_unknown_definition_nothing_may_be_shown() -> None:
 
 
 def test_no_result_shows_its_arguments_when_it_is_printed() -> None:
-    from taskqueue.djangotasks import TaskResultStatus
-    from taskqueue.djangotasks.lazy import make
-    from taskqueue.djangotasks.results import QueueResult
+    from taskqueue.backend.framework import TaskResultStatus
+    from taskqueue.backend.lazy import make
+    from taskqueue.backend.results import QueueResult
 
     values = {
         "id": "1",

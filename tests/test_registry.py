@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from taskqueue import InvalidTask, task
-from taskqueue.definitions import registry
+from taskqueue.declarations.definition import registry
 
 TWO = "Two functions are named"
 Load = Callable[[str], ModuleType]

@@ -15,10 +15,10 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections, transaction
 
 from taskqueue import TaskDoesNotExist
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.record import write_notes
 from taskqueue.engine.rows import Note
 from taskqueue.models import Task
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult, get_result
 from tests.engine.steps import (
     claim,
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db
 OF_ATTEMPTS = ("errors", "history", "progress", "cancelled_by", "cancel_reason", "worker_names")
 
 
-def finished(kind: Kind = Kind.SUCCEEDED, **fields: Any) -> TaskResult[Any]:
+def finished(kind: OutcomeKind = OutcomeKind.SUCCEEDED, **fields: Any) -> TaskResult[Any]:
     result = echo.enqueue()
     end(claim_one(), kind, **fields)
     return result
@@ -50,7 +50,7 @@ def test_a_result_stands_as_it_was_last_read() -> None:
     assert (result.status, result.attempts) == ("ready", 0)
     result.refresh()
     assert (result.status, result.attempts, result.is_finished) == ("running", 1, False)
-    end(claimed, Kind.SUCCEEDED, return_value="3")
+    end(claimed, OutcomeKind.SUCCEEDED, return_value="3")
     assert result.status == "running"
     result.refresh()
     assert (result.status, result.return_value, result.is_finished) == ("succeeded", 3, True)
@@ -64,7 +64,7 @@ def test_what_async_code_has_read_it_may_look_through() -> None:
     result = echo.using(max_attempts=2).enqueue()
     claimed = claim_one()
     write_notes(default_connection, [Note(claimed.lease_id, 1.0, 40.0, "well on")])
-    end(claimed, Kind.FAILED, error_class="E", error_message="why")
+    end(claimed, OutcomeKind.FAILED, error_class="E", error_message="why")
 
     async def look() -> tuple[Any, ...]:
         await result.arefresh()
@@ -80,7 +80,7 @@ async def read_every_attribute(result: TaskResult[Any]) -> list[Any]:
 def test_async_code_may_look_through_what_async_methods_found() -> None:
     shared: dict[str, Any] = {"unique_key": "k", "unique_scope": "sums"}
     holder = add.using(**shared, max_attempts=2).enqueue(1, b=2)
-    end(claim_one(), Kind.FAILED, error_class="E", error_message="why")
+    end(claim_one(), OutcomeKind.FAILED, error_class="E", error_message="why")
 
     async def look() -> list[list[Any]]:
         met = await noop.using(**shared).aenqueue()
@@ -190,8 +190,10 @@ def test_a_body_that_returns_nothing_gives_none(text: str | None) -> None:
     assert result.return_value is None
 
 
-@pytest.mark.parametrize(("kind", "verb"), [(Kind.FAILED, "has"), (Kind.CANCELLED, "is")])
-def test_a_task_that_did_not_succeed_has_no_return_value(kind: Kind, verb: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "verb"), [(OutcomeKind.FAILED, "has"), (OutcomeKind.CANCELLED, "is")]
+)
+def test_a_task_that_did_not_succeed_has_no_return_value(kind: OutcomeKind, verb: str) -> None:
     result = finished(kind)
     result.refresh()
     with pytest.raises(ValueError, match=f"{verb} {result.status} and has no return value"):
@@ -210,15 +212,17 @@ def test_a_task_that_has_not_finished_has_no_return_value_yet() -> None:
 
 def test_errors_stand_oldest_first_and_are_kept_on_success() -> None:
     result = noop.using(max_attempts=5, crash_delay=0).enqueue()
-    for number, kind in enumerate((Kind.FAILED, Kind.LOST, Kind.RETRY_LATER, Kind.SNOOZED), 1):
+    for number, kind in enumerate(
+        (OutcomeKind.FAILED, OutcomeKind.LOST, OutcomeKind.RETRY_LATER, OutcomeKind.SNOOZED), 1
+    ):
         claimed = claim_one(worker=f"w{number}")
         error = {"error_class": f"shop.E{number}", "error_message": f"m{number}"}
-        if kind is Kind.SNOOZED:
+        if kind is OutcomeKind.SNOOZED:
             error = {"error_message": "again in 0 s"}
         end(claimed, kind, **error, traceback=f"t{number}")
         make_due(result)
         promote()
-    end(claim_one(worker="w5"), Kind.SUCCEEDED)
+    end(claim_one(worker="w5"), OutcomeKind.SUCCEEDED)
     result.refresh()
     assert result.attempts == 5
     assert [astuple(error) for error in result.errors] == [
@@ -244,7 +248,7 @@ def test_progress_is_that_of_the_latest_attempt() -> None:
     first = claim_one()
     write_notes(default_connection, [Note(first.lease_id, 0.0, 40.0, "nearly half")])
     assert (result.progress.percent, result.progress.message) == (40.0, "nearly half")
-    end(first, Kind.RETURNED)
+    end(first, OutcomeKind.RETURNED)
     claim()
     assert result.progress == (None, "")
 
@@ -267,7 +271,7 @@ def test_a_wait_that_is_too_short_times_out_and_tells_the_status(timeout: float)
 
 
 @contextmanager
-def ending_meanwhile(kind: Kind, **fields: Any) -> Iterator[None]:
+def ending_meanwhile(kind: OutcomeKind, **fields: Any) -> Iterator[None]:
     """Another process' worker ends the one task, once somebody waits for it."""
 
     def work() -> None:
@@ -289,8 +293,8 @@ def ending_meanwhile(kind: Kind, **fields: Any) -> Iterator[None]:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("kind", [Kind.SUCCEEDED, Kind.FAILED, Kind.CANCELLED])
-def test_a_wait_ends_when_the_task_does_whatever_came_of_it(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.CANCELLED])
+def test_a_wait_ends_when_the_task_does_whatever_came_of_it(kind: OutcomeKind) -> None:
     for name in ("wait", "async_wait"):
         result = noop.enqueue()
         wait = getattr(result, name)
@@ -303,7 +307,7 @@ def test_a_wait_ends_when_the_task_does_whatever_came_of_it(kind: Kind) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_what_others_did_shows_after_a_refresh() -> None:
     result = noop.enqueue()
-    with ending_meanwhile(Kind.SUCCEEDED, return_value='"done"'):
+    with ending_meanwhile(OutcomeKind.SUCCEEDED, return_value='"done"'):
         wait_until(lambda: get_result(result.id).is_finished, timeout=60)
     assert result.status == "ready"
     result.refresh()

@@ -12,10 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskqueue import Exponential, Fibonacci, Fixed, Linear, task
-from taskqueue import snapshots as stored
+from taskqueue.core.retries import (
+    DEFAULT,
+    LONGEST,
+    POLICIES,
+    Backoff,
+    from_snapshot,
+    seconds_of,
+)
+from taskqueue.declarations import snapshots as stored
 from taskqueue.definitions import Definition
 from taskqueue.models import Task
-from taskqueue.retries import DEFAULT, LONGEST, POLICIES, Backoff, from_snapshot, seconds_of
 from tests.engine.steps import task_of
 from tests.sample import tasks
 

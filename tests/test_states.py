@@ -12,11 +12,11 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from taskqueue import TransitionRefused
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import FINISHED, TRANSITIONS, LeaseStatus, TaskStatus, may_follow
 from taskqueue.engine.rows import Claimed
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
-from taskqueue.states import FINISHED, TRANSITIONS, LeaseStatus, TaskStatus, may_follow
 from tests.engine.steps import (
     claim,
     claim_one,
@@ -52,7 +52,7 @@ def put(status: TaskStatus) -> TaskResult[Any]:
     return result
 
 
-def end_by(kind: Kind, **fields: Any) -> Act:
+def end_by(kind: OutcomeKind, **fields: Any) -> Act:
     """Claim it if that is possible, and record an outcome for whatever lease there is."""
 
     def act(result: TaskResult[Any]) -> None:
@@ -111,8 +111,8 @@ ACTS: dict[str, Act] = {
     "replace": lambda result: base.using(on_duplicate="replace").enqueue(2),
     "replace later": lambda result: base.using(on_duplicate="replace", run_after=60).enqueue(2),
     "enqueue again": lambda result: base.enqueue(),
-    **{f"record {kind}": end_by(kind) for kind in Kind},
-    "record a failure for good": end_by(Kind.FAILED, retryable=False),
+    **{f"record {kind}": end_by(kind) for kind in OutcomeKind},
+    "record a failure for good": end_by(OutcomeKind.FAILED, retryable=False),
 }
 
 
@@ -151,7 +151,7 @@ def test_no_outcome_changes_a_task_that_has_finished(status: TaskStatus) -> None
     result = base.enqueue()
     claimed = claim_one()
     Task.objects.filter(id=result.id).update(status=status, finished_at=timezone.now())
-    for kind in Kind:
+    for kind in OutcomeKind:
         with transaction.atomic():
             end(claimed, kind)
             assert task_of(result).status == status

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskqueue.payload import check_text, storable
+from taskqueue.declarations.payload import check_text, storable
 
 
 @pytest.mark.parametrize("text", ["a\x00", "\ud800", "é\udfff"])

@@ -10,10 +10,10 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from taskqueue import InvalidTask
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.control import retry
 from taskqueue.exceptions import UnsupportedType
 from taskqueue.models import Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import (
     Undo,
     claim,
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 only = echo.using(unique_key="only")
 
 
-def finish(kind: Kind = Kind.SUCCEEDED) -> None:
+def finish(kind: OutcomeKind = OutcomeKind.SUCCEEDED) -> None:
     end(claim_one(), kind)
 
 
@@ -78,12 +78,12 @@ def test_what_a_callable_raises_is_the_callers() -> None:
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
-        (Kind.SUCCEEDED, {}),
-        (Kind.FAILED, {"error_class": "ValueError"}),
-        (Kind.CANCELLED, {}),
+        (OutcomeKind.SUCCEEDED, {}),
+        (OutcomeKind.FAILED, {"error_class": "ValueError"}),
+        (OutcomeKind.CANCELLED, {}),
     ],
 )
-def test_until_finished_the_key_is_held_and_not_after(kind: Kind, fields: Any) -> None:
+def test_until_finished_the_key_is_held_and_not_after(kind: OutcomeKind, fields: Any) -> None:
     first = only.enqueue()
     claimed = claim_one()
     assert only.enqueue().id == first.id
@@ -96,8 +96,10 @@ def test_a_cancelled_task_releases_its_key() -> None:
     assert only.enqueue().created
 
 
-@pytest.mark.parametrize("kind", [Kind.RETRY_LATER, Kind.SNOOZED, Kind.LOST, Kind.RETURNED])
-def test_a_task_that_will_run_again_holds_its_key(kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [OutcomeKind.RETRY_LATER, OutcomeKind.SNOOZED, OutcomeKind.LOST, OutcomeKind.RETURNED]
+)
+def test_a_task_that_will_run_again_holds_its_key(kind: OutcomeKind) -> None:
     first = only.enqueue()
     end(claim_one(), kind)
     assert only.enqueue().id == first.id
@@ -110,7 +112,7 @@ def test_until_started_the_key_is_free_once_a_worker_has_the_task() -> None:
     claimed = claim_one()
     second = definition.enqueue()
     assert second.created
-    assert end(claimed, Kind.RETURNED) == "ready"
+    assert end(claimed, OutcomeKind.RETURNED) == "ready"
     assert not task_of(first).holds_unique_key
     assert definition.enqueue().id == second.id
 
@@ -134,7 +136,7 @@ def test_a_key_stays_with_a_task_that_is_kept() -> None:
     assert (again.id, again.status, again.created) == (first.id, "succeeded", False)
     retry(first.id)
     assert task_of(first).holds_unique_key
-    finish(Kind.FAILED)
+    finish(OutcomeKind.FAILED)
     assert definition.enqueue().id == first.id
 
 

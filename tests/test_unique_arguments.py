@@ -8,11 +8,11 @@ import pytest
 from django.test import override_settings
 
 from taskqueue import InvalidTask
+from taskqueue.declarations.options import Options
+from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.definitions import Definition
 from taskqueue.engine.schedules.snapshots import snapshot_of
-from taskqueue.options import Options
 from taskqueue.rules import Every
-from taskqueue.scheduled import Scheduled
 from tests.engine.steps import task_of
 from tests.sample.tasks import add, echo, fail
 

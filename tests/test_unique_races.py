@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import (
     claim,
     end,
@@ -103,7 +103,7 @@ def test_a_key_changes_hands_without_two_holders_or_an_error(unique_for: Any) ->
                 claimed = claim(1)
             for each in claimed:
                 with transaction.atomic():
-                    end(each, Kind.SUCCEEDED)
+                    end(each, OutcomeKind.SUCCEEDED)
 
     run_at_once([enqueue, enqueue, enqueue, work])
     assert set(live) <= {0, 1}

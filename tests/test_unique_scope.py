@@ -8,13 +8,13 @@ import pytest
 from django.db import IntegrityError, connections, transaction
 
 from taskqueue import DuplicateTask, TaskResultMismatch
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.engine.schedules.snapshots import request_from, snapshot_of
 from taskqueue.models import Task
 from taskqueue.monitoring.searching.search import parse
-from taskqueue.outcomes import Kind
 from taskqueue.results import get_result
 from taskqueue.rules import Every
-from taskqueue.scheduled import Scheduled
 from taskqueue.signals import task_enqueued
 from tests.engine.steps import claim, claim_one, end, past, run_at_once, task_of
 from tests.sample.tasks import add, echo, unique
@@ -53,7 +53,7 @@ def test_filters_and_searches_by_key_find_it_in_every_scope() -> None:
 def test_a_holder_of_another_definition_stays_as_it_is(options: dict[str, Any]) -> None:
     holder = add.using(**SHARED, unique_for="kept").enqueue(1)
     if "restart" in options:
-        end(claim_one(), Kind.SUCCEEDED, return_value="1")
+        end(claim_one(), OutcomeKind.SUCCEEDED, return_value="1")
     before = task_of(holder)
     met = echo.using(**SHARED, **options).enqueue("x@y")
     assert (met.id, met.created, met.updated) == (holder.id, False, False)
@@ -75,7 +75,7 @@ def test_a_handle_on_the_task_of_another_definition_says_so() -> None:
     met = echo.using(**SHARED, queue_name="mail").enqueue("x@y")
     assert (met.name, met.args, met.kwargs, met.metadata) == (add.name, [2], {"b": 3}, {"a": 1})
     assert met.definition is add
-    end(claim_one(), Kind.SUCCEEDED, return_value="5")
+    end(claim_one(), OutcomeKind.SUCCEEDED, return_value="5")
     met.refresh()
     assert (met.return_value, met.name) == (5, add.name)
     assert holder.name == add.name
@@ -183,7 +183,7 @@ def test_definitions_that_race_for_a_shared_key_have_one_holder() -> None:
                 claimed = claim(1)
             for each in claimed:
                 with transaction.atomic():
-                    end(each, Kind.SUCCEEDED)
+                    end(each, OutcomeKind.SUCCEEDED)
 
     run_at_once([lambda: enqueue(add), lambda: enqueue(echo), lambda: enqueue(echo), work])
     assert set(live) <= {0, 1}

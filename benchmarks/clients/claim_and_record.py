@@ -16,16 +16,16 @@ import psutil  # type: ignore[import-untyped]
 django.setup()
 
 from taskqueue.conf import get_settings  # noqa: E402
+from taskqueue.core.outcomes import Outcome, OutcomeKind  # noqa: E402
 from taskqueue.engine.connections import (  # noqa: E402
     open_worker_connection,
     own_session,
     transaction,
 )
+from taskqueue.engine.dialect import dialect_for  # noqa: E402
 from taskqueue.engine.limits import Limits  # noqa: E402
 from taskqueue.engine.record import record  # noqa: E402
 from taskqueue.engine.rows import Claimed  # noqa: E402
-from taskqueue.engine.wording import wording_for  # noqa: E402
-from taskqueue.outcomes import Kind, Outcome  # noqa: E402
 
 BATCH = 100
 UNCOUNTED = 10
@@ -36,7 +36,7 @@ def main(tasks: int) -> None:
     """Give the rate at which that many were recorded, and the session's microseconds for each."""
     connection = open_worker_connection(silence=10)
     own_session(connection)
-    wording, limits = wording_for(connection), Limits.of(get_settings())
+    wording, limits = dialect_for(connection), Limits.of(get_settings())
     claimed: list[Claimed] = []
     batches = tasks // BATCH
     session = psutil.Process(connection.connection.info.backend_pid)
@@ -45,7 +45,8 @@ def main(tasks: int) -> None:
         if number == UNCOUNTED:
             began, used = time.perf_counter(), seconds_used(session)
         outcomes = [
-            Outcome(each.lease_id, Kind.SUCCEEDED, started=0.001, ended=0.001) for each in claimed
+            Outcome(each.lease_id, OutcomeKind.SUCCEEDED, started=0.001, ended=0.001)
+            for each in claimed
         ]
         with transaction(connection):
             recorded = record(connection, outcomes, limits=limits)

@@ -16,7 +16,7 @@ import psycopg  # noqa: E402
 from django.db import connection  # noqa: E402
 
 from benchmarks.tasks import noop  # noqa: E402
-from taskqueue.uuid7 import uuid7_hex  # noqa: E402
+from taskqueue.core.uuid7 import uuid7_hex  # noqa: E402
 
 COLUMNS = """
     id, args, name, queue_name, status, priority, run_after, kwargs, options, metadata,

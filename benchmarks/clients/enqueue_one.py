@@ -13,7 +13,7 @@ django.setup()
 from django.db import connection  # noqa: E402
 
 from benchmarks.tasks import noop  # noqa: E402
-from taskqueue.uuid7 import uuid7_hex  # noqa: E402
+from taskqueue.core.uuid7 import uuid7_hex  # noqa: E402
 
 INSERT = """
 INSERT INTO taskqueue_task (

@@ -20,8 +20,8 @@ from project import tasks
 from project.demo.work import OURS, Work
 from project.models import SourceFile
 from project.sources import KINDS, PYTHON
+from taskqueue.core.states import TaskStatus
 from taskqueue.models import Schedule, Task
-from taskqueue.states import TaskStatus
 
 WORD = re.compile(r"\S+")
 LONGEST_LIST = 5

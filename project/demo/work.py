@@ -14,9 +14,9 @@ from project import tasks
 from project.demo.errors import DemoError
 from project.demo.progress import ProgressBar
 from project.demo.services import Services
+from taskqueue.core.states import FINISHED
 from taskqueue.models import Schedule, Task
 from taskqueue.results import TaskResult
-from taskqueue.states import FINISHED
 
 DELAY = timedelta(seconds=2)
 LOOK_SECONDS = 0.1

@@ -12,16 +12,16 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
+from taskqueue.access.authority import may
+from taskqueue.access.permissions import VIEW_LEASES
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.display import breakable, link_to_row, list_url, moment
 from taskqueue.admin.reports import ReportAdmin, report
-from taskqueue.authority import may
+from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
 from taskqueue.monitoring.failures import FailureGroup, failures
 from taskqueue.monitoring.retrying import RetryingGroup, retrying
 from taskqueue.monitoring.searching import search_text
-from taskqueue.permissions import VIEW_LEASES
-from taskqueue.states import TaskStatus
 
 MOST_GROUPS = 100
 LONGEST_EXAMPLE = 200

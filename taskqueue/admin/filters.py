@@ -11,10 +11,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.badges import WORDS
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.wedged import wedged
 from taskqueue.models import Lease
-from taskqueue.states import LeaseStatus
 
 MOST = 100
 MOST_RUNNING = 10_000

@@ -9,7 +9,7 @@ from django.contrib.admin.helpers import ActionForm
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.payload import storable
+from taskqueue.declarations.payload import storable
 
 LONGEST_REASON = 1000
 

@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import path
 
+from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.addresses import redirect
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.searches import row_id
 from taskqueue.engine.connections import database_alias
-from taskqueue.permissions import VIEW_TASKS
 
 
 def report(

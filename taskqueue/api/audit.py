@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import VIEW_AUDITS
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Text
@@ -15,7 +16,6 @@ from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit
-from taskqueue.permissions import VIEW_AUDITS
 
 LARGEST_ID = 2**63 - 1
 
@@ -58,7 +58,7 @@ class AuditList(ApiView):
     @describe("listAudit", answers={200: AuditLines}, query=AuditQuery)
     def get(self, request: Request) -> Response:
         """What was done by hand, the newest first."""
-        asked = self.asked(request, AuditQuery)
+        asked = self.validated_query(request, AuditQuery)
         rows = Audit.objects.using(database_alias()).order_by("-id")
         if "subject" in asked:
             rows = rows.filter(subject=asked["subject"])

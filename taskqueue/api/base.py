@@ -28,7 +28,7 @@ from taskqueue.api.problems import InvalidBody, InvalidQuery, Problem, answer_to
 from taskqueue.api.throttles import Rates
 from taskqueue.conf import get_settings
 from taskqueue.engine.connections import database_alias, project_connection
-from taskqueue.engine.passing import is_passing
+from taskqueue.engine.transient_errors import is_passing
 
 logger = logging.getLogger("taskqueue.api")
 TRIES = 3
@@ -158,7 +158,7 @@ class ApiView(APIView):
 
     # Questions
 
-    def asked(self, request: Request, serializer: type[Serializer[Any]] = NoQuery) -> Any:
+    def validated_query(self, request: Request, serializer: type[Serializer[Any]] = NoQuery) -> Any:
         """What the address asks for. Raises 400 for what the serializer does not know.
 
         It is all that a DELETE says: a reason in its body would be lost.
@@ -175,13 +175,15 @@ class ApiView(APIView):
             given[name] = values[0]
         return _checked(serializer(data=given), InvalidQuery)
 
-    def told(self, request: Request, serializer: type[Serializer[Any]], **more: Any) -> Any:
+    def validated_body(
+        self, request: Request, serializer: type[Serializer[Any]], **more: Any
+    ) -> Any:
         """What the body says. Raises 422 for what does not fit; no body is an empty object.
 
         It is all that such a request says. Raises 400 for one that believes to have said more, in
         its address or by If-Match: it would be done otherwise than it is meant.
         """
-        self.asked(request)
+        self.validated_query(request)
         if has_condition(request) and not self.is_conditional:
             raise Problem(400, "condition_refused", "If-Match is not heeded here: leave it out.")
         data = request.data

@@ -16,12 +16,12 @@ from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.filters import usable_by
 from taskqueue.control import TaskFilter
-from taskqueue.definitions import registry
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.filters import each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.searching import SearchError, parse
-from taskqueue.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from taskqueue.states import TaskStatus
 
 CANONICAL = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 MOST_VALUES = 100

@@ -14,9 +14,9 @@ from rest_framework import serializers
 
 from taskqueue.api.access import NeedsOrToken
 from taskqueue.api.fields import Anything, Strict, Text, When
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.operation import OperationStatus
-from taskqueue.states import LeaseStatus, TaskStatus
 
 try:
     from drf_spectacular.openapi import AutoSchema

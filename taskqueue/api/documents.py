@@ -61,7 +61,7 @@ class SchemaDocument(ApiView):
 
     def get(self, request: Request) -> Response | HttpResponse:
         """As JSON, or as YAML with `?format=yaml`."""
-        given = self.asked(request, Format)["format"]
+        given = self.validated_query(request, Format)["format"]
         root = address(request, "schema").removesuffix("/schema/")
         if given == "yaml":
             return HttpResponse(document_as_yaml(root), content_type=YAML)
@@ -76,7 +76,7 @@ class Docs(ApiView):
 
     def get(self, request: Request) -> HttpResponse:
         """The page."""
-        self.asked(request)
+        self.validated_query(request)
         if not apps.is_installed(SIDECAR):
             raise Problem(501, "docs_not_installed", MISSING)
         document("")  # Without drf-spectacular the page would be empty: that is told at once.

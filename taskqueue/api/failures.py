@@ -9,16 +9,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import VIEW_LEASES, VIEW_TASKS
 from taskqueue.api.access import has_all
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
+from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.failures import LONGEST_MESSAGE, NEWEST, FailureGroup, failures
 from taskqueue.monitoring.retrying import RetryingGroup, retrying
 from taskqueue.monitoring.searching import search_text
-from taskqueue.permissions import VIEW_LEASES, VIEW_TASKS
-from taskqueue.states import TaskStatus
 
 MOST_GROUPS = 100
 HIDDEN = {"example_error": None, "example_message": None}
@@ -86,7 +86,7 @@ class Failures(ApiView):
     @describe("getFailures", answers={200: FailuresShown}, query=FailuresQuery)
     def get(self, request: Request) -> Response:
         """The newest failed tasks by error and task, and by task those that are tried again."""
-        limit = self.asked(request, FailuresQuery)["limit"]
+        limit = self.validated_query(request, FailuresQuery)["limit"]
         ended, coming = failures(limit=limit + 1), retrying(limit=limit + 1)
         retried = [_retried(group) for group in coming.groups[:limit]]
         if not has_all(request.user, (VIEW_LEASES,)):

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from django.utils.dateparse import parse_datetime
 from rest_framework import serializers
 
+from taskqueue.core.suggestions import nearest_option
+from taskqueue.declarations.payload import LARGEST_INTEGER
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
-from taskqueue.payload import LARGEST_INTEGER
-from taskqueue.suggestions import nearest_option
 
 MOST_UNKNOWN = 5
 """Fields that are told of where there are more."""

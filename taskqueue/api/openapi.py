@@ -14,10 +14,10 @@ from typing import Any
 from django.urls import include, path
 from rest_framework.settings import api_settings
 
-from taskqueue import __version__
 from taskqueue.api.describing import HAS_SCHEMA
 from taskqueue.api.problems import Problem
 from taskqueue.conf import get_settings
+from taskqueue.core import __version__
 
 DESCRIPTION = """\
 Everything that the admin of taskqueue can do, for other languages and for scripts.

@@ -6,15 +6,15 @@ from typing import Any
 
 from rest_framework import serializers
 
+from taskqueue.access.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 from taskqueue.api.etags import part_of
 from taskqueue.api.fields import Anything
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.operations import Estimate, held_count, which_of
 from taskqueue.models import Operation
 from taskqueue.models.operation import OperationStatus
 from taskqueue.monitoring.searching import shown_to
-from taskqueue.permissions import VIEW_ARGUMENTS, VIEW_LEASES
-from taskqueue.redaction import REDACTED
-from taskqueue.states import TaskStatus
 
 HOW = ("ids", "everything", "arguments_of_unknown")
 """What a stored filter holds besides properties of tasks."""

@@ -12,6 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import control
+from taskqueue.access.authority import leaves_out_running, may, permitted
+from taskqueue.access.permissions import OPERATE, VIEW_OPERATIONS, VIEW_TASKS
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
 from taskqueue.api.choosing import TaskChoice, chosen, exposed_only
@@ -30,13 +32,11 @@ from taskqueue.api.operation_shown import (
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.api.tasks.option_fields import ChangeableOptions, NearMoment
-from taskqueue.authority import leaves_out_running, may, permitted
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.operations import VERBS, estimate
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Operation
-from taskqueue.permissions import OPERATE, VIEW_OPERATIONS, VIEW_TASKS
 
 VERB_NAMES = list(VERBS)
 
@@ -79,7 +79,7 @@ class OperationList(ApiView):
     @describe("listOperations", answers={200: Operations}, query=Paged)
     def get(self, request: Request) -> Response:
         """The newest first."""
-        asked = self.asked(request, Paged)
+        asked = self.validated_query(request, Paged)
         rows = control.operations()
         if asked["cursor"]:
             rows = rows.filter(id__lt=_cursor(asked["cursor"]))
@@ -95,7 +95,7 @@ class OperationList(ApiView):
         permission; who may not stop tasks cancels those alone that do not run. To duplicate leaves
         out tasks of types that may not be enqueued over REST.
         """
-        given = self.told(request, Start)
+        given = self.validated_body(request, Start)
         verb, arguments = given["verb"], given.get("arguments", {})
         if not may(request.user, verb):
             raise PermissionDenied
@@ -132,7 +132,7 @@ class OperationDetail(ApiView):
     @describe("getOperation", answers={200: OperationWhole}, problems=(404,))
     def get(self, request: Request, operation_id: str) -> Response:
         """How far it is."""
-        self.asked(request)
+        self.validated_query(request)
         return _answer(self, request, control.get_operation(operation_id))
 
 
@@ -148,7 +148,7 @@ class OperationCancel(ApiView):
     )
     def post(self, request: Request, operation_id: str) -> Response:
         """End it; what was done stays done. Needs the permission of its verb."""
-        given = self.told(request, Reasoned)
+        given = self.validated_body(request, Reasoned)
         found = control.get_operation(operation_id)
         if not _may_cancel(request.user, found):
             raise PermissionDenied

@@ -9,13 +9,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import VIEW_FIGURES
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
 from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.series import SPANS
-from taskqueue.permissions import VIEW_FIGURES
 
 MOST_NAMES = 1000
 
@@ -63,7 +63,7 @@ class Performance(ApiView):
     @describe("getPerformance", answers={200: PerformanceShown}, query=PerformanceQuery)
     def get(self, request: Request) -> Response:
         """How often tasks of each name ran within the span, how long, and how many failed."""
-        asked = self.asked(request, PerformanceQuery)
+        asked = self.validated_query(request, PerformanceQuery)
         found = performance(asked["span"])
         kept = found[: asked["limit"]]
         return Response(

@@ -12,13 +12,13 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import VIEW_FIGURES
 from taskqueue.api.access import NeedsOrToken, holds_token
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.problems import Problem
 from taskqueue.monitoring import health
 from taskqueue.monitoring.metrics import exposition
-from taskqueue.permissions import VIEW_FIGURES
 
 
 class HealthShown(serializers.Serializer[Any]):
@@ -41,7 +41,7 @@ class Probe(ApiView):
 
     def answer(self, request: Request) -> Response:
         """200 or 503."""
-        self.asked(request)
+        self.validated_query(request)
         found = type(self).look()
         return Response({"status": found.status}, status=200 if found.is_ok else 503)
 
@@ -86,7 +86,7 @@ class Metrics(ApiView):
         """Figures of the whole, for Prometheus. Needs the permission, or the token of the setting
         METRICS_TOKEN as a bearer; and, on the server, the extra `metrics`: else 501.
         """
-        self.asked(request)
+        self.validated_query(request)
         try:
             page, content_type = exposition(request.META.get("HTTP_ACCEPT", ""))
         except ImproperlyConfigured as error:

@@ -16,8 +16,8 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
 from taskqueue import exceptions as own
-from taskqueue.engine.passing import is_passing
-from taskqueue.payload import storable
+from taskqueue.declarations.payload import storable
+from taskqueue.engine.transient_errors import is_passing
 
 MEDIA_TYPE = "application/problem+json"
 LONGEST_TEXT, MOST_TOLD = 2000, 100

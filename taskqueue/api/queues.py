@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import control
+from taskqueue.access.permissions import CONTROL_QUEUES, VIEW_QUEUES
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import check_part, has_condition, part_of
@@ -20,8 +21,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import CAP
-from taskqueue.monitoring.lanes import QueueFigures, queue_named, queues_after
-from taskqueue.permissions import CONTROL_QUEUES, VIEW_QUEUES
+from taskqueue.monitoring.queue_stats import QueueFigures, queue_named, queues_after
 
 
 class QueueShown(serializers.Serializer[Any]):
@@ -68,7 +68,7 @@ class QueueList(ApiView):
     @describe("listQueues", answers={200: Queues}, query=LongPaged)
     def get(self, request: Request) -> Response:
         """Queues by name, with what waits and runs in each."""
-        asked = self.asked(request, LongPaged)
+        asked = self.validated_query(request, LongPaged)
         found = queues_after(asked["cursor"], limit=asked["limit"] + 1)
         kept = found[: asked["limit"]]
         following = kept[-1].name if len(found) > len(kept) else None
@@ -85,7 +85,7 @@ class QueueDetail(ApiView):
     @describe("getQueue", answers={200: QueueShown}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """A queue that some worker or task has, or has had."""
-        self.asked(request)
+        self.validated_query(request)
         return _answer(self, request, name)
 
 
@@ -99,7 +99,7 @@ class QueuePause(ApiView):
     @describe("pauseQueue", answers={200: QueueShown}, body=Pause, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """Claim nothing more of it; what runs goes on. Again, it replaces time and reason."""
-        given = self.told(request, Pause)
+        given = self.validated_body(request, Pause)
 
         def act() -> Response:
             _check(request, name)
@@ -119,7 +119,7 @@ class QueueResume(ApiView):
     @describe("resumeQueue", answers={200: QueueShown}, body=Reasoned, problems=(404, 409, 412))
     def post(self, request: Request, name: str) -> Response:
         """End its pause."""
-        given = self.told(request, Reasoned)
+        given = self.validated_body(request, Reasoned)
 
         def act() -> Response:
             _check(request, name)

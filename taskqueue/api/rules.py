@@ -11,12 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import rules, schedules
+from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.base import ApiView
 from taskqueue.api.clock import now
 from taskqueue.api.describing import HAS_SCHEMA, describe
 from taskqueue.api.fields import Moment, Strict, Whole
 from taskqueue.exceptions import InvalidSchedule
-from taskqueue.permissions import VIEW_SCHEDULES
 from taskqueue.rules import Rule
 from taskqueue.rules.values import DAYS
 
@@ -114,7 +114,7 @@ class RulePreview(ApiView):
     @describe("previewRule", answers={200: Times}, body=RulePreviewed)
     def post(self, request: Request) -> Response:
         """When a rule is due next. Nothing is written."""
-        given = self.told(request, RulePreviewed)
+        given = self.validated_body(request, RulePreviewed)
         after = given["after"] or now()
         times = schedules.preview_rule(given["rule"], count=given["count"], after=after)
         return Response(times_of(given["rule"], times))

@@ -10,6 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import schedules
+from taskqueue.access.authority import SCHEDULE_NEEDED
+from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.base import ApiView
 from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
@@ -27,9 +29,7 @@ from taskqueue.api.schedule_shown import (
 )
 from taskqueue.api.schedules import answer, locked
 from taskqueue.api.tasks.bodies import exposed
-from taskqueue.authority import SCHEDULE_NEEDED
 from taskqueue.engine.schedules.reading import rule_text
-from taskqueue.permissions import VIEW_SCHEDULES
 
 
 class HowMany(Strict):
@@ -57,7 +57,7 @@ class SchedulePreview(ApiView):
     @describe("previewSchedule", answers={200: TimesToCome}, query=HowMany, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """When it is due next."""
-        count = self.asked(request, HowMany)["count"]
+        count = self.validated_query(request, HowMany)["count"]
         row = schedules.get(name)
         times = times_to_come(row, now(), count=count)
         return Response({"rule_text": rule_text(row), "times": times})
@@ -79,7 +79,7 @@ class ScheduleRuns(ApiView):
     @describe("listRuns", answers={200: Runs}, query=Paged, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """What became of its nominal times, the newest first."""
-        asked = self.asked(request, Paged)
+        asked = self.validated_query(request, Paged)
         rows = runs_of(schedules.get(name))
         if asked["cursor"]:
             rows = rows.filter(nominal_at__lt=_cursor(asked["cursor"]))
@@ -106,7 +106,7 @@ class ScheduleRun(ApiView):
     @describe("runSchedule", answers={202: RunShown}, body=Reasoned, problems=(404, 409, 412))
     def post(self, request: Request, name: str) -> Response:
         """Run it now, besides its rule, also while it is paused. Its overlap policy holds: 409."""
-        given = self.told(request, Reasoned)
+        given = self.validated_body(request, Reasoned)
 
         def act() -> Response:
             exposed(locked(request, name).task_name, field="task")
@@ -126,7 +126,7 @@ class SchedulePause(ApiView):
     @describe("pauseSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """Let nothing more of it run; what runs goes on. Again, it replaces who and why."""
-        given = self.told(request, Reasoned)
+        given = self.validated_body(request, Reasoned)
 
         def act() -> Response:
             locked(request, name)
@@ -148,7 +148,7 @@ class ScheduleResume(ApiView):
     )
     def post(self, request: Request, name: str) -> Response:
         """End its pause; what passed meanwhile is not made up for."""
-        given = self.told(request, Reasoned)
+        given = self.validated_body(request, Reasoned)
 
         def act() -> Response:
             exposed(locked(request, name).task_name, field="task")

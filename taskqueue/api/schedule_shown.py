@@ -9,17 +9,17 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 
 from taskqueue import schedules
+from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.api.fields import Anything
 from taskqueue.api.rules import RuleField
+from taskqueue.core.policies import Missed, Overlap
+from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.declarations.redaction import redacted
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import conditions, due_at, rule_of, rule_text
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.permissions import VIEW_ARGUMENTS
-from taskqueue.policies import Missed, Overlap
-from taskqueue.redaction import redacted
-from taskqueue.states import FINISHED, TaskStatus
 
 MOST_RUNS = 20
 MOST_TIMES = 5

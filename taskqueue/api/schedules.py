@@ -12,6 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import schedules
+from taskqueue.access.authority import SCHEDULE_NEEDED, may_schedule
+from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
 from taskqueue.api.clock import now
@@ -24,16 +26,14 @@ from taskqueue.api.rules import RuleField
 from taskqueue.api.schedule_shown import ScheduleShown, ScheduleWhole, shown, shown_whole
 from taskqueue.api.tasks.bodies import check_kept, exposed
 from taskqueue.api.tasks.option_fields import StoredOptions
-from taskqueue.authority import SCHEDULE_NEEDED, may_schedule
+from taskqueue.core.policies import Missed, Overlap
+from taskqueue.declarations.redaction import REDACTED
+from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_FAILURES
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.permissions import VIEW_SCHEDULES
-from taskqueue.policies import Missed, Overlap
-from taskqueue.redaction import REDACTED
-from taskqueue.scheduled import LONGEST_NAME, MOST_FAILURES
 
 RESTING: Mapping[str, Any] = {"enabled": False}
 """The edit that nothing is enqueued by, and that any schedule takes."""
@@ -104,7 +104,7 @@ class ScheduleList(ApiView):
     @describe("listSchedules", answers={200: Schedules}, query=ScheduleQuery)
     def get(self, request: Request) -> Response:
         """Schedules by name."""
-        asked = self.asked(request, ScheduleQuery)
+        asked = self.validated_query(request, ScheduleQuery)
         rows = Schedule.objects.using(database_alias()).order_by("name")
         if "source" in asked:
             rows = rows.filter(source=asked["source"])
@@ -119,7 +119,7 @@ class ScheduleList(ApiView):
     @describe("createSchedule", answers={201: ScheduleWhole}, body=ScheduleCreated, problems=(409,))
     def post(self, request: Request) -> Response:
         """Create a schedule that counts from now on."""
-        given = self.told(request, ScheduleCreated)
+        given = self.validated_body(request, ScheduleCreated)
         _check_call(given["task"], given)
         name = given.pop("name")
 
@@ -149,7 +149,7 @@ class ScheduleDetail(ApiView):
     @describe("getSchedule", answers={200: ScheduleWhole}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """A schedule with its next times and its last runs."""
-        self.asked(request)
+        self.validated_query(request)
         return answer(self, request, schedules.get(name))
 
     @describe(
@@ -161,7 +161,7 @@ class ScheduleDetail(ApiView):
         `{"enabled": false}` needs the permission to enqueue. What code declares is edited there:
         409.
         """
-        given = self.told(request, ScheduleEdited)
+        given = self.validated_body(request, ScheduleEdited)
         edits = {each: value for each, value in given.items() if each != "reason"}
         may_make_tasks = edits != RESTING
         if may_make_tasks and not may_schedule(request.user, "edit"):
@@ -180,7 +180,7 @@ class ScheduleDetail(ApiView):
     @describe("deleteSchedule", answers={204: None}, query=Why, problems=(404, 409, 412, 422))
     def delete(self, request: Request, name: str) -> Response:
         """Delete it with what is known of its runs; its tasks stay."""
-        given = self.asked(request, Why)
+        given = self.validated_query(request, Why)
 
         def act() -> Response:
             locked(request, name)

@@ -8,16 +8,16 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import VIEW_FIGURES, VIEW_QUEUES, VIEW_TASKS, VIEW_WORKERS
 from taskqueue.api.base import ApiView
 from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict, Text
+from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.counts import CAP, Count, status_counts
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
-from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 from taskqueue.monitoring.series import SPANS, Series, series
-from taskqueue.permissions import VIEW_FIGURES, VIEW_QUEUES, VIEW_TASKS, VIEW_WORKERS
-from taskqueue.states import TaskStatus
 
 MOST_WORKERS = 1000
 QUANTILES = ("run_p50", "run_p95", "wait_p50", "wait_p95")
@@ -120,7 +120,7 @@ class Stats(ApiView):
     @describe("getStats", answers={200: StatsShown})
     def get(self, request: Request) -> Response:
         """Tasks by status, queues, workers, and what the last hour came to."""
-        self.asked(request)
+        self.validated_query(request)
         workers = worker_figures(limit=MOST_WORKERS)
         sees = request.user.has_perm
         return Response(
@@ -143,7 +143,7 @@ class StatsSeries(ApiView):
     @describe("getSeries", answers={200: SeriesShown}, query=SeriesQuery)
     def get(self, request: Request) -> Response:
         """What attempts came to, and how long they took, of all or of one queue or name."""
-        asked = self.asked(request, SeriesQuery)
+        asked = self.validated_query(request, SeriesQuery)
         found = series(asked["span"], queue_name=asked["queue_name"], name=asked["name"])
         return Response({name: getattr(found, name) for name in SeriesShown._declared_fields})
 

@@ -10,15 +10,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import ENQUEUE
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Anything
 from taskqueue.api.problems import Problem
-from taskqueue.argument_schema import argument_schema
 from taskqueue.conf import get_settings
-from taskqueue.definitions import Definition, registry
-from taskqueue.permissions import ENQUEUE
-from taskqueue.suggestions import did_you_mean
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.argument_schema import argument_schema
+from taskqueue.declarations.definition import BaseDefinition, registry
 
 
 class TaskTypeShown(serializers.Serializer[Any]):
@@ -67,7 +67,7 @@ class TaskTypeList(ApiView):
     @describe("listTaskTypes", answers={200: TaskTypes})
     def get(self, request: Request) -> Response:
         """The definitions with `api=True`, by name."""
-        self.asked(request)
+        self.validated_query(request)
         return self.shown(request, {"results": [_shown(each) for each in exposed()]})
 
 
@@ -81,7 +81,7 @@ class TaskTypeDetail(ApiView):
     @describe("getTaskType", answers={200: TaskTypeWhole}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """A definition, with a JSON Schema of its arguments."""
-        self.asked(request)
+        self.validated_query(request)
         definition = registry.find(name)
         if definition is None or not definition.options.api:
             hint = did_you_mean(name, [each.name for each in exposed()])
@@ -91,12 +91,12 @@ class TaskTypeDetail(ApiView):
         return self.shown(request, {**_shown(definition), "arguments": arguments})
 
 
-def exposed() -> list[Definition[Any, Any]]:
+def exposed() -> list[BaseDefinition[Any, Any]]:
     """The definitions that the API may enqueue, by name."""
     return [each for each in registry.all() if each.options.api]
 
 
-def _shown(definition: Definition[Any, Any]) -> dict[str, Any]:
+def _shown(definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
     options = definition.options
     unique_for = options.unique_for
     if isinstance(unique_for, timedelta):

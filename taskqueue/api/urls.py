@@ -11,7 +11,7 @@ from taskqueue.api import (
     audit,
     documents,
     failures,
-    nothing,
+    not_found,
     operations,
     performance,
     probes,
@@ -80,7 +80,7 @@ ADDRESSES: list[URLPattern] = [
     path("metrics", probes.Metrics.as_view(), name="metrics"),
 ]
 SLASHLESS = [
-    path(route.removesuffix("/"), nothing.Slashless.as_view())
+    path(route.removesuffix("/"), not_found.Slashless.as_view())
     for route in (str(each.pattern) for each in ADDRESSES)
     if route.endswith("/")
 ]
@@ -88,7 +88,7 @@ urlpatterns = anywhere(
     [
         *ADDRESSES,
         # What is none of these is told so in the way of this API.
-        re_path(r"^[\s\S]*/$", nothing.Nothing.as_view()),
+        re_path(r"^[\s\S]*/$", not_found.Nothing.as_view()),
         # Last, so that none of these can end with a slash. All else without one is left to what the
         # project includes after these.
         *SLASHLESS,

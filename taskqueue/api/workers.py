@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import control
+from taskqueue.access.permissions import STOP, VIEW_WORKERS
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import check_part, has_condition, part_of
@@ -22,7 +23,6 @@ from taskqueue.exceptions import WorkerDoesNotExist
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
 from taskqueue.monitoring.fleet import STATES, WorkerFigures, figures_of, workers_after
-from taskqueue.permissions import STOP, VIEW_WORKERS
 
 
 class WorkerShown(serializers.Serializer[Any]):
@@ -64,7 +64,7 @@ class WorkerList(ApiView):
     @describe("listWorkers", answers={200: Workers}, query=LongPaged)
     def get(self, request: Request) -> Response:
         """Workers by name, those included that were lost or have ended lately."""
-        asked = self.asked(request, LongPaged)
+        asked = self.validated_query(request, LongPaged)
         found = workers_after(asked["cursor"], limit=asked["limit"] + 1)
         kept = found[: asked["limit"]]
         following = kept[-1].name if len(found) > len(kept) else None
@@ -81,7 +81,7 @@ class WorkerDetail(ApiView):
     @describe("getWorker", answers={200: WorkerShown}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """A worker, also one that has ended."""
-        self.asked(request)
+        self.validated_query(request)
         return _answer(self, request, _named(name))
 
 
@@ -95,7 +95,7 @@ class WorkerAct(ApiView):
 
     def act(self, request: Request, name: str) -> Response:
         """Ask, and show the worker as it is at this moment."""
-        given = self.told(request, Reasoned)
+        given = self.validated_body(request, Reasoned)
 
         def act() -> Response:
             _check(request, name)

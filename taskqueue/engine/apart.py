@@ -12,17 +12,17 @@ from datetime import timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Case, F, Q, Value, When
 
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Candidate, Claimed
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Task
-from taskqueue.states import TaskStatus
 
 
 def queues_apart(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
     """The queues where a task waits that this worker might take."""
-    return wording_for(connection).apart_queues(connection, worker=worker)
+    return dialect_for(connection).apart_queues(connection, worker=worker)
 
 
 def claim_apart(
@@ -39,7 +39,7 @@ def claim_apart(
     Of equal priority, one that names this worker goes first; any other goes by its time. The
     caller's transaction holds the locks.
     """
-    wording = wording_for(connection)
+    wording = dialect_for(connection)
     with installed(connection):
         seat_broadcasts(connection, queue_names, worker=worker)
         found = wording.candidates(
@@ -75,7 +75,7 @@ def _lease(
     )
     if candidate.lease_seconds is not None:
         lease_duration = timedelta(seconds=candidate.lease_seconds)
-    lease_id = wording_for(connection).insert_lease(
+    lease_id = dialect_for(connection).insert_lease(
         connection,
         task_id=candidate.task_id,
         worker=worker,

@@ -8,16 +8,16 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine import shared
+from taskqueue.core.retries import class_path
+from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.engine import multi_worker
 from taskqueue.engine.connections import installed, transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.tally import count_by_hand
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import AttemptLost
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.models.worker import WorkerStatus
-from taskqueue.snapshots import class_path
-from taskqueue.states import LeaseStatus, TaskStatus
 
 BATCH = 100
 GONE = "The worker ended before it ran its part."
@@ -27,7 +27,7 @@ def seat_broadcasts(
     connection: BaseDatabaseWrapper, queue_names: Sequence[str], *, worker: str
 ) -> None:
     """Give new broadcasts of these queues a part for every worker that lives there now."""
-    new = wording_for(connection).unseated(connection, queue_names=queue_names, limit=BATCH)
+    new = dialect_for(connection).unseated(connection, queue_names=queue_names, limit=BATCH)
     names_of = {
         queue_name: sorted({worker, *_names_serving(connection, queue_name)})
         for queue_name in {queue_name for _, queue_name in new}
@@ -43,7 +43,7 @@ def seat_broadcasts(
 
 
 def _names_serving(connection: BaseDatabaseWrapper, queue_name: str) -> list[str]:
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     alive = Worker.objects.using(connection.alias).filter(status=WorkerStatus.RUNNING)
     return [
         worker.name
@@ -67,7 +67,7 @@ def release_gone(
     restarted under its name takes its part up again. One that was made quiet, or came back for
     other queues, is as good as gone.
     """
-    wording = wording_for(connection)
+    wording = dialect_for(connection)
     with installed(connection):
         now = wording.now(connection)
         ids = wording.waiting_broadcasts(connection, after=after, limit=BATCH)
@@ -86,13 +86,15 @@ def release_gone(
 
 
 def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> int:
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     task = Task.objects.using(connection.alias).filter(id=task_id, open_slots__gt=0).first()
     if task is None or task.status not in (TaskStatus.READY, TaskStatus.RUNNING):
         return 0
     latest = {
         lease.worker_id: lease
-        for lease in shared.leases_of(connection, task).filter(is_shared=True).order_by("attempt")
+        for lease in multi_worker.leases_of(connection, task)
+        .filter(is_shared=True)
+        .order_by("attempt")
         if lease.attempt > task.attempts_before_retry or lease.status == LeaseStatus.SUCCEEDED
     }
     released: list[str] = []
@@ -107,23 +109,25 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
             task.attempt += 1
             _record_absence(connection, task, name, now)
         else:
-            shared.leases_of(connection, task).filter(id=lease.id).update(retry_at=shared.NEVER)
+            multi_worker.leases_of(connection, task).filter(id=lease.id).update(
+                retry_at=multi_worker.NEVER
+            )
         task.workers -= 1
         task.open_slots -= 1
         released.append(name)
     if released:
         # A manual retry does not wait for them either.
         task.worker_names = [name for name in names if name not in released]
-        shared.settle(connection, task, now=now, limits=limits)
+        multi_worker.settle(connection, task, now=now, limits=limits)
         lost = [(task.queue_name, task.name)] * absent
-        count_by_hand(connection, ended=shared.ended_as(task), lost=lost)
+        count_by_hand(connection, ended=multi_worker.ended_as(task), lost=lost)
     return len(released)
 
 
 def _is_open(lease: Lease) -> bool:
     """Whether the part that this lease tried is still to be run."""
     over = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
-    return lease.status not in over and lease.retry_at != shared.NEVER
+    return lease.status not in over and lease.retry_at != multi_worker.NEVER
 
 
 def _gone(connection: BaseDatabaseWrapper, task: Task, now: datetime) -> list[str]:
@@ -145,7 +149,7 @@ def _is_gone(worker: Worker, queue_name: str, now: datetime) -> bool:
 def _record_absence(
     connection: BaseDatabaseWrapper, task: Task, worker: str, now: datetime
 ) -> None:
-    lease_id = wording_for(connection).insert_lease(
+    lease_id = dialect_for(connection).insert_lease(
         connection,
         task_id=str(task.id),
         worker=worker,
@@ -156,7 +160,7 @@ def _record_absence(
     Lease.objects.using(connection.alias).filter(id=lease_id).update(
         status=LeaseStatus.LOST,
         finished_at=now,
-        retry_at=shared.NEVER,
+        retry_at=multi_worker.NEVER,
         error_class=class_path(AttemptLost),
         error_message=GONE,
     )

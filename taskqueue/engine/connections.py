@@ -13,7 +13,7 @@ from django.db.transaction import atomic
 from django.db.utils import load_backend
 
 from taskqueue.conf import get_settings
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 
 CONNECT_TIMEOUT = 5
 """Seconds to wait for a connection."""
@@ -63,7 +63,7 @@ def open_worker_connection(
     # the thread that joins it.
     connection.inc_thread_sharing()
     connection.ensure_connection()
-    wording_for(connection).begin(connection)
+    dialect_for(connection).begin(connection)
     return connection
 
 
@@ -93,14 +93,14 @@ def own_session(connection: BaseDatabaseWrapper) -> None:
 
     Settings and prepared statements stay on it until `leave_session`.
     """
-    wording_for(connection).own_session(connection, silence=longest_silence())
+    dialect_for(connection).own_session(connection, silence=longest_silence())
     connection.settings_dict[OWNED] = True
 
 
 def leave_session(connection: BaseDatabaseWrapper) -> None:
     """Undo all that was set on a session of one's own, so that it may be given to others."""
     if connection.settings_dict.pop(OWNED, False):
-        wording_for(connection).leave_session(connection)
+        dialect_for(connection).leave_session(connection)
 
 
 def owns_session(connection: BaseDatabaseWrapper) -> bool:
@@ -137,7 +137,7 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
         cursor.execute(begin)
         try:
             if not owns_session(connection):
-                wording_for(connection).plan_transaction(connection, silence=longest_silence())
+                dialect_for(connection).plan_transaction(connection, silence=longest_silence())
             yield
         except BaseException:
             _roll_back(cursor)
@@ -157,7 +157,7 @@ def orm_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
             return
         with atomic(using=connection.alias):
             if not owns_session(connection):
-                wording_for(connection).plan_transaction(connection, silence=longest_silence())
+                dialect_for(connection).plan_transaction(connection, silence=longest_silence())
             yield
 
 

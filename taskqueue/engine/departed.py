@@ -9,16 +9,16 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import installed, orm_transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
 from taskqueue.engine.takeover import LOST
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.models.worker import WorkerStatus
-from taskqueue.outcomes import Kind, Outcome
-from taskqueue.states import LeaseStatus
 
 BATCH = 500
 ENDED_ON_HOST = "Its worker's processes had ended on their host."
@@ -69,7 +69,7 @@ def end_departed(
             )
             ids, free = _locked(leases, after=last)
             outcomes = [
-                Outcome(each, Kind.LOST, 0.0, error_class=LOST, error_message=ENDED_ON_HOST)
+                Outcome(each, OutcomeKind.LOST, 0.0, error_class=LOST, error_message=ENDED_ON_HOST)
                 for each in free
             ]
             lost |= record(connection, outcomes, limits=limits, tally=tally)
@@ -78,7 +78,7 @@ def end_departed(
                 continue
             is_done = not leases.exists()
             if is_done:
-                now = wording_for(connection).now(connection)
+                now = dialect_for(connection).now(connection)
                 living = workers.exclude(status__in=[WorkerStatus.STOPPED, WorkerStatus.LOST])
                 living.update(status=WorkerStatus.LOST, stopped_at=now, is_idle=False)
             return Departed(worker.name, lost, is_done)

@@ -8,9 +8,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.republish import meet_holder
 from taskqueue.engine.rows import Enqueued, Payload, Request
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 
@@ -24,7 +24,7 @@ def enqueue(request: Request, payload: Payload, *, on_duplicate: str) -> Enqueue
     Raises `DuplicateTask` where a duplicate is to raise.
     """
     connection = project_connection()
-    wording = wording_for(connection)
+    wording = dialect_for(connection)
     if payload.unique_key is None:
         enqueued = wording.insert(connection, request, payload)
         if enqueued is None:
@@ -53,7 +53,7 @@ def enqueue_many(
     plain = not request.claimed_apart and all(each.unique_key is None for each in payloads)
     if not payloads:
         return []
-    wording = wording_for(connection)
+    wording = dialect_for(connection)
     # What a duplicate raises must leave the caller a transaction that goes on, without these.
     with atomic(using=connection.alias, savepoint=not plain):
         if plain:
@@ -68,7 +68,7 @@ def enqueue_many(
 
 def _clear_expired_holder(connection: BaseDatabaseWrapper, scope: str, unique_key: str) -> bool:
     """Release a key that was held for a time which is over."""
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     released = (
         Task.objects.using(connection.alias)
         .filter(

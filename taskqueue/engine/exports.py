@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Export
 
 MOST = 2
@@ -27,7 +27,7 @@ def begin_export(connection: BaseDatabaseWrapper, *, actor: str) -> UUID | None:
         # First of all a write: SQLite then lets nobody else begin between here and the end.
         rows.bulk_create([Export(number=n) for n in range(1, MOST + 1)], ignore_conflicts=True)
         places = list(rows.select_for_update().filter(number__lte=MOST).order_by("number"))
-        now = wording_for(connection).now(connection)
+        now = dialect_for(connection).now(connection)
         taken = [each for each in places if each.expires_at and each.expires_at > now]
         if any(each.actor == actor or each.process == process for each in taken):
             return None
@@ -43,7 +43,7 @@ def begin_export(connection: BaseDatabaseWrapper, *, actor: str) -> UUID | None:
 
 def renew_export(connection: BaseDatabaseWrapper, token: UUID) -> bool:
     """Keep the place for longer; False if another export has taken it."""
-    until = wording_for(connection).now(connection) + KEPT
+    until = dialect_for(connection).now(connection) + KEPT
     rows = Export.objects.using(connection.alias).filter(token=token)
     return bool(rows.update(expires_at=until))
 

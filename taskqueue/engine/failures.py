@@ -13,10 +13,10 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.log_text import one_line
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import installed
-from taskqueue.log_text import one_line
 from taskqueue.models import Lease, Task
-from taskqueue.states import TaskStatus
 
 logger = logging.getLogger("django.tasks")
 """The logger of Django's own Tasks framework: by default its errors are mailed to ADMINS."""

@@ -14,8 +14,8 @@ from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import installed
-from taskqueue.engine.passing import OutOfSight
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.transient_errors import OutOfSight
 from taskqueue.exceptions import IdempotencyKeyReused
 from taskqueue.models import IdempotencyKey
 
@@ -44,7 +44,7 @@ def first_answer(
     """
     keys = IdempotencyKey.objects.using(connection.alias)
     found = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
-    if found is not None and found.created_at < wording_for(connection).now(connection) - KEPT:
+    if found is not None and found.created_at < dialect_for(connection).now(connection) - KEPT:
         # Workers delete these too, where there are any.
         keys.filter(id=found.id).delete()
         found = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
@@ -85,7 +85,7 @@ def keep_answer(connection: BaseDatabaseWrapper, answer: Answer, *, actor: str, 
 def prune_idempotency_keys(connection: BaseDatabaseWrapper) -> int:
     """Delete some of the keys that came longer than `KEPT` ago."""
     with installed(connection):
-        before = wording_for(connection).now(connection) - KEPT
+        before = dialect_for(connection).now(connection) - KEPT
         rows = IdempotencyKey.objects.using(connection.alias)
         old = rows.filter(created_at__lt=before).order_by("created_at")
         chosen = list(old.values_list("id", flat=True)[:BATCH])

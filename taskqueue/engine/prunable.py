@@ -8,11 +8,11 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.idempotency import KEPT as KEYS_KEPT
 from taskqueue.engine.operations.pruning import KEPT as OPERATIONS_KEPT
 from taskqueue.engine.pruning import AUDIT_KEPT
 from taskqueue.engine.schedules.serving import KEPT as OCCURRENCES_KEPT
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, IdempotencyKey, Lease, Occurrence, Operation, Task, Worker
 from taskqueue.models.occurrence import OccurrenceStatus
 
@@ -26,7 +26,7 @@ def prunable(connection: BaseDatabaseWrapper) -> dict[str, int]:
 
     Nothing is written. What is deleted in the order of ids is looked at from the first on.
     """
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     alias = connection.alias
     final = Q(status__in=[OccurrenceStatus.ENDED, OccurrenceStatus.SKIPPED])
     occurrences = Occurrence.objects.using(alias).filter(final)

@@ -9,12 +9,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.engine.control.audit import Act, Person, audit
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.idempotency import prune_idempotency_keys
 from taskqueue.engine.operations.pruning import prune_operations
 from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.schedules.serving import prune_occurrences
-from taskqueue.engine.wording import wording_for
 from taskqueue.engine.workers import forget_gone
 
 BATCH = 500
@@ -26,12 +26,12 @@ Step = Callable[[BaseDatabaseWrapper], int]
 
 def prune_tasks(connection: BaseDatabaseWrapper) -> int:
     """A batch of tasks past their retention, with attempts and log lines."""
-    return wording_for(connection).prune(connection, limit=BATCH)
+    return dialect_for(connection).prune(connection, limit=BATCH)
 
 
 def prune_audit(connection: BaseDatabaseWrapper) -> int:
     """A batch of the audit, where it is older than it is kept."""
-    return wording_for(connection).prune_audit(connection, limit=BATCH, kept=AUDIT_KEPT)
+    return dialect_for(connection).prune_audit(connection, limit=BATCH, kept=AUDIT_KEPT)
 
 
 STEPS: dict[str, Step] = {

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.connections import longest_silence, transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.multi_worker import has_succeeded, record_shared
 from taskqueue.engine.rows import LogLine, Note
-from taskqueue.engine.shared import has_succeeded, record_shared
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.wording import wording_for
-from taskqueue.outcomes import Kind, Outcome
 
 logger = logging.getLogger("taskqueue.engine")
 
@@ -36,15 +36,15 @@ def record(
     transaction for the tally.
     """
     began = time.monotonic()
-    wording = wording_for(connection)
-    successes = [outcome for outcome in outcomes if outcome.kind == Kind.SUCCEEDED]
-    endings = [outcome for outcome in outcomes if outcome.kind != Kind.SUCCEEDED]
+    wording = dialect_for(connection)
+    successes = [outcome for outcome in outcomes if outcome.kind == OutcomeKind.SUCCEEDED]
+    endings = [outcome for outcome in outcomes if outcome.kind != OutcomeKind.SUCCEEDED]
     recorded: dict[int, str] = {}
     if successes:
         done = wording.record_successes(connection, successes, limits.keep_succeeded)
         recorded.update(dict.fromkeys(done, "succeeded"))
         endings += [
-            outcome._replace(kind=Kind.STOPPED, return_value=None)
+            outcome._replace(kind=OutcomeKind.STOPPED, return_value=None)
             for outcome in successes
             if outcome.lease_id not in done
         ]
@@ -70,7 +70,7 @@ def record_success(
     It has not if its lease had ended, or its stop was seen: the transaction must not commit then.
     """
     # From here on the lease is locked. A body may have been idle in its transaction before.
-    wording_for(connection).limit_idleness(connection, silence=longest_silence())
+    dialect_for(connection).limit_idleness(connection, silence=longest_silence())
     status = record(connection, [outcome], limits=limits, tally=tally).get(outcome.lease_id)
     if status is None or status == "succeeded":
         return status is not None
@@ -113,7 +113,7 @@ def _record_refused(
     logger.error("Outcome refused by the database lease=%s", outcome.lease_id, exc_info=error)
     refused = Outcome(
         lease_id=outcome.lease_id,
-        kind=Kind.FAILED,
+        kind=OutcomeKind.FAILED,
         ended=outcome.ended,
         error_class=REFUSED,
         error_message="The database refused the outcome of this attempt: "
@@ -133,10 +133,10 @@ def is_refusal(error: BaseException) -> bool:
 def write_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
     """Keep captured lines of attempts whose lease still runs."""
     if lines:
-        wording_for(connection).insert_logs(connection, lines)
+        dialect_for(connection).insert_logs(connection, lines)
 
 
 def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
     """Write starts and progress of attempts whose lease still runs."""
     if notes:
-        wording_for(connection).write_notes(connection, notes)
+        dialect_for(connection).write_notes(connection, notes)

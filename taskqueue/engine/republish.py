@@ -11,16 +11,16 @@ from django.db.models import Case, JSONField, TextField, Value, When
 from django.db.models.functions import Cast
 from django.db.transaction import atomic
 
+from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.retrying import reopen
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.multi_worker import begin_anew
 from taskqueue.engine.notify import wake
 from taskqueue.engine.rows import Enqueued, Payload, Request
-from taskqueue.engine.shared import begin_anew
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Task
-from taskqueue.states import FINISHED, PENDING, TaskStatus
 
 RESTARTED = {
     None: frozenset[TaskStatus](),
@@ -78,7 +78,7 @@ def _replace(
     connection: BaseDatabaseWrapper, holder: Task, request: Request, payload: Payload
 ) -> bool:
     """Give a holder that nobody runs new arguments and a new time; whether that changes it."""
-    now = request.at or wording_for(connection).now(connection)
+    now = request.at or dialect_for(connection).now(connection)
     run_after = request.run_after_at(now)
     if _is_alike(holder, request, payload, run_after=run_after, now=now):
         return False
@@ -131,7 +131,7 @@ def _restart(
             return False
         reopen(connection, [task])
         begin_anew(connection, task)
-        now = request.at or wording_for(connection).now(connection)
+        now = request.at or dialect_for(connection).now(connection)
         run_after = request.run_after_at(now)
         waits = run_after > now
         tasks.update(

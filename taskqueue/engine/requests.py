@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from taskqueue.conf import Settings, get_settings
-from taskqueue.definitions import Definition
+from taskqueue.core.retries import seconds_of
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.option_values import LARGEST_METADATA
+from taskqueue.declarations.payload import encode
 from taskqueue.engine.rows import Request
-from taskqueue.option_values import LARGEST_METADATA
-from taskqueue.payload import encode
-from taskqueue.retries import seconds_of
 
 if TYPE_CHECKING:
-    from taskqueue.option_values import Moment
-    from taskqueue.options import Options
+    from taskqueue.declarations.option_values import Moment
+    from taskqueue.declarations.options import Options
 
 
-def request_of(definition: Definition[Any, Any]) -> Request:
+def request_of(definition: BaseDefinition[Any, Any]) -> Request:
     """What all tasks of one enqueue share; made once for a definition and its settings."""
     settings = get_settings()
     known = definition.request
@@ -26,7 +26,7 @@ def request_of(definition: Definition[Any, Any]) -> Request:
     return known[1]
 
 
-def _request_of(definition: Definition[Any, Any], settings: Settings) -> Request:
+def _request_of(definition: BaseDefinition[Any, Any], settings: Settings) -> Request:
     options = definition.options
     run_at, run_in = _moment(options.run_after)
     deadline_at, deadline_in = _moment(options.deadline)

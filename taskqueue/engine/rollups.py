@@ -12,8 +12,8 @@ from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import orm_transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.totals import HISTOGRAMS, SUMS, Totals, add_arrivals, add_figures
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Rollup
 
 BATCH = 2000
@@ -49,11 +49,11 @@ def merge_rollups(connection: BaseDatabaseWrapper) -> int:
     for level in LEVELS:
         try:
             with orm_transaction(connection):
-                count += _merge(connection, level, wording_for(connection).now(connection))
+                count += _merge(connection, level, dialect_for(connection).now(connection))
         except IntegrityError:  # Another worker has just inserted the same span: it is its turn.
             continue
     with orm_transaction(connection):
-        now = wording_for(connection).now(connection)
+        now = dialect_for(connection).now(connection)
         old = Rollup.objects.using(connection.alias).filter(starts_at__lt=now - KEPT)
         chosen = list(old.order_by("starts_at").values_list("id", flat=True)[:BATCH])
         if chosen:

@@ -261,7 +261,7 @@ class Quiet(NamedTuple):
     """Seconds since it was found to be wedged; None: it was not."""
 
 
-class Outlook(NamedTuple):
+class DutyForecast(NamedTuple):
     """What the duties found, and when they are needed next. Seconds from now; None: nothing."""
 
     promoted: int

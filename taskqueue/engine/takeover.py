@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.connections import transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.wording import wording_for
-from taskqueue.outcomes import Kind, Outcome
 
 BATCH = 500
 LOST = "taskqueue.exceptions.AttemptLost"
@@ -33,7 +33,7 @@ def take_over(
     renewed or recorded is skipped. Only `suspects`, if given. Not within `grace` of the
     database's own start.
     """
-    wording = wording_for(connection)
+    wording = dialect_for(connection)
     with tally.guard(), transaction(connection):
         expired = wording.expired_leases(connection, limit=BATCH, grace=grace)
         if suspects is not None:
@@ -41,7 +41,7 @@ def take_over(
         if not expired:
             return {}
         outcomes = [
-            Outcome(lease_id, Kind.LOST, 0.0, error_class=LOST, error_message=MESSAGE)
+            Outcome(lease_id, OutcomeKind.LOST, 0.0, error_class=LOST, error_message=MESSAGE)
             for lease_id in expired
         ]
         return record(connection, outcomes, limits=limits, tally=tally)
@@ -50,4 +50,4 @@ def take_over(
 def expired(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:
     """The leases that have run out at this moment."""
     with transaction(connection):
-        return wording_for(connection).expired_leases(connection, limit=BATCH, grace=grace)
+        return dialect_for(connection).expired_leases(connection, limit=BATCH, grace=grace)

@@ -17,30 +17,30 @@ from uuid import uuid4
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue import histogram
+from taskqueue.core import histogram
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.states import LeaseStatus
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import RollupRow
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease
-from taskqueue.outcomes import Kind, Outcome
-from taskqueue.states import LeaseStatus
 
 PART_SECONDS = 10.0
 """For how long one row is written, which stands for the moment at which it was begun."""
 
 _LEASE_STATUS: dict[str, str] = {
-    Kind.SUCCEEDED: LeaseStatus.SUCCEEDED,
-    Kind.FAILED: LeaseStatus.FAILED,
-    Kind.RETRY_LATER: LeaseStatus.FAILED,
-    Kind.LOST: LeaseStatus.LOST,
-    Kind.FENCED: LeaseStatus.LOST,
-    Kind.CANCELLED: LeaseStatus.STOPPED,
-    Kind.STOPPED: LeaseStatus.STOPPED,
-    Kind.SNOOZED: LeaseStatus.RETURNED,
-    Kind.RETURNED: LeaseStatus.RETURNED,
-    Kind.PARKED: LeaseStatus.RETURNED,
-    Kind.UNSTARTED: LeaseStatus.RETURNED,
+    OutcomeKind.SUCCEEDED: LeaseStatus.SUCCEEDED,
+    OutcomeKind.FAILED: LeaseStatus.FAILED,
+    OutcomeKind.RETRY_LATER: LeaseStatus.FAILED,
+    OutcomeKind.LOST: LeaseStatus.LOST,
+    OutcomeKind.FENCED: LeaseStatus.LOST,
+    OutcomeKind.CANCELLED: LeaseStatus.STOPPED,
+    OutcomeKind.STOPPED: LeaseStatus.STOPPED,
+    OutcomeKind.SNOOZED: LeaseStatus.RETURNED,
+    OutcomeKind.RETURNED: LeaseStatus.RETURNED,
+    OutcomeKind.PARKED: LeaseStatus.RETURNED,
+    OutcomeKind.UNSTARTED: LeaseStatus.RETURNED,
 }
-RAN = frozenset({Kind.SUCCEEDED, Kind.FAILED, Kind.RETRY_LATER})
+RAN = frozenset({OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.RETRY_LATER})
 """Whose run times are kept: nobody cut these short."""
 _ENDS = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -227,7 +227,7 @@ def count_by_hand(
 def _write(connection: BaseDatabaseWrapper, rows: Iterable[_Row]) -> None:
     packed = [row.packed() for row in rows]
     if packed:
-        wording_for(connection).write_rollups(connection, packed)
+        dialect_for(connection).write_rollups(connection, packed)
 
 
 def _look_up(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, Subject]:

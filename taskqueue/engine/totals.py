@@ -19,7 +19,7 @@ from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import orm_transaction
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Total, Worker
 from taskqueue.models.figures import Figures
 from taskqueue.models.total import NAME, QUEUE
@@ -52,7 +52,7 @@ def add_arrivals(connection: BaseDatabaseWrapper) -> bool:
     for _ in range(LONGEST_ROUND):
         try:
             with orm_transaction(connection):
-                found = wording_for(connection).take_arrivals(connection, limit=ARRIVALS)
+                found = dialect_for(connection).take_arrivals(connection, limit=ARRIVALS)
                 if found:
                     totals = Totals(connection)
                     for queue_name, name, number, _rows in sorted(found):

@@ -11,10 +11,10 @@ from datetime import timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Lease
-from taskqueue.states import LeaseStatus
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -40,7 +40,7 @@ def mark_wedged(
     Too long is `least`, and `factor` times what 95 of 100 attempts of the name take. Progress and
     log lines are signs of life; one that comes later clears the mark.
     """
-    wording = wording_for(connection)
+    wording = dialect_for(connection)
     quiet = wording.quiet_attempts(connection, least=least)
     for each in quiet:
         if each.marked_for is not None and each.seconds < each.marked_for:

@@ -13,8 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.statement import change, fetch
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerStatus
 
@@ -147,7 +147,7 @@ def register(
     alias = project_connection().alias
     workers = Worker.objects.using(alias)
     with atomic(using=alias):
-        now = wording_for(project_connection()).now(project_connection())
+        now = dialect_for(project_connection()).now(project_connection())
         values = {
             "incarnation": registration.incarnation,
             "host": registration.host,
@@ -235,7 +235,7 @@ def set_idle(connection: BaseDatabaseWrapper, *, worker_id: int, is_idle: bool) 
 def unregister(*, worker_id: int, incarnation: UUID) -> None:
     """Say that this worker has ended."""
     connection = project_connection()
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     Worker.objects.using(connection.alias).filter(id=worker_id, incarnation=incarnation).update(
         status=WorkerStatus.STOPPED, stopped_at=now, is_idle=False, running_leases=0
     )

@@ -7,9 +7,9 @@ import django.db.models.deletion
 import django.db.models.expressions
 from django.db import migrations, models
 
+import taskqueue.core.states
+import taskqueue.core.uuid7
 import taskqueue.models.clock
-import taskqueue.states
-import taskqueue.uuid7
 
 
 def tune_postgresql(apps: Any, schema_editor: Any) -> None:
@@ -201,7 +201,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=taskqueue.uuid7.uuid7,
+                        default=taskqueue.core.uuid7.uuid7,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -367,7 +367,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=taskqueue.uuid7.uuid7,
+                        default=taskqueue.core.uuid7.uuid7,
                         editable=False,
                         primary_key=True,
                         serialize=False,
@@ -786,8 +786,8 @@ class Migration(migrations.Migration):
                     (
                         "status__in",
                         [
-                            taskqueue.states.TaskStatus["RETRYING"],
-                            taskqueue.states.TaskStatus["SCHEDULED"],
+                            taskqueue.core.states.TaskStatus["RETRYING"],
+                            taskqueue.core.states.TaskStatus["SCHEDULED"],
                         ],
                     )
                 ),
@@ -803,10 +803,10 @@ class Migration(migrations.Migration):
                     (
                         "status__in",
                         [
-                            taskqueue.states.TaskStatus["BLOCKED"],
-                            taskqueue.states.TaskStatus["READY"],
-                            taskqueue.states.TaskStatus["RETRYING"],
-                            taskqueue.states.TaskStatus["SCHEDULED"],
+                            taskqueue.core.states.TaskStatus["BLOCKED"],
+                            taskqueue.core.states.TaskStatus["READY"],
+                            taskqueue.core.states.TaskStatus["RETRYING"],
+                            taskqueue.core.states.TaskStatus["SCHEDULED"],
                         ],
                     ),
                 ),
@@ -822,10 +822,10 @@ class Migration(migrations.Migration):
                     (
                         "status__in",
                         [
-                            taskqueue.states.TaskStatus["BLOCKED"],
-                            taskqueue.states.TaskStatus["READY"],
-                            taskqueue.states.TaskStatus["RETRYING"],
-                            taskqueue.states.TaskStatus["SCHEDULED"],
+                            taskqueue.core.states.TaskStatus["BLOCKED"],
+                            taskqueue.core.states.TaskStatus["READY"],
+                            taskqueue.core.states.TaskStatus["RETRYING"],
+                            taskqueue.core.states.TaskStatus["SCHEDULED"],
                         ],
                     ),
                 ),
@@ -849,8 +849,8 @@ class Migration(migrations.Migration):
                         "status__in",
                         [
                             "blocked",
-                            taskqueue.states.TaskStatus["RETRYING"],
-                            taskqueue.states.TaskStatus["SCHEDULED"],
+                            taskqueue.core.states.TaskStatus["RETRYING"],
+                            taskqueue.core.states.TaskStatus["SCHEDULED"],
                         ],
                     )
                 ),
@@ -910,9 +910,9 @@ class Migration(migrations.Migration):
                         (
                             "status__in",
                             [
-                                taskqueue.states.TaskStatus["CANCELLED"],
-                                taskqueue.states.TaskStatus["FAILED"],
-                                taskqueue.states.TaskStatus["SUCCEEDED"],
+                                taskqueue.core.states.TaskStatus["CANCELLED"],
+                                taskqueue.core.states.TaskStatus["FAILED"],
+                                taskqueue.core.states.TaskStatus["SUCCEEDED"],
                             ],
                         ),
                     ),
@@ -922,9 +922,9 @@ class Migration(migrations.Migration):
                             (
                                 "status__in",
                                 [
-                                    taskqueue.states.TaskStatus["CANCELLED"],
-                                    taskqueue.states.TaskStatus["FAILED"],
-                                    taskqueue.states.TaskStatus["SUCCEEDED"],
+                                    taskqueue.core.states.TaskStatus["CANCELLED"],
+                                    taskqueue.core.states.TaskStatus["FAILED"],
+                                    taskqueue.core.states.TaskStatus["SUCCEEDED"],
                                 ],
                             ),
                             _negated=True,

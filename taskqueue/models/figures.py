@@ -22,7 +22,7 @@ class Figures(models.Model):
     run_seconds = models.FloatField(default=0.0)
     """Sum of the run times of the attempts that are counted in `run_times`."""
     run_times = models.JSONField(default=dict)
-    """Histogram: attempts by bucket, see `taskqueue.histogram`."""
+    """Histogram: attempts by bucket, see `taskqueue.core.histogram`."""
     wait_seconds = models.FloatField(default=0.0)
     wait_times = models.JSONField(default=dict)
     """The same of the time between being ready and the start of the body."""

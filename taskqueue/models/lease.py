@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
+from taskqueue.core.states import LeaseStatus
 from taskqueue.models.permissions import VIEW_ONLY
 from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
-from taskqueue.states import LeaseStatus
 
 STATUSES = [(status.value, status.value) for status in LeaseStatus]
 

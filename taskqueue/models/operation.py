@@ -7,9 +7,9 @@ from enum import StrEnum
 from django.db import models
 from django.db.models import Q
 
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.permissions import VIEW_ONLY
-from taskqueue.uuid7 import uuid7
 
 
 class OperationStatus(StrEnum):

@@ -7,10 +7,10 @@ from enum import StrEnum
 from django.db import models
 from django.db.models import Q
 
+from taskqueue.core.policies import Missed, Overlap
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.permissions import VIEW_ONLY
 from taskqueue.models.task import LONGEST_NAME, Task
-from taskqueue.policies import Missed, Overlap
 
 
 class ScheduleSource(StrEnum):

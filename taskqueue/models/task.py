@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import F, Q
 
+from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.permissions import VIEW_ONLY
 from taskqueue.models.worker import LONGEST_NAME as LONGEST_WORKER_NAME
-from taskqueue.states import FINISHED, PENDING, WAITING, TaskStatus
-from taskqueue.uuid7 import uuid7
 
 STATUSES = [(status.value, status.value) for status in TaskStatus]
 LONGEST_NAME = 255

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import all_lost_attempts
-from taskqueue.engine.wording import wording_for
 from taskqueue.monitoring.notice import ERROR, Notice
 
 
@@ -16,7 +16,7 @@ def held_by_lost(*, most: int) -> Iterator[Notice]:
     found = all_lost_attempts(connection, limit=most)
     if not found:
         return
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     held = [each for each in found if each.expires_at > now]
     if held:
         longest = max(held, key=lambda each: each.expires_at)

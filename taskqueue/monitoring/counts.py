@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.utils.formats import number_format
 
+from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.reading import read
-from taskqueue.states import TaskStatus
 
 CAP = 10_000
 """Beyond this nobody counts: an exact figure would read the whole table."""

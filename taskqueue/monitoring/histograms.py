@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from taskqueue.histogram import loaded
+from taskqueue.core.histogram import loaded
 
 
 def summed(histograms: str | None) -> Mapping[int, int]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from taskqueue.monitoring.abandoned import held_by_lost
 from taskqueue.monitoring.fleet import LOST, WorkerFigures, living, worker_figures
-from taskqueue.monitoring.lanes import QueueFigures, queue_figures
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.out_of_reach import out_of_reach
 from taskqueue.monitoring.parked import parked
+from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 from taskqueue.monitoring.resting import resting_schedules
 from taskqueue.monitoring.running import RunningTask, running_now
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
@@ -15,7 +16,6 @@ from taskqueue.monitoring.absence import Absence
 from taskqueue.monitoring.fleet import WorkerFigures
 from taskqueue.monitoring.notice import ERROR, Code, Notice
 from taskqueue.monitoring.searching.streams import IS_APART, literal
-from taskqueue.states import LeaseStatus, TaskStatus
 
 LATE = timedelta(minutes=1)
 """For so long a worker may be away: it restarts."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
-from taskqueue.monitoring.lanes import QueueFigures, queue_figures
 from taskqueue.monitoring.notices import Notice, notices
+from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 from taskqueue.monitoring.running import RunningTask, running_now
 from taskqueue.monitoring.series import Series, series
 
@@ -64,7 +64,7 @@ def overview() -> Overview:
     queues = queue_figures(limit=MOST, workers=workers)
     running = running_now(limit=MOST)
     return Overview(
-        at=wording_for(connection).now(connection),
+        at=dialect_for(connection).now(connection),
         counts=status_counts(),
         queues=queues,
         workers=workers,

@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from taskqueue.conf import get_settings
+from taskqueue.core.retries import class_path
 from taskqueue.exceptions import UnknownTask
 from taskqueue.monitoring.notice import ERROR, WARNING, Notice
 from taskqueue.monitoring.reading import moment, read
-from taskqueue.snapshots import class_path
 
 MOST_NAMES = 20
 

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sqlite.values import clock, loaded, stored
-from taskqueue.histogram import Histogram, quantile
+from taskqueue.monitoring.chart_cache import FORGOTTEN_AFTER, SETTLES_AFTER
 from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollup_statements import NAMES
-from taskqueue.monitoring.settled import FORGOTTEN_AFTER, SETTLES_AFTER
 from taskqueue.monitoring.spans import EPOCH, Span, span_of, whole_seconds
 
 

@@ -13,7 +13,7 @@ from taskqueue.monitoring.fleet import (
     worker_figures,
 )
 from taskqueue.monitoring.health import Check, Health
-from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 
 MOST = 1_000
 """Workers, and queues, that are looked at."""

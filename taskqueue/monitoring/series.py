@@ -8,13 +8,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
+from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sqlite.values import clock, loaded, stored
-from taskqueue.histogram import Histogram, quantile
+from taskqueue.monitoring.chart_cache import Settled
 from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollup_statements import SERIES
-from taskqueue.monitoring.settled import Settled
 from taskqueue.monitoring.spans import SPANS, Span, span_of, whole_seconds
 
 __all__ = ["SPANS", "Series", "series"]

@@ -9,21 +9,21 @@ from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from taskqueue import signals
-from taskqueue.definitions import Call, Definition, registry
+from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
+from taskqueue.declarations.definition import BaseDefinition, Call, registry
 from taskqueue.engine import enqueue as engine
 from taskqueue.engine.requests import request_of
 from taskqueue.engine.rows import Enqueued, Payload
 from taskqueue.exceptions import DuplicateTask, InvalidArguments
 from taskqueue.results.handle import TaskResult, get_result
-from taskqueue.uuid7 import uuid7_hex, uuid7_hexes
 
 R = TypeVar("R")
 
 
 def enqueue(
-    definition: Definition[Any, R], args: Any, kwargs: Any, *, task_id: str = ""
+    definition: BaseDefinition[Any, R], args: Any, kwargs: Any, *, task_id: str = ""
 ) -> TaskResult[R]:
-    """Write one task of a definition, of this id if one is given. See `Definition.enqueue`."""
+    """Write one task of a definition, of this id if one is given. See `BaseDefinition.enqueue`."""
     payload = Payload(task_id or uuid7_hex(), *definition.encode(args, kwargs))
     with _telling_of_holder():
         enqueued = engine.enqueue(
@@ -35,13 +35,13 @@ def enqueue(
 
 
 def enqueue_many(
-    definition: Definition[Any, R],
+    definition: BaseDefinition[Any, R],
     calls: Iterable[Call],
     *,
     task_ids: Sequence[str] | None = None,
     at: datetime | None = None,
 ) -> list[TaskResult[R]]:
-    """Write many tasks of a definition. See `Definition.enqueue_many`.
+    """Write many tasks of a definition. See `BaseDefinition.enqueue_many`.
 
     Of these ids and as of that moment, if they are given: then those of several definitions are
     run in one order.
@@ -83,7 +83,9 @@ def _telling_of_holder(many: Sequence[Payload] = ()) -> Iterator[None]:
         raise
 
 
-def _tell_enqueued(definition: Definition[Any, Any], results: Sequence[TaskResult[Any]]) -> None:
+def _tell_enqueued(
+    definition: BaseDefinition[Any, Any], results: Sequence[TaskResult[Any]]
+) -> None:
     """Send the signal, from the registered definition, whatever `.using()` made of it."""
     if not signals.task_enqueued.receivers:
         return
@@ -94,7 +96,7 @@ def _tell_enqueued(definition: Definition[Any, Any], results: Sequence[TaskResul
 
 
 def _payloads(
-    definition: Definition[Any, Any], calls: Iterable[Call], task_ids: Sequence[str] | None
+    definition: BaseDefinition[Any, Any], calls: Iterable[Call], task_ids: Sequence[str] | None
 ) -> Sequence[Payload]:
     encode: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
     encoded = [encode(tuple(args), kwargs) for args, kwargs in map(_checked, calls)]
@@ -116,7 +118,9 @@ def _checked(call: Call) -> Call:
     )
 
 
-def _handle(definition: Definition[Any, R], enqueued: Enqueued, payload: Payload) -> TaskResult[R]:
+def _handle(
+    definition: BaseDefinition[Any, R], enqueued: Enqueued, payload: Payload
+) -> TaskResult[R]:
     """The handle on what was written, or on the holder of the key, whose task that may be."""
     own = enqueued.name in (None, definition.name)
     result = TaskResult(enqueued, definition if own else registry.find(str(enqueued.name)))

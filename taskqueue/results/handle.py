@@ -11,7 +11,8 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
-from taskqueue.definitions import Definition, registry
+from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.rows import Enqueued
 from taskqueue.exceptions import Duration
@@ -30,7 +31,6 @@ from taskqueue.results.reading import (
 )
 from taskqueue.results.verbs import TaskVerbs
 from taskqueue.results.waiting import Pauses
-from taskqueue.states import FINISHED, TaskStatus
 
 R = TypeVar("R")
 
@@ -38,7 +38,7 @@ R = TypeVar("R")
 class TaskResult(TaskVerbs, Generic[R]):
     """A handle on one task. Its attributes are as last read: `refresh()` reads again."""
 
-    def __init__(self, enqueued: Enqueued, definition: Definition[Any, R] | None) -> None:
+    def __init__(self, enqueued: Enqueued, definition: BaseDefinition[Any, R] | None) -> None:
         self._id = enqueued.id
         self.status: str = enqueued.status
         self.enqueued_at: datetime = enqueued.enqueued_at
@@ -58,7 +58,7 @@ class TaskResult(TaskVerbs, Generic[R]):
         self._cancellation: tuple[Cancellation | None] | None = None
 
     @classmethod
-    def of(cls, task: Task, definition: Definition[Any, R] | None = None) -> Self:
+    def of(cls, task: Task, definition: BaseDefinition[Any, R] | None = None) -> Self:
         """The handle on a row."""
         result = cls(
             Enqueued(

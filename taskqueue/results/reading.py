@@ -11,12 +11,12 @@ from uuid import UUID
 
 from django.core.exceptions import SynchronousOnlyOperation
 
+from taskqueue.core.retries import class_path
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.lost import ENDED_BY_HAND
 from taskqueue.exceptions import Cancel, Stopped, TaskDoesNotExist
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.snapshots import class_path
-from taskqueue.states import LeaseStatus, TaskStatus
 
 ONE_ACT = 60
 """Seconds that may lie between the end of a task and the line that audits it."""

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
+from taskqueue.declarations.option_values import Moment
 from taskqueue.engine import control
-from taskqueue.option_values import Moment
 
 P = ParamSpec("P")
 T = TypeVar("T")

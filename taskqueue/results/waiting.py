@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from taskqueue.core.retries import seconds_of
 from taskqueue.exceptions import Duration
-from taskqueue.retries import seconds_of
 
 FIRST_LOOK, LONGEST_PAUSE = 0.01, 0.5
 """Seconds between two looks of a `wait`, which grow from the one to the other."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.exceptions import LONGEST_DURATION, InvalidSchedule
-from taskqueue.suggestions import did_you_mean
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FULL_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

@@ -11,23 +11,23 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
-from taskqueue.context import Context
-from taskqueue.definitions import Definition
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.retries import class_path
+from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import write_logs, write_notes
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
 from taskqueue.models import Lease
-from taskqueue.outcomes import Kind
-from taskqueue.snapshots import class_path
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.transactions import Callbacks, as_if_committed, savepoint
 from taskqueue.worker.capture import keep_logs
+from taskqueue.worker.context import Context
 from taskqueue.worker.execution import Attempt
-from taskqueue.worker.findings import Findings
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
+from taskqueue.worker.pending_writes import Findings
 from taskqueue.worker.reporting import Reports
 
 
@@ -59,7 +59,7 @@ class WatchedContext(Context):
         if lease is not None:
             by = f" (by {lease.stop_requested_by})" if lease.stop_requested_by else ""
             self._request_stop((lease.stop_reason or "Asked to stop.") + by)
-            wording_for(connection).see_stops(connection, [lease.id])
+            dialect_for(connection).see_stops(connection, [lease.id])
 
 
 class PlayedAttempt(Attempt):
@@ -101,7 +101,7 @@ class PlayedAttempt(Attempt):
         return savepoint(connection)
 
     def _call(
-        self, definition: Definition[Any, Any], context: Context, args: Any, kwargs: Any
+        self, definition: BaseDefinition[Any, Any], context: Context, args: Any, kwargs: Any
     ) -> Any:
         body: Any = async_to_sync(definition.body) if definition.is_async else definition.body
         started = _monotonic()
@@ -134,7 +134,7 @@ class PlayedAttempt(Attempt):
         self.error = error
         if not isinstance(error, Crash):
             return super()._failed(error)
-        outcome = self._outcome(Kind.LOST)._replace(
+        outcome = self._outcome(OutcomeKind.LOST)._replace(
             error_class=class_path(AttemptLost),
             error_message="The child process died: a test played it.",
         )

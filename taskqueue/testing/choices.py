@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self, TypedDict, get_args
 
-from taskqueue.definitions import Definition, registry
-from taskqueue.option_values import check_value
-from taskqueue.suggestions import nearest_option
+from taskqueue.core.suggestions import nearest_option
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.option_values import check_value
 
 Errors = Literal["record", "raise"]
 Backoff = Literal["keep", "skip"]
@@ -85,9 +85,9 @@ def name_of(which: Which) -> str:
     return definition_of(which).name
 
 
-def definition_of(which: Which) -> Definition[Any, Any]:
+def definition_of(which: Which) -> BaseDefinition[Any, Any]:
     """The definition that is meant. Raises `UnknownTask`, which suggests the nearest; TypeError."""
-    if isinstance(which, Definition):
+    if isinstance(which, BaseDefinition):
         return which
     name = which if isinstance(which, str) else getattr(which, "module_path", None)
     if not isinstance(name, str):

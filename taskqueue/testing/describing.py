@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from taskqueue.declarations.redaction import ShownArguments, redacted, redacted_for
 from taskqueue.models import Task
-from taskqueue.redaction import ShownArguments, redacted, redacted_for
 from taskqueue.testing.looking import Pattern
 
 MOST = 20

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from django.db.transaction import on_commit
 
 from taskqueue import signals
-from taskqueue.context import _current
 from taskqueue.engine.connections import database_alias
 from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Choice, Errors, check_in
 from taskqueue.testing.running import new_duties, run_all
+from taskqueue.worker.context import _current
 from taskqueue.worker.duties import Duties
 
 When = Literal["enqueue", "commit"]

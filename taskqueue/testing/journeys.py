@@ -16,11 +16,11 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.retries import seconds_of
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sqlite import values
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import Duration
-from taskqueue.retries import seconds_of
 
 _POSTGRESQL = re.compile(r"\b(clock_timestamp|statement_timestamp)\(\)", re.IGNORECASE)
 _SQLITE = re.compile(
@@ -126,7 +126,7 @@ class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
         """Depart, where `with` does not fit; `stop` goes back."""
         connection = project_connection()
         if isinstance(self._to, datetime):
-            further = self._to - wording_for(connection).now(connection)
+            further = self._to - dialect_for(connection).now(connection)
         else:
             further = _length_of(self._to)
         if abs(_clock.ahead + further) > FURTHEST:

@@ -12,16 +12,16 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.db.models import QuerySet
 
-from taskqueue.definitions import Definition, registry
+from taskqueue.core.retries import seconds_of
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.option_values import check_value
+from taskqueue.declarations.unique_keys import check_unique_key
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Duration
 from taskqueue.models import Task
-from taskqueue.option_values import check_value
 from taskqueue.results import TaskResult
-from taskqueue.retries import seconds_of
-from taskqueue.states import TaskStatus
 from taskqueue.testing.choices import Which, check_among, check_names, definition_of
-from taskqueue.unique_keys import check_unique_key
 
 ROUNDING = timedelta(milliseconds=1)
 """How far a stored delay may be from the one that was asked for."""
@@ -44,7 +44,7 @@ class Expected(TypedDict, total=False):
 class Pattern:
     """The tasks of one definition, or of any, that have what is expected."""
 
-    definition: Definition[Any, Any] | None = None
+    definition: BaseDefinition[Any, Any] | None = None
     _: KW_ONLY
     args: Sequence[Any] | None = None
     kwargs: Mapping[str, Any] | None = None

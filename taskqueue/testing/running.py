@@ -15,19 +15,19 @@ from asgiref.sync import sync_to_async
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
-from taskqueue.engine import shared, takeover
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.states import TaskStatus
+from taskqueue.engine import multi_worker, takeover
 from taskqueue.engine.connections import project_connection, transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import Stopped, TaskQueueError
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind, Outcome
 from taskqueue.results import TaskResult, get_result
-from taskqueue.states import TaskStatus
 from taskqueue.testing.attempts import Crash, PlayedAttempt
 from taskqueue.testing.choices import Choice, Options, Which
 from taskqueue.testing.journeys import seconds_ahead
@@ -35,11 +35,13 @@ from taskqueue.testing.workers import Workers
 from taskqueue.worker import frames
 from taskqueue.worker.attempt_logs import log_untold, note_told
 from taskqueue.worker.duties import Duties
-from taskqueue.worker.findings import Findings
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order
+from taskqueue.worker.pending_writes import Findings
 
-COUNTED = frozenset({Kind.FAILED.value, Kind.RETRY_LATER.value, Kind.LOST.value})
+COUNTED = frozenset(
+    {OutcomeKind.FAILED.value, OutcomeKind.RETRY_LATER.value, OutcomeKind.LOST.value}
+)
 """After these a task is retried when its backoff is over."""
 OF_BODIES = (Crash, Stopped, SystemExit, GeneratorExit, CancelledError)
 """What is no `Exception` and a body may well raise; anything else, such as KeyboardInterrupt or
@@ -193,7 +195,7 @@ class Runner:
     def _record(self, attempt: PlayedAttempt, job: Job, frame: Frame) -> tuple[str, str | None]:
         """What the attempt came to, and what its task stood at when that was recorded."""
         if frame[0] == frames.RECORDED:
-            return Kind.SUCCEEDED.value, None
+            return OutcomeKind.SUCCEEDED.value, None
         if frame[0] != frames.OUTCOME:
             raise TaskQueueError("The database gave no answer to the COMMIT of an atomic body.")
         outcome = Outcome._make(frame[1])
@@ -214,10 +216,12 @@ class Runner:
     def _make_due(self, claimed: Claimed) -> None:
         """Let the next attempt be due now, whatever the backoff says."""
         alias = self._connection.alias
-        now = wording_for(self._connection).now(self._connection)
+        now = dialect_for(self._connection).now(self._connection)
         tasks = Task.objects.using(alias).filter(id=claimed.task_id, status=TaskStatus.RETRYING)
         tasks.update(run_after=now)
-        waiting = Lease.objects.using(alias).filter(id=claimed.lease_id, retry_at__lt=shared.NEVER)
+        waiting = Lease.objects.using(alias).filter(
+            id=claimed.lease_id, retry_at__lt=multi_worker.NEVER
+        )
         waiting.update(retry_at=now)
 
     def _raise(self, run: Run) -> None:
@@ -226,5 +230,5 @@ class Runner:
         if error is None:
             return
         is_for_test = not isinstance(error, (Exception, *OF_BODIES))
-        if is_for_test or (self._choice.errors == "raise" and run.outcome == Kind.FAILED):
+        if is_for_test or (self._choice.errors == "raise" and run.outcome == OutcomeKind.FAILED):
             raise error

@@ -10,15 +10,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.conf import get_settings
+from taskqueue.core.states import PENDING, TaskStatus
 from taskqueue.engine import workers
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.workers import Registered, Registration
 from taskqueue.models import Task
-from taskqueue.states import PENDING, TaskStatus
 from taskqueue.testing.choices import Choice
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.lanes import Lanes, QueueChoice
+from taskqueue.worker.queue_quotas import Lanes, QueueChoice
 
 NAME = "testing"
 """The worker that runs whatever any worker may; further ones are `testing-2`, `testing-3` …"""

@@ -7,10 +7,10 @@ import sys
 import traceback
 from types import TracebackType
 
+from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Outcome, OutcomeKind, is_final
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.failures import NOT_RETRIED, extra, log_failed, log_retried, logger
-from taskqueue.log_text import one_line
-from taskqueue.outcomes import Kind, Outcome, is_final
-from taskqueue.states import TaskStatus
 from taskqueue.worker.jobs import Job, Order
 
 worker_logger = logging.getLogger("taskqueue.worker")
@@ -44,18 +44,18 @@ def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:
 
 def note_told(job: Job, outcome: Outcome) -> None:
     """Remember, in the parent, as what the child has logged a failure that it reports."""
-    if outcome.kind == Kind.FAILED:
+    if outcome.kind == OutcomeKind.FAILED:
         has_ended = is_final(outcome, failures=job.failures, max_attempts=job.max_attempts)
         job.told = TaskStatus.FAILED if has_ended else TaskStatus.RETRYING
 
 
 def log_untold(job: Job, outcome: Outcome, status: str | None) -> None:
     """Log a failure that no child has logged, or that the database took for a graver one."""
-    if outcome.kind not in (Kind.FAILED, Kind.LOST, Kind.PARKED):
+    if outcome.kind not in (OutcomeKind.FAILED, OutcomeKind.LOST, OutcomeKind.PARKED):
         return
     if status == TaskStatus.FAILED and job.told != TaskStatus.FAILED:
         log = log_failed
-    elif status not in NOT_RETRIED and not job.told and outcome.kind != Kind.PARKED:
+    elif status not in NOT_RETRIED and not job.told and outcome.kind != OutcomeKind.PARKED:
         log = log_retried
     else:
         return

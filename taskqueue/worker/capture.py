@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from taskqueue.conf import get_settings
-from taskqueue.context import Context, _current
+from taskqueue.worker.context import Context, _current
 
 NEVER_KEPT = ("django.tasks", "django_tasks", "django.db.backends", "taskqueue.worker")
 _level = logging.INFO

@@ -277,11 +277,11 @@ def main() -> None:
         import django
 
         django.setup()
-        from taskqueue.definitions import registry
+        from taskqueue.declarations.discovery import discover_tasks
         from taskqueue.worker.logs import show_logs
 
         show_logs()
-        registry.autodiscover()
+        discover_tasks()
         child = Child(sock, setup=_setup)
     except BaseException:
         sock.sendall(pack((frames.BROKEN, traceback.format_exc()[-8000:])))

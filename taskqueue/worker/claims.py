@@ -10,10 +10,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine import workers
 from taskqueue.engine.apart import claim_apart, queues_apart
 from taskqueue.engine.connections import owns_session, transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import NO_FLOORS, Claimed
-from taskqueue.engine.wording import wording_for
 from taskqueue.worker.floors import Floors
-from taskqueue.worker.lanes import Lanes
+from taskqueue.worker.queue_quotas import Lanes
 
 DISCOVERY_INTERVAL = 1.0
 """Seconds for which a worker of all queues trusts the list of those that have tasks."""
@@ -86,7 +86,7 @@ class Claims:
         apart = self._queues_apart(connection) if want > 0 else []
         if not apart:
             if connection.vendor == "sqlite":
-                ready = wording_for(connection).ready_queues(connection)
+                ready = dialect_for(connection).ready_queues(connection)
                 if not self._lanes.serving(ready):
                     return []
             elif owns_session(connection):
@@ -142,7 +142,7 @@ class Claims:
         while names and len(claimed) < want:
             quotas = self._lanes.quotas(names, want - len(claimed))
             began = time.monotonic()
-            found = wording_for(connection).claim(
+            found = dialect_for(connection).claim(
                 connection,
                 worker=self._worker_name,
                 quotas=quotas,
@@ -173,10 +173,10 @@ class Claims:
         if len(names) == 1:
             return names
         if not self._lanes.serves_all:
-            return self._lanes.serving(wording_for(connection).ready_queues(connection))
+            return self._lanes.serving(dialect_for(connection).ready_queues(connection))
         now = time.monotonic()
         if not self._known_queues or now - self._discovered_at > DISCOVERY_INTERVAL:
-            self._known_queues = wording_for(connection).ready_queues(connection)
+            self._known_queues = dialect_for(connection).ready_queues(connection)
             self._discovered_at = now
             self._remember(connection, self._known_queues)
         return self._lanes.serving(self._known_queues)

@@ -7,9 +7,9 @@ import time
 
 from django.db import InterfaceError, OperationalError
 
+from taskqueue.core.log_text import one_line
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.schedules.syncing import sync_schedules
-from taskqueue.log_text import one_line
 from taskqueue.worker import frames
 from taskqueue.worker.forks import unforked
 from taskqueue.worker.reporting import Channel

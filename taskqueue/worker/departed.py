@@ -9,11 +9,11 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.log_text import one_line
 from taskqueue.engine.departed import end_departed, known_incarnations
 from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.tally import Tally
-from taskqueue.log_text import one_line
 from taskqueue.worker.presence import forget, forget_in_time, others, proof_of_end
 
 logger = logging.getLogger("taskqueue.worker")

@@ -12,8 +12,10 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import Settings
-from taskqueue.engine import broadcast, shared, takeover, wedged, workers
+from taskqueue.core.log_text import one_line
+from taskqueue.engine import broadcast, multi_worker, takeover, wedged, workers
 from taskqueue.engine.connections import owns_session, transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.failures import log_failed_tasks, log_taken_over
 from taskqueue.engine.idempotency import prune_idempotency_keys
 from taskqueue.engine.limits import Limits
@@ -22,14 +24,12 @@ from taskqueue.engine.operations.pruning import prune_operations
 from taskqueue.engine.pruning import AUDIT_KEPT
 from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
-from taskqueue.engine.rows import Outlook
+from taskqueue.engine.rows import DutyForecast
 from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.wording import wording_for
-from taskqueue.log_text import one_line
 from taskqueue.worker.departed import Departures
-from taskqueue.worker.suspicion import LOOK_INTERVAL, Suspicion
+from taskqueue.worker.takeover_checks import LOOK_INTERVAL, TakeoverChecks
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -69,7 +69,9 @@ class Duties:
         self._tally = tally
         self._departures = Departures(self._limits, tally)
         self._departures_at = 0.0
-        self._suspicion = Suspicion(lease_seconds=settings.LEASE_DURATION.total_seconds())
+        self._takeover_checks = TakeoverChecks(
+            lease_seconds=settings.LEASE_DURATION.total_seconds()
+        )
         self._scheduler = Scheduler()
         self._prune_at = 0.0
         self._prune_audit_at = 0.0
@@ -93,7 +95,7 @@ class Duties:
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
         """Serve what is due; whether there may be something to claim."""
-        wording = wording_for(connection)
+        wording = dialect_for(connection)
         outlook = wording.promote(connection, worker_id=self._worker_id, limit=PROMOTE_BATCH)
         self.has_changed = outlook.promoted > 0
         if outlook.promoted == PROMOTE_BATCH:
@@ -119,7 +121,7 @@ class Duties:
         if next_expiry is not None and next_expiry <= 0:
             self._take_over(connection)
         else:
-            self._suspicion.clear()
+            self._takeover_checks.clear()
         if now >= self._departures_at:
             self._departures_at = now + self._interval
             self._departures.step(connection)
@@ -136,7 +138,7 @@ class Duties:
                 waits.append((wait if wait > 0 else OVERDUE_PAUSE) + stagger)
         if next_chunk is not None:
             waits.append(next_chunk)
-        if self._suspicion:
+        if self._takeover_checks:
             waits.append(LOOK_INTERVAL)
         if self._prune_at <= now + PRUNE_PAUSE:
             waits.append(PRUNE_PAUSE)
@@ -144,7 +146,7 @@ class Duties:
         return outlook.has_ready or outlook.has_apart or has_served or has_done
 
     def _serve_schedules(
-        self, connection: BaseDatabaseWrapper, outlook: Outlook
+        self, connection: BaseDatabaseWrapper, outlook: DutyForecast
     ) -> tuple[float | None, bool]:
         """Seconds until a schedule is due next, and whether any was served now."""
         wait, scheduler = outlook.next_schedule, self._scheduler
@@ -161,13 +163,13 @@ class Duties:
         )
         if released:
             logger.warning("Broadcasts no longer wait for workers that ended parts=%s", released)
-        log_failed_tasks(connection, shared.end_overdue(connection, limits=self._limits))
+        log_failed_tasks(connection, multi_worker.end_overdue(connection, limits=self._limits))
 
     def _take_over(self, connection: BaseDatabaseWrapper) -> None:
         suspects = None
         if connection.vendor == "sqlite":
             expired = takeover.expired(connection, grace=self._grace)
-            suspects = self._suspicion.confirmed(expired, time.monotonic())
+            suspects = self._takeover_checks.confirmed(expired, time.monotonic())
             if not suspects:
                 return
         lost = takeover.take_over(
@@ -178,18 +180,18 @@ class Duties:
             suspects=suspects,
         )
         for lease_id, status in lost.items():
-            self._suspicion.forget(lease_id)
+            self._takeover_checks.forget(lease_id)
             logger.warning("Took over an expired lease lease=%s task_now=%s", lease_id, status)
         log_taken_over(connection, lost)
 
     def _clean_up(self, connection: BaseDatabaseWrapper, now: float) -> None:
         if now >= self._prune_at:
             with _transaction(connection):
-                pruned = wording_for(connection).prune(connection, limit=PRUNE_BATCH)
+                pruned = dialect_for(connection).prune(connection, limit=PRUNE_BATCH)
             self._prune_at = now + (PRUNE_PAUSE if pruned == PRUNE_BATCH else PRUNE_INTERVAL)
         if now >= self._prune_audit_at:
             with _transaction(connection):
-                pruned = wording_for(connection).prune_audit(
+                pruned = dialect_for(connection).prune_audit(
                     connection, limit=PRUNE_BATCH, kept=AUDIT_KEPT
                 )
             pruned = max(
@@ -218,7 +220,7 @@ class Duties:
 
 
 def _serve_operations(
-    connection: BaseDatabaseWrapper, outlook: Outlook
+    connection: BaseDatabaseWrapper, outlook: DutyForecast
 ) -> tuple[float | None, bool]:
     """Do a chunk of a bulk act, if there is any; seconds until the next, and whether it did.
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from taskqueue import snapshots
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.retries import class_path
+from taskqueue.declarations import snapshots
 from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
-from taskqueue.outcomes import Kind, Outcome
 from taskqueue.worker.jobs import Job
 
 
 def unstarted(job: Job, now: float) -> Outcome:
     """Its body never started: handed back, or stopped if somebody asked for that."""
     if job.stop_reason is not None:
-        return Outcome(job.lease_id, Kind.STOPPED, now, error_message=job.stop_reason)
-    return Outcome(job.lease_id, Kind.UNSTARTED, now)
+        return Outcome(job.lease_id, OutcomeKind.STOPPED, now, error_message=job.stop_reason)
+    return Outcome(job.lease_id, OutcomeKind.UNSTARTED, now)
 
 
 def interrupted(job: Job, now: float) -> Outcome:
@@ -21,7 +22,7 @@ def interrupted(job: Job, now: float) -> Outcome:
         return stopped(job, now)
     return Outcome(
         job.lease_id,
-        Kind.RETURNED,
+        OutcomeKind.RETURNED,
         now,
         error_message="The worker was shut down.",
         started=job.started_at,
@@ -32,7 +33,7 @@ def stopped(job: Job, now: float) -> Outcome:
     """Somebody asked it to stop."""
     return Outcome(
         job.lease_id,
-        Kind.STOPPED,
+        OutcomeKind.STOPPED,
         now,
         error_message=job.stop_reason or "",
         started=job.started_at,
@@ -43,9 +44,9 @@ def lost(job: Job, now: float, *, end: str) -> Outcome:
     """The child that ran it died: a crash."""
     return Outcome(
         job.lease_id,
-        Kind.LOST,
+        OutcomeKind.LOST,
         now,
-        error_class=snapshots.class_path(AttemptLost),
+        error_class=class_path(AttemptLost),
         error_message=f"The child process died: {end}.",
         started=job.started_at,
     )
@@ -55,9 +56,9 @@ def fenced(job: Job, now: float) -> Outcome:
     """The worker could not renew the lease, and its child ended itself in time: no crash."""
     return Outcome(
         job.lease_id,
-        Kind.FENCED,
+        OutcomeKind.FENCED,
         now,
-        error_class=snapshots.class_path(AttemptLost),
+        error_class=class_path(AttemptLost),
         error_message="The worker could not renew its leases in time, and stopped its bodies.",
         started=job.started_at,
     )
@@ -67,9 +68,9 @@ def unconfirmed(lease_id: int, started_at: float, ended_at: float) -> Outcome:
     """Its body's COMMIT got no answer, and did not take effect: no crash."""
     return Outcome(
         lease_id,
-        Kind.FENCED,
+        OutcomeKind.FENCED,
         ended_at,
-        error_class=snapshots.class_path(AttemptLost),
+        error_class=class_path(AttemptLost),
         error_message="The database went away at the body's COMMIT, which did not take effect.",
         started=started_at,
     )
@@ -90,9 +91,9 @@ def time_over(job: Job, now: float) -> Outcome:
         )
     return Outcome(
         job.lease_id,
-        Kind.FAILED,
+        OutcomeKind.FAILED,
         now,
-        error_class=snapshots.class_path(error),
+        error_class=class_path(error),
         error_message=message,
         delay=snapshots.delay(job.snapshot, job.failures + 1),
         retryable=not at_deadline and snapshots.retries(job.snapshot, error),

@@ -14,8 +14,8 @@ from functools import partial
 import django
 from django.db import DatabaseError, InterfaceError
 
-import taskqueue
 from taskqueue.conf import Settings, get_settings
+from taskqueue.core import __version__
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.limits import Limits
@@ -23,8 +23,8 @@ from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Holder, Registered, Registration
 from taskqueue.worker.departed import Departures
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.patience import until_reached
 from taskqueue.worker.presence import is_left
+from taskqueue.worker.shutdown import until_reached
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -46,7 +46,7 @@ def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
         concurrency=options.concurrency,
         pool=options.pool,
         versions={
-            "taskqueue": taskqueue.__version__,
+            "taskqueue": __version__,
             "django": django.get_version(),
             "python": platform.python_version(),
         },

@@ -13,25 +13,27 @@ from django.db import InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue import signals, snapshots
+from taskqueue import signals
 from taskqueue.conf import get_settings
-from taskqueue.context import Context, _current
-from taskqueue.definitions import Definition, registry
+from taskqueue.core.outcomes import Outcome, OutcomeKind, is_final
+from taskqueue.core.retries import class_path
+from taskqueue.declarations import snapshots
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.payload import encode, storable
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record_success
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import LeaseEnded
-from taskqueue.outcomes import Kind, Outcome, is_final
-from taskqueue.payload import encode, storable
 from taskqueue.worker import attempt_logs, frames
+from taskqueue.worker.context import Context, _current
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
 from taskqueue.worker.verdicts import verdict_on
 
 logger = logging.getLogger("taskqueue.worker")
 
-Runner = Callable[[Definition[Any, Any], Context, list[Any], dict[str, Any]], Any]
+Runner = Callable[[BaseDefinition[Any, Any], Context, list[Any], dict[str, Any]], Any]
 """Calls a body: in this thread, or on an event loop."""
 
 
@@ -43,7 +45,7 @@ class Attempt:
         self.context = context
         self._tally = tally
         self.snapshot: dict[str, Any] = {}
-        self.definition: Definition[Any, Any] | None = None
+        self.definition: BaseDefinition[Any, Any] | None = None
         self.started_at = 0.0
 
     def run(self, call: Runner) -> Frame:
@@ -53,7 +55,7 @@ class Attempt:
             return self._frame(
                 Outcome(
                     self.order.lease_id,
-                    Kind.PARKED,
+                    OutcomeKind.PARKED,
                     time.monotonic(),
                     error_class="taskqueue.exceptions.UnknownTask",
                     error_message=storable(parked, limit=1000),
@@ -87,7 +89,7 @@ class Attempt:
         return ""
 
     def _run_body(self, call: Runner) -> Frame:
-        definition = cast(Definition[Any, Any], self.definition)
+        definition = cast(BaseDefinition[Any, Any], self.definition)
         args = json.loads(self.order.args) if self.order.args != "[]" else []
         kwargs = json.loads(self.order.kwargs) if self.order.kwargs != "{}" else {}
         definition.signature.check(definition.name, args, kwargs)
@@ -102,7 +104,7 @@ class Attempt:
         return self._succeeded(self._encode(value))
 
     def _run_atomic(
-        self, call: Runner, definition: Definition[Any, Any], args: Any, kwargs: Any
+        self, call: Runner, definition: BaseDefinition[Any, Any], args: Any, kwargs: Any
     ) -> Frame:
         """Body and record of success commit together, or neither."""
         connection = project_connection()
@@ -112,7 +114,7 @@ class Attempt:
                 has_begun = True
                 text = self._encode(call(definition, self.context, args, kwargs))
                 has_returned = True
-                outcome = self._outcome(Kind.SUCCEEDED)._replace(return_value=text)
+                outcome = self._outcome(OutcomeKind.SUCCEEDED)._replace(return_value=text)
                 limits = Limits.of(get_settings())
                 # The last statement before COMMIT: later, the fence would not cover the body.
                 if not record_success(
@@ -126,13 +128,13 @@ class Attempt:
             if has_begun and not has_returned:
                 raise  # Met by the body, and its own to answer.
             return self._frame(
-                self._outcome(Kind.FENCED)._replace(
-                    error_class=snapshots.class_path(type(error)),
+                self._outcome(OutcomeKind.FENCED)._replace(
+                    error_class=class_path(type(error)),
                     error_message="The database went away around the body.",
                 )
             )
         frame = (frames.RECORDED, self.order.lease_id, self.started_at, time.monotonic())
-        self._tell_finished(self._outcome(Kind.SUCCEEDED)._replace(return_value=text), None)
+        self._tell_finished(self._outcome(OutcomeKind.SUCCEEDED)._replace(return_value=text), None)
         return frame
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
@@ -149,7 +151,7 @@ class Attempt:
         return encode(value, limit=get_settings().MAX_RESULT, what="The result")
 
     def _succeeded(self, return_value: str | None) -> Frame:
-        outcome = self._outcome(Kind.SUCCEEDED)._replace(return_value=return_value)
+        outcome = self._outcome(OutcomeKind.SUCCEEDED)._replace(return_value=return_value)
         self._tell_finished(outcome, None)
         return self._frame(outcome)
 
@@ -165,12 +167,12 @@ class Attempt:
             task_id=self.order.task_id,
             started_at=self.started_at,
         )
-        if outcome.kind == Kind.FAILED and not self.context._is_stopped:
+        if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:
             attempt_logs.log_raised(self.order, outcome, error)
         self._tell_finished(outcome, error)
         return self._frame(outcome)
 
-    def _outcome(self, kind: Kind) -> Outcome:
+    def _outcome(self, kind: OutcomeKind) -> Outcome:
         return Outcome(self.order.lease_id, kind, time.monotonic(), started=self.started_at)
 
     def _frame(self, outcome: Outcome) -> Frame:
@@ -188,7 +190,7 @@ class Attempt:
         """Whether another attempt follows a failure, as far as this process can know."""
         order = self.order
         return (
-            outcome.kind == Kind.FAILED
+            outcome.kind == OutcomeKind.FAILED
             and not self.context._is_stopped
             and not is_final(outcome, failures=order.failures, max_attempts=order.max_attempts)
         )

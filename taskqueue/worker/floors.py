@@ -12,8 +12,8 @@ from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import NO_FLOORS
-from taskqueue.engine.wording import wording_for
 
 SLOW_CLAIM = 0.005
 """Seconds: after a claim without floors that takes longer, the next ones have them."""
@@ -43,7 +43,7 @@ class Floors:
         if began >= self._used_until:
             return NO_FLOORS
         if began >= self._known_until:
-            self._known = wording_for(connection).earliest_ready(connection, names)
+            self._known = dialect_for(connection).earliest_ready(connection, names)
             ended = time.monotonic()
             self._known_until = ended + max(SHORTEST, (ended - began) / SHARE)
         return self._known

@@ -14,16 +14,16 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.log_text import one_line
 from taskqueue.engine import workers
 from taskqueue.engine.connections import is_busy, open_worker_connection, transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
-from taskqueue.engine.passing import is_lock_refused
+from taskqueue.engine.live_changes import heed_terms
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.terms import heed_terms
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.transient_errors import is_lock_refused
 from taskqueue.engine.workers import Asked
-from taskqueue.log_text import one_line
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import FENCE, Job
@@ -156,12 +156,12 @@ class Heartbeat:
         renewal = Renewal(frozenset(), frozenset(), frozenset(), ())
         if held:
             with transaction(connection):
-                renewal = wording_for(connection).renew(
+                renewal = dialect_for(connection).renew(
                     connection, [self._held(job, began) for job in held]
                 )
                 if renewal.stops:
                     ids = [stop.lease_id for stop in renewal.stops]
-                    wording_for(connection).see_stops(connection, ids)
+                    dialect_for(connection).see_stops(connection, ids)
             renewal = self._heed_terms(connection, held, renewal)
         children = self._worker.children()
         asked = workers.touch(

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from taskqueue.context import Context
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Subject
+from taskqueue.worker.context import Context
 
 FENCE = 0.6
 """The share of a lease after which a child that nobody renewed dies, and no body starts."""

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from taskqueue.core.histogram import HIGHEST, LOWEST, bucket_of
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.tally import RAN, what_it_came_to
 from taskqueue.engine.totals import label_among
-from taskqueue.histogram import HIGHEST, LOWEST, bucket_of
-from taskqueue.outcomes import Kind, Outcome
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.vitals import Vitals
 
@@ -115,7 +115,7 @@ class Meter:
     def recorded_itself(self, job: Job, *, started_at: float, ended_at: float) -> None:
         """An atomic body has recorded its success itself."""
         queue = self._queue(job.queue_name)
-        queue.outcomes[Kind.SUCCEEDED.value] += 1
+        queue.outcomes[OutcomeKind.SUCCEEDED.value] += 1
         queue.runs.add(ended_at - started_at)
         self._waited(queue, job, started_at)
 

@@ -16,8 +16,8 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from taskqueue import __version__
-from taskqueue.histogram import cumulative
+from taskqueue.core import __version__
+from taskqueue.core.histogram import cumulative
 from taskqueue.worker.exchanges import Answer
 from taskqueue.worker.memory import memory_of
 from taskqueue.worker.meter import Meter, Standing

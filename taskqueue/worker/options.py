@@ -7,7 +7,7 @@ import secrets
 import socket
 from dataclasses import dataclass, field
 
-from taskqueue.worker.lanes import QueueChoice
+from taskqueue.worker.queue_quotas import QueueChoice
 
 
 def default_name() -> str:

@@ -9,16 +9,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from taskqueue.conf import Settings
-from taskqueue.log_text import one_line
-from taskqueue.outcomes import Kind, Outcome
+from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.worker import endings, frames
-from taskqueue.worker.ahead import ClaimAhead
 from taskqueue.worker.attempt_logs import log_ended, note_told
 from taskqueue.worker.children import NEAR, ChildProcess, describe_exit
-from taskqueue.worker.findings import Findings
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.meter import Meter, Standing
 from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.pending_writes import Findings
+from taskqueue.worker.prefetch import ClaimAhead
 from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
@@ -320,20 +320,22 @@ class Pool:
         job = child.take_back(outcome.lease_id, now)
         if job is None or job.is_over:
             return
-        if outcome.kind == Kind.FAILED:
+        if outcome.kind == OutcomeKind.FAILED:
             note_told(job, outcome)
         if outcome.started is not None:
             self.ahead.learn(outcome.ended - outcome.started)
-        if outcome.kind == Kind.PARKED:
+        if outcome.kind == OutcomeKind.PARKED:
             if self.findings.learn_unknown(job.name, now):
                 logger.warning(
                     "Task parked for a worker that knows it task=%s id=%s reason=%s",
                     one_line(job.name), job.task_id, one_line(outcome.error_message),
                 )  # fmt: skip
-        elif job.stop_reason and outcome.kind in (Kind.SUCCEEDED, Kind.RETURNED):
+        elif job.stop_reason and outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.RETURNED):
             # The stop was seen: the success no longer counts, and an atomic body was undone.
-            outcome = outcome._replace(kind=Kind.STOPPED, return_value=None, error_message="")
-        if outcome.kind == Kind.STOPPED and job.stop_reason and not outcome.error_message:
+            outcome = outcome._replace(
+                kind=OutcomeKind.STOPPED, return_value=None, error_message=""
+            )
+        if outcome.kind == OutcomeKind.STOPPED and job.stop_reason and not outcome.error_message:
             outcome = outcome._replace(error_message=job.stop_reason)
         self.findings.outcomes.append(outcome)
 

@@ -7,10 +7,10 @@ import socket
 import threading
 import time
 
-from taskqueue.payload import storable
+from taskqueue.declarations.payload import storable
 from taskqueue.worker import frames
-from taskqueue.worker.findings import Line
 from taskqueue.worker.frames import Frame, pack
+from taskqueue.worker.pending_writes import Line
 
 FLUSH_INTERVAL = 0.25
 """Seconds between two reports of what a running body says."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from taskqueue.core.log_text import one_line
 from taskqueue.engine.workers import Asked
-from taskqueue.log_text import one_line
 from taskqueue.models.worker import WorkerRequest
 
 logger = logging.getLogger("taskqueue.worker")

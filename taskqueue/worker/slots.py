@@ -12,9 +12,9 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
-from taskqueue.context import Context, _current
-from taskqueue.definitions import Definition
+from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
+from taskqueue.worker.context import Context, _current
 from taskqueue.worker.forks import end_copy
 from taskqueue.worker.interrupts import (
     Interruption,
@@ -93,7 +93,7 @@ class Slot:
 
     def call(
         self,
-        definition: Definition[Any, Any],
+        definition: BaseDefinition[Any, Any],
         context: Context,
         args: Any,
         kwargs: dict[str, Any],
@@ -105,7 +105,9 @@ class Slot:
             )
         return self.call_here(definition, args, kwargs)
 
-    def call_here(self, definition: Definition[Any, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def call_here(
+        self, definition: BaseDefinition[Any, Any], args: Any, kwargs: dict[str, Any]
+    ) -> Any:
         """Call a `def` body in this thread."""
         raise NotImplementedError
 
@@ -117,7 +119,9 @@ class MainSlot(Slot):
         super().__init__(loop)
         self._main = MainThread()
 
-    def call_here(self, definition: Definition[Any, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def call_here(
+        self, definition: BaseDefinition[Any, Any], args: Any, kwargs: dict[str, Any]
+    ) -> Any:
         self._main.arm()
         try:
             self.interruption.enter(self._main.raise_in_body)
@@ -131,7 +135,9 @@ class MainSlot(Slot):
 class ThreadSlot(Slot):
     """One thread of a child."""
 
-    def call_here(self, definition: Definition[Any, Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def call_here(
+        self, definition: BaseDefinition[Any, Any], args: Any, kwargs: dict[str, Any]
+    ) -> Any:
         interruption = self.interruption
         try:
             interruption.enter(raise_in_thread(threading.get_ident()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from taskqueue.conf import Settings
-from taskqueue.log_text import one_line
-from taskqueue.outcomes import Outcome
+from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Outcome
 from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Job

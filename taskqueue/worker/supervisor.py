@@ -10,32 +10,32 @@ from contextlib import closing
 
 from django.db import DatabaseError, InterfaceError
 
-from taskqueue import __version__
 from taskqueue.conf import Settings
+from taskqueue.core import __version__
+from taskqueue.core.log_text import one_line
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import Renewal
 from taskqueue.engine.tally import Subject, Tally
 from taskqueue.engine.workers import Asked, Registered, Registration
-from taskqueue.log_text import one_line
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.coordinator import LONGEST_SLEEP, Ledger
+from taskqueue.worker.database_thread import Errands
 from taskqueue.worker.duties import Duties, rest_schedules
 from taskqueue.worker.enrolment import enrol, registration_of
-from taskqueue.worker.errands import Errands
 from taskqueue.worker.heartbeat import Heartbeat
-from taskqueue.worker.intake import Intake
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.lanes import Lanes
-from taskqueue.worker.ledger import LONGEST_SLEEP, Ledger
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.patience import STOPPING_SIGNALS
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.presence import Presence
+from taskqueue.worker.queue_quotas import Lanes
+from taskqueue.worker.record_and_claim import Intake
 from taskqueue.worker.reload import Reloader
 from taskqueue.worker.requests import Requests
+from taskqueue.worker.shutdown import STOPPING_SIGNALS
 from taskqueue.worker.stopping import Stopping
 from taskqueue.worker.summary import Summary
 from taskqueue.worker.wakeup import Alarm, Signals, Watch
@@ -43,7 +43,7 @@ from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
 
-FAREWELL = 3.0
+REPORT_TIMEOUT = 3.0
 """Seconds to wait for a database that is away, only to say that the worker has ended."""
 REBALANCE_INTERVAL = 0.02
 """Seconds between two looks at orders that wait behind a body."""
@@ -315,7 +315,7 @@ class Supervisor:
         if self._stop_at is None:
             return True
         began_at = self._stop_at - self._options.shutdown_timeout
-        return not self._ledger.has_work and time.monotonic() - began_at >= FAREWELL
+        return not self._ledger.has_work and time.monotonic() - began_at >= REPORT_TIMEOUT
 
     @property
     def _is_hopeless(self) -> bool:

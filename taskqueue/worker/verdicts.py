@@ -8,9 +8,12 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from taskqueue import snapshots
 from taskqueue.conf import get_settings
-from taskqueue.definitions import Definition
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.retries import LONGEST, Backoff, class_path, seconds_of
+from taskqueue.declarations import snapshots
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.payload import storable
 from taskqueue.exceptions import (
     ArgumentsDoNotBind,
     Cancel,
@@ -22,9 +25,6 @@ from taskqueue.exceptions import (
     Snooze,
     Stopped,
 )
-from taskqueue.outcomes import Kind, Outcome
-from taskqueue.payload import storable
-from taskqueue.retries import LONGEST, Backoff, seconds_of
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -36,7 +36,7 @@ def verdict_on(
     error: BaseException,
     *,
     lease_id: int,
-    definition: Definition[Any, Any] | None,
+    definition: BaseDefinition[Any, Any] | None,
     snapshot: dict[str, Any],
     failures: int,
     result: Callable[[], Any],
@@ -45,22 +45,26 @@ def verdict_on(
 ) -> Outcome:
     """The outcome of an attempt that raised `error` now, after that many earlier failures."""
     outcome = Outcome(
-        lease_id, Kind.FAILED, time.monotonic(), error_message=_message(error), started=started_at
+        lease_id,
+        OutcomeKind.FAILED,
+        time.monotonic(),
+        error_message=_message(error),
+        started=started_at,
     )
     if isinstance(error, Snooze):
-        return outcome._replace(kind=Kind.SNOOZED, delay=error.delay.total_seconds())
+        return outcome._replace(kind=OutcomeKind.SNOOZED, delay=error.delay.total_seconds())
     if isinstance(error, Cancel):
-        return outcome._replace(kind=Kind.CANCELLED)
+        return outcome._replace(kind=OutcomeKind.CANCELLED)
     if isinstance(error, Stopped):
-        return outcome._replace(kind=Kind.STOPPED)
+        return outcome._replace(kind=OutcomeKind.STOPPED)
     if isinstance(error, LeaseEnded):
-        return outcome._replace(kind=Kind.RETURNED)
+        return outcome._replace(kind=OutcomeKind.RETURNED)
     outcome = outcome._replace(
-        error_class=storable(snapshots.class_path(type(error)), limit=255),
+        error_class=storable(class_path(type(error)), limit=255),
         traceback=_traceback(error),
     )
     if isinstance(error, RetryLater):
-        return outcome._replace(kind=Kind.RETRY_LATER, delay=error.delay.total_seconds())
+        return outcome._replace(kind=OutcomeKind.RETRY_LATER, delay=error.delay.total_seconds())
     if isinstance(error, NEVER_RETRIED) or not snapshots.retries(snapshot, type(error)):
         return outcome._replace(retryable=False)
     delay = None
@@ -73,7 +77,7 @@ def verdict_on(
 
 def _delay_by_callable(
     error: BaseException,
-    definition: Definition[Any, Any],
+    definition: BaseDefinition[Any, Any],
     result: Callable[[], Any],
     task_id: str,
 ) -> float | None:

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission, User
 from django.db.transaction import atomic, set_rollback
 from django.test import Client
 
-from taskqueue.roles import VIEWER
+from taskqueue.access.roles import VIEWER
 from tests.admin.everything import Everything, everything
 from tests.admin.rows import Rows, make_rows
 

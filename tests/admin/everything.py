@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from taskqueue import Every, schedules
 from taskqueue.control import TaskFilter
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.models import (
     Audit,
     Lease,
@@ -22,7 +23,6 @@ from taskqueue.models import (
     TaskLog,
     Worker,
 )
-from taskqueue.states import FINISHED, TaskStatus
 from tests.sample.tasks import echo
 
 MINUTE = timedelta(minutes=1)

@@ -19,7 +19,7 @@ call_command("migrate", verbosity=0)
 from tests.sample.tasks import add
 result = add.enqueue(1)
 result.cancel()
-import taskqueue.management.commands.runworker, taskqueue.redaction
+import taskqueue.management.commands.runworker, taskqueue.declarations.redaction
 found = [m for m in sys.modules if m.startswith("taskqueue.admin")]
 print(result.status, found)
 """

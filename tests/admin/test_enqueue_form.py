@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from taskqueue import task
-from taskqueue.definitions import registry
+from taskqueue.declarations.definition import registry
 from taskqueue.models import Audit, Task
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET

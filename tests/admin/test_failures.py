@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from taskqueue.models import Lease, Task
-from taskqueue.monitoring.searching.terms import quoted
+from taskqueue.monitoring.searching.search_tokens import quoted
 from tests.admin.conftest import LogIn
 from tests.admin.markup import Markup
 from tests.admin.rows import EVIL, SECRET

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 
-from taskqueue import permissions, roles
+from taskqueue.access import permissions, roles
 
 pytestmark = pytest.mark.django_db
 

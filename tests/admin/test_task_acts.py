@@ -13,8 +13,8 @@ from django.test import Client
 
 from taskqueue import control
 from taskqueue.admin.tasks.verbs import VERBS
+from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.states import FINISHED, PENDING, TaskStatus
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL
 from tests.admin.schedule_rows import messages_of

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.admin.tasks.verbs import EDITS
+from taskqueue.core.states import TaskStatus
 from taskqueue.models import Audit, Task
-from taskqueue.states import TaskStatus
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET
 from tests.admin.test_admin import read, url

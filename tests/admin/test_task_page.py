@@ -11,10 +11,10 @@ from django.test import override_settings
 from django.utils import timezone
 
 from taskqueue import control, schedules
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import TaskStatus
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
-from taskqueue.outcomes import Kind
 from taskqueue.rules import Every
-from taskqueue.states import TaskStatus
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET, Rows
 from tests.admin.test_admin import read, url
@@ -41,18 +41,20 @@ def titles(client: Any, task: Any) -> list[str]:
 
 def test_a_long_life_is_told_in_its_order(log_in_as: LogIn) -> None:
     task, client = add.using(max_attempts=9).enqueue(1), log_in_as("superuser")
-    end(claim_one(), Kind.FAILED, error_class="builtins.ValueError", error_message="too late")
+    end(
+        claim_one(), OutcomeKind.FAILED, error_class="builtins.ValueError", error_message="too late"
+    )
     control.run_now(task.id, by="anna")
-    end(claim_one(), Kind.LOST, error_class="taskqueue.exceptions.AttemptLost")
+    end(claim_one(), OutcomeKind.LOST, error_class="taskqueue.exceptions.AttemptLost")
     make_due(task)
     promote()
-    end(claim_one(), Kind.SNOOZED, delay=0)
+    end(claim_one(), OutcomeKind.SNOOZED, delay=0)
     promote()
     claimed = claim_one()
     control.request_stop(task.id, by="bob", reason="of no use")
-    end(claimed, Kind.STOPPED)
+    end(claimed, OutcomeKind.STOPPED)
     control.retry(task.id, by="anna", reason="of use after all")
-    end(claim_one(), Kind.SUCCEEDED, return_value="3")
+    end(claim_one(), OutcomeKind.SUCCEEDED, return_value="3")
     told = titles(client, task)
     expected = (
         "Enqueued", "Attempt 1 started", "Attempt 1 failed", "Made due now", "Attempt 2 was lost",
@@ -80,7 +82,7 @@ def test_the_last_step_is_what_it_does_now(status: TaskStatus, last: str, log_in
 
 def test_the_bar_shows_each_part_as_long_as_it_took(log_in_as: LogIn) -> None:
     task, now = noop.enqueue(), timezone.now()
-    end(claim_one(), Kind.SUCCEEDED)
+    end(claim_one(), OutcomeKind.SUCCEEDED)
     Task.objects.update(enqueued_at=now - timedelta(seconds=100), finished_at=now)
     Lease.objects.update(claimed_at=now - timedelta(seconds=75), finished_at=now)
     page = page_of(log_in_as("superuser"), task).content.decode()
@@ -223,7 +225,7 @@ def test_text_of_any_field_is_shown_as_text(rows: Rows, log_in_as: LogIn) -> Non
 
 def test_nothing_of_a_secret_is_on_the_page_or_its_forms(log_in_as: LogIn) -> None:
     task, client = log_in.enqueue("bob", password=SECRET), log_in_as("superuser")
-    end(claim_one(), Kind.FAILED)
+    end(claim_one(), OutcomeKind.FAILED)
     copy = control.duplicate(task.id)
     for address in (
         url("task", "change", task.id), url("task", "edit", task.id, "retry"),

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks
 
-from taskqueue.roles import VIEWER, grant
+from taskqueue.access.roles import VIEWER, grant
 from tests.admin.everything import Everything, everything
 from tests.sample.rest_tasks import tell
 from tests.sample.tasks import greet

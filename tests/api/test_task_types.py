@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from jsonschema import Draft202012Validator
 
-from taskqueue.definitions import registry
+from taskqueue.declarations.definition import registry
 from tests.api.conftest import ApiClient
 from tests.sample.rest_tasks import sign_in
 from tests.sample.tasks import add, greet

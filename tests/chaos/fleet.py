@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 from django.db import connection
 
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Worker
 from tests.chaos.databases import Database
 from tests.chaos.history import Term
@@ -68,7 +68,7 @@ class Fleet:
 
     def now(self) -> float:
         """The database's clock."""
-        return wording_for(connection).now(connection).timestamp()
+        return dialect_for(connection).now(connection).timestamp()
 
     def start_worker(
         self,

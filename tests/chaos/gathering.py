@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Lease, Task
 from tests.chaos import changes
 from tests.chaos.clients import read_client_log, whole_lines
@@ -49,7 +49,7 @@ def gather(
     """Read all that is known of the run. The files are read last: they hold at least as much."""
     bounds = bounds or Bounds()
     with snapshot():
-        gathered_at = wording_for(connection).now(connection).timestamp()
+        gathered_at = dialect_for(connection).now(connection).timestamp()
         has_changes = changes.are_recorded()
         recorded = changes.read_changes() if has_changes else ()
         tasks = tuple(_tasks())

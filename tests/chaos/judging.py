@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from taskqueue.core.states import FINISHED
 from taskqueue.models import Lease, Task
-from taskqueue.states import FINISHED
 from tests.chaos.faults.base import Fault
 from tests.chaos.fleet import LEASE, PING, TAKEOVER_INTERVAL
 from tests.chaos.gathering import gather

@@ -74,11 +74,11 @@ def _run(plan: Plan, verdict: Verdict) -> None:
     django.setup()
     from django.db import connection
 
-    from taskqueue.definitions import registry
+    from taskqueue.declarations.discovery import discover_tasks
     from tests.chaos.faults import FAULTS
     from tests.chaos.stage import Stage
 
-    registry.autodiscover()
+    discover_tasks()
     kind = FAULTS[plan.fault]
     if obstacle := kind.obstacle():
         verdict.skipped = obstacle

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError, connection
 
+from taskqueue.core.states import FINISHED
 from taskqueue.models import Lease, Task
-from taskqueue.states import FINISHED
 from tests.chaos import tasks
 from tests.chaos.client import Client
 from tests.chaos.databases import Database

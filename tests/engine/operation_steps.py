@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db import connection
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.operations import serving
 from taskqueue.models import Audit, Operation, Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import claim, end
 from tests.sample.tasks import noop
 
@@ -42,7 +42,7 @@ def fail(count: int = 10, **options: Any) -> list[Any]:
     """So many tasks that failed."""
     ids = fill(count, **options)
     for claimed in claim(count, queue=options.get("queue_name", "default")):
-        end(claimed, Kind.FAILED, error_class="shop.errors.NoStock")
+        end(claimed, OutcomeKind.FAILED, error_class="shop.errors.NoStock")
     return ids
 
 

@@ -14,14 +14,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
 from taskqueue.conf import get_settings
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.connections import open_worker_connection
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
-from taskqueue.engine.rows import Claimed, Outlook
+from taskqueue.engine.rows import Claimed, DutyForecast
 from taskqueue.engine.statement import change
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind, Outcome
 from taskqueue.results import TaskResult
 
 LEASE = timedelta(seconds=30)
@@ -56,7 +56,7 @@ def claim(
 ) -> list[Claimed]:
     """Claim as a worker does."""
     connection = connection or connections["default"]
-    return wording_for(connection).claim(
+    return dialect_for(connection).claim(
         connection,
         worker=worker,
         quotas=quotas or [(queue, size)],
@@ -71,13 +71,15 @@ def claim_one(**options: Any) -> Claimed:
     return claimed
 
 
-def outcome(claimed: Claimed, kind: Kind, **fields: Any) -> Outcome:
+def outcome(claimed: Claimed, kind: OutcomeKind, **fields: Any) -> Outcome:
     """What that attempt came to: a body that ran for a second and ended now."""
-    started = None if kind is Kind.UNSTARTED else 1.0
+    started = None if kind is OutcomeKind.UNSTARTED else 1.0
     return Outcome(claimed.lease_id, kind, **{"started": started, "ended": 0.0, **fields})
 
 
-def end(claimed: Claimed, kind: Kind, *, limits: Limits | None = None, **fields: Any) -> str | None:
+def end(
+    claimed: Claimed, kind: OutcomeKind, *, limits: Limits | None = None, **fields: Any
+) -> str | None:
     """Record an outcome; the task's new status, or None where the fence refused it."""
     recorded = record(
         default_connection,
@@ -87,15 +89,15 @@ def end(claimed: Claimed, kind: Kind, *, limits: Limits | None = None, **fields:
     return recorded.get(claimed.lease_id)
 
 
-def promote(limit: int = 100) -> Outlook:
+def promote(limit: int = 100) -> DutyForecast:
     """Promote as the first worker does."""
-    return wording_for(default_connection).promote(default_connection, worker_id=0, limit=limit)
+    return dialect_for(default_connection).promote(default_connection, worker_id=0, limit=limit)
 
 
 def end_overdue(limit: int = 100) -> int:
     """End what is past its deadline or expired, with the settings' retention."""
     kept = get_settings().RETENTION
-    ended = wording_for(default_connection).end_overdue(
+    ended = dialect_for(default_connection).end_overdue(
         default_connection, limit=limit, failed=kept["failed"], cancelled=kept["cancelled"]
     )
     return len(ended)
@@ -103,7 +105,7 @@ def end_overdue(limit: int = 100) -> int:
 
 def prune(limit: int = 100) -> int:
     """Prune one batch."""
-    return wording_for(default_connection).prune(default_connection, limit=limit)
+    return dialect_for(default_connection).prune(default_connection, limit=limit)
 
 
 def task_of(handle: TaskResult[Any] | Claimed) -> Task:

@@ -9,11 +9,11 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.apart import claim_apart, queues_apart
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Claimed
 from taskqueue.models import Lease, Queue, Task, Worker
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
 from tests.engine.steps import LEASE, claim, end
 from tests.sample.tasks import add
@@ -65,8 +65,8 @@ def test_distinct_workers_take_a_task_up_to_its_number() -> None:
 def test_it_succeeds_when_all_have() -> None:
     result = add.using(workers=2).enqueue(1)
     [first], [second] = take("a"), take("b")
-    assert end(second, Kind.SUCCEEDED, return_value="2") == "running"
-    assert end(first, Kind.SUCCEEDED, return_value="1") == "succeeded"
+    assert end(second, OutcomeKind.SUCCEEDED, return_value="2") == "running"
+    assert end(first, OutcomeKind.SUCCEEDED, return_value="1") == "succeeded"
     result.refresh()
     assert result.return_value == [2, 1]
     assert take("c") == []
@@ -75,7 +75,7 @@ def test_it_succeeds_when_all_have() -> None:
 def test_a_worker_that_has_succeeded_does_not_run_it_again() -> None:
     add.using(workers=2).enqueue(1)
     [first] = take("a")
-    end(first, Kind.SUCCEEDED)
+    end(first, OutcomeKind.SUCCEEDED)
     assert take("a") == []
     assert len(take("b")) == 1
 
@@ -83,7 +83,7 @@ def test_a_worker_that_has_succeeded_does_not_run_it_again() -> None:
 def test_a_failed_attempt_frees_its_place_for_others_at_once() -> None:
     result = add.using(workers=2, max_attempts=3).enqueue(1)
     [first] = take("a")
-    assert end(first, Kind.FAILED, error_class="x.Y", delay=0.0) == "running"
+    assert end(first, OutcomeKind.FAILED, error_class="x.Y", delay=0.0) == "running"
     lease = Lease.objects.get(id=first.lease_id)
     assert lease.retry_at
     assert lease.finished_at
@@ -101,9 +101,9 @@ def test_a_failed_attempt_frees_its_place_for_others_at_once() -> None:
 def test_exhausted_failures_fail_it_once_nobody_runs_it() -> None:
     result = add.using(workers=3).enqueue(1)
     [first], [second] = take("a"), take("b")
-    assert end(first, Kind.FAILED, error_class="x.Y", error_message="no") == "running"
+    assert end(first, OutcomeKind.FAILED, error_class="x.Y", error_message="no") == "running"
     assert take("c") == []
-    assert end(second, Kind.SUCCEEDED, return_value="7") == "failed"
+    assert end(second, OutcomeKind.SUCCEEDED, return_value="7") == "failed"
     task = row(result)
     assert (task.error_class, task.error_message, task.successes) == ("x.Y", "no", 1)
     assert Lease.objects.get(id=second.lease_id).return_value == 7
@@ -112,26 +112,26 @@ def test_exhausted_failures_fail_it_once_nobody_runs_it() -> None:
 def test_a_second_failure_does_not_open_it_again() -> None:
     result = add.using(workers=3, max_attempts=2).enqueue(1)
     leases = [take(name)[0] for name in "abc"]
-    end(leases[0], Kind.FAILED, error_class="x.Y")
+    end(leases[0], OutcomeKind.FAILED, error_class="x.Y")
     assert row(result).open_slots == 1
-    end(leases[1], Kind.FAILED, error_class="x.Z")
+    end(leases[1], OutcomeKind.FAILED, error_class="x.Z")
     assert row(result).open_slots == 0
-    assert end(leases[2], Kind.LOST, error_class="x.L") == "failed"
+    assert end(leases[2], OutcomeKind.LOST, error_class="x.L") == "failed"
 
 
 def test_losses_are_counted_apart_and_bounded() -> None:
     result = add.using(workers=2, max_crashes=2).enqueue(1)
     [first] = take("a")
-    assert end(first, Kind.LOST) == "running"
+    assert end(first, OutcomeKind.LOST) == "running"
     [second] = take("b")
-    assert end(second, Kind.LOST) == "failed"
+    assert end(second, OutcomeKind.LOST) == "failed"
     assert (row(result).crashes, row(result).failures) == (2, 0)
 
 
 def test_what_was_never_started_leaves_no_trace() -> None:
     result = add.using(workers=2).enqueue(1)
     [first] = take("a")
-    assert end(first, Kind.UNSTARTED) == "ready"
+    assert end(first, OutcomeKind.UNSTARTED) == "ready"
     task = row(result)
     assert (task.attempt, task.open_slots, task.running_leases) == (0, 2, 0)
     assert not Lease.objects.exists()
@@ -143,7 +143,7 @@ def test_only_named_workers_may_take_it() -> None:
     assert take("c") == []
     [claimed] = take("b")
     assert take("a") == []
-    assert end(claimed, Kind.SUCCEEDED, return_value="2") == "succeeded"
+    assert end(claimed, OutcomeKind.SUCCEEDED, return_value="2") == "succeeded"
     result.refresh()
     assert result.return_value == 2
 
@@ -151,7 +151,7 @@ def test_only_named_workers_may_take_it() -> None:
 def test_a_named_task_is_retried_as_any_other() -> None:
     add.using(worker_names=["a"], max_attempts=2).enqueue(1)
     [claimed] = take("a")
-    assert end(claimed, Kind.FAILED, delay=0.0) == "retrying"
+    assert end(claimed, OutcomeKind.FAILED, delay=0.0) == "retrying"
     assert take("a") == []
 
 
@@ -182,8 +182,8 @@ def test_a_broadcast_is_seated_with_the_workers_that_live_on_its_queue() -> None
     assert row(result).worker_names == ["a", "b"]
     assert take("late") == []
     [second] = take("b")
-    assert end(first, Kind.SUCCEEDED, return_value="1") == "running"
-    assert end(second, Kind.SUCCEEDED, return_value="2") == "succeeded"
+    assert end(first, OutcomeKind.SUCCEEDED, return_value="1") == "running"
+    assert end(second, OutcomeKind.SUCCEEDED, return_value="2") == "succeeded"
 
 
 def test_one_part_that_fails_does_not_keep_the_others_from_theirs() -> None:
@@ -191,10 +191,10 @@ def test_one_part_that_fails_does_not_keep_the_others_from_theirs() -> None:
     alive("b")
     result = add.using(broadcast=True).enqueue(1)
     [first] = take("a")
-    assert end(first, Kind.FAILED, error_class="x.Y") == "running"
+    assert end(first, OutcomeKind.FAILED, error_class="x.Y") == "running"
     assert take("a") == []
     [second] = take("b")
-    assert end(second, Kind.SUCCEEDED) == "failed"
+    assert end(second, OutcomeKind.SUCCEEDED) == "failed"
     assert row(result).error_class == "x.Y"
 
 

@@ -12,6 +12,7 @@ from django.db import connection as default_connection
 from django.db import transaction
 
 from taskqueue import InvalidTask
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.engine.control import (
     TaskFilter,
@@ -24,11 +25,10 @@ from taskqueue.engine.control import (
     run_now_many,
     update_many,
 )
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import record
 from taskqueue.engine.statement import change
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import (
     Undo,
     another_connection,
@@ -63,7 +63,7 @@ def fill(count: int = 10, **options: Any) -> None:
 def failed_tasks(count: int = 10) -> None:
     fill(count)
     for claimed in claim():
-        end(claimed, Kind.FAILED, error_class="shop.errors.NoStock")
+        end(claimed, OutcomeKind.FAILED, error_class="shop.errors.NoStock")
 
 
 def test_all_that_fit_are_cancelled_and_each_is_audited() -> None:
@@ -82,7 +82,7 @@ def test_all_that_fit_are_cancelled_and_each_is_audited() -> None:
 def test_what_is_in_no_status_for_it_is_counted_as_refused() -> None:
     fill(10)
     for claimed in claim(4):
-        end(claimed, Kind.SUCCEEDED)
+        end(claimed, OutcomeKind.SUCCEEDED)
     assert tuple(cancel_many(TaskFilter(name=noop.name))) == (10, 6)
     assert statuses() == {"cancelled": 6, "succeeded": 4}
 
@@ -101,7 +101,7 @@ def test_a_dry_run_counts_and_writes_nothing() -> None:
 def test_what_failed_in_one_way_is_retried() -> None:
     failed_tasks(7)
     add.enqueue(1)
-    end(claim_one(), Kind.FAILED, error_class="builtins.ValueError")
+    end(claim_one(), OutcomeKind.FAILED, error_class="builtins.ValueError")
     retried = retry_many(TaskFilter(statuses=["failed"], error_class="NoStock"))
     assert tuple(retried) == (7, 7)
     assert statuses() == {"ready": 7, "failed": 1}
@@ -260,7 +260,7 @@ def test_a_dry_run_of_no_verb_names_the_verbs() -> None:
 def test_a_dry_run_of_retry_knows_what_has_nothing_to_run_again() -> None:
     noop.using(workers=2).enqueue()
     for worker in ("w1", "w2"):
-        end(take(worker)[0], Kind.SUCCEEDED)
+        end(take(worker)[0], OutcomeKind.SUCCEEDED)
     which = TaskFilter(everything=True)
     assert tuple(dry_run(which, "retry")) == tuple(retry_many(which)) == (1, 0)
 
@@ -303,7 +303,7 @@ def test_many_are_cancelled_while_workers_claim_and_record(
                 with own_transaction(own):
                     claimed = claim(5, connection=own, worker=name)
                 with own_transaction(own):
-                    ended = [outcome(each, Kind.SUCCEEDED) for each in claimed]
+                    ended = [outcome(each, OutcomeKind.SUCCEEDED) for each in claimed]
                     record(own, ended, limits=limits())
 
     run_at_once(
@@ -331,7 +331,7 @@ def test_many_are_cancelled_without_waiting_for_those_that_others_hold() -> None
     first, second = claim(2)
     leases = [take(worker)[0].lease_id for worker in ("w1", "w2")]
     with another_connection() as own, own_transaction(own):
-        held = wording_for(own).lock_shared(own, leases[1:])
+        held = dialect_for(own).lock_shared(own, leases[1:])
         change(own, "SELECT 1 FROM taskqueue_lease WHERE id = %s FOR UPDATE", (second.lease_id,))
         waiting = Task.objects.filter(status="ready").order_by("id")
         change(own, "SELECT 1 FROM taskqueue_task WHERE id = %s FOR UPDATE", (waiting[1].id,))

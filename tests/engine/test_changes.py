@@ -10,9 +10,9 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from taskqueue import Fixed, InvalidTask, TaskDoesNotExist, TransitionRefused
+from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
 from taskqueue.engine.control import reschedule, run_now, update
 from taskqueue.models import Audit, Task
-from taskqueue.states import FINISHED, PENDING, WAITING, TaskStatus
 from tests.engine.steps import claim, claim_one, future, past, promote, task_of
 from tests.engine.test_control import task_that_is
 from tests.sample.tasks import noop

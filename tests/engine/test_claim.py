@@ -9,10 +9,10 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from taskqueue.engine.wording import wording_for
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import TaskStatus
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind
-from taskqueue.states import TaskStatus
 from tests.engine.steps import (
     LEASE,
     another_connection,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 def test_a_claim_marks_the_task_running_and_leases_it() -> None:
     result = add.using(timeout=5, metadata={"a": 1}).enqueue(1, b=2)
-    before = wording_for(connection).now(connection)
+    before = dialect_for(connection).now(connection)
     claimed = claim_one(worker="w1")
     task, lease = task_of(claimed), lease_of(claimed)
     assert (task.id, task.status, task.attempt) == (result.id, "running", 1)
@@ -99,7 +99,7 @@ def test_a_task_past_its_deadline_or_expired_is_left_to_its_end() -> None:
 
 def test_a_task_that_has_started_before_does_not_expire() -> None:
     result = noop.using(expires_after=60).enqueue()
-    end(claim_one(), Kind.RETURNED)
+    end(claim_one(), OutcomeKind.RETURNED)
     Task.objects.filter(id=result.id).update(expires_at=past())
     assert claim_one().attempt == 2
 
@@ -117,13 +117,13 @@ def test_the_attempt_rises_at_every_claim() -> None:
     for _ in range(3):
         claimed = claim_one()
         attempts.append(claimed.attempt)
-        end(claimed, Kind.RETURNED)
+        end(claimed, OutcomeKind.RETURNED)
     assert attempts == [1, 2, 3]
     assert list(Lease.objects.order_by("id").values_list("attempt", flat=True)) == [1, 2, 3]
 
 
 def test_the_queues_that_have_something_ready_are_told_once_each() -> None:
-    ready_queues = wording_for(connection).ready_queues
+    ready_queues = dialect_for(connection).ready_queues
     assert ready_queues(connection) == []
     for queue_name in ("b", "a", "b", "c"):
         noop.using(queue_name=queue_name).enqueue()

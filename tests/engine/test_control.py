@@ -9,12 +9,12 @@ import pytest
 from django.db import transaction
 
 from taskqueue import TaskDoesNotExist, TransitionRefused
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.engine.control import cancel, request_stop, retry, run_now, tasks
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.outcomes import Kind
-from taskqueue.states import FINISHED, PENDING, TaskStatus
 from tests.engine.steps import (
     Undo,
     another_connection,
@@ -37,17 +37,17 @@ def task_that_is(status: TaskStatus) -> Any:
     definition = noop.using(max_attempts=2 if status == TaskStatus.RETRYING else 1)
     result = definition.enqueue()
     if status == TaskStatus.SCHEDULED:
-        end(claim_one(), Kind.SNOOZED, delay=60)
+        end(claim_one(), OutcomeKind.SNOOZED, delay=60)
     elif status == TaskStatus.RETRYING:
-        end(claim_one(), Kind.FAILED, delay=60)
+        end(claim_one(), OutcomeKind.FAILED, delay=60)
     elif status == TaskStatus.RUNNING:
         claim_one()
     elif status == TaskStatus.SUCCEEDED:
-        end(claim_one(), Kind.SUCCEEDED, return_value="1")
+        end(claim_one(), OutcomeKind.SUCCEEDED, return_value="1")
     elif status == TaskStatus.FAILED:
-        end(claim_one(), Kind.FAILED, error_class="E", error_message="why")
+        end(claim_one(), OutcomeKind.FAILED, error_class="E", error_message="why")
     elif status == TaskStatus.CANCELLED:
-        end(claim_one(), Kind.CANCELLED)
+        end(claim_one(), OutcomeKind.CANCELLED)
     elif status == TaskStatus.BLOCKED:
         Task.objects.filter(id=result.id).update(status=status)
     assert task_of(result).status == status
@@ -103,14 +103,14 @@ def test_a_worker_that_takes_a_shared_task_while_it_is_stopped_is_asked_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     result = noop.using(workers=3).enqueue()
-    close = tasks.shared.close
+    close = tasks.multi_worker.close
     take("a")
 
     def close_what_another_has_just_taken(*args: Any, **options: Any) -> Any:
         take("b")
         return close(*args, **options)
 
-    monkeypatch.setattr(tasks.shared, "close", close_what_another_has_just_taken)
+    monkeypatch.setattr(tasks.multi_worker, "close", close_what_another_has_just_taken)
     assert request_stop(result.id, by="anna") == "running"
     asked = Lease.objects.filter(stop_requested_by="anna").values_list("worker_id", flat=True)
     assert sorted(asked) == ["a", "b"]
@@ -176,7 +176,7 @@ def test_a_task_retried_by_hand_may_fail_as_often_as_a_new_one() -> None:
         if number == 2:
             result.retry()
         Task.objects.update(status="ready", finished_at=None)
-        statuses.append(end(claim_one(), Kind.FAILED, error_class="E"))
+        statuses.append(end(claim_one(), OutcomeKind.FAILED, error_class="E"))
     assert statuses == ["retrying", "failed"] * 2
     result.refresh()
     assert [error.attempt for error in result.errors] == [1, 2, 3, 4]
@@ -263,7 +263,7 @@ def test_a_cancel_lets_go_of_a_task_that_was_claimed_before_it_waits_for_the_lea
     def ask_before_it_is_claimed(*args: Any, **options: Any) -> Any:
         if tries:
             with own_transaction(own):
-                wording_for(own).lock_tasks(own, [str(result.id)])
+                dialect_for(own).lock_tasks(own, [str(result.id)])
         asked = ask(*args, **options)
         tries.append(task_of(result).status)
         return asked

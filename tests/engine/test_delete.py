@@ -6,9 +6,9 @@ import pytest
 
 from taskqueue import TaskDoesNotExist, TransitionRefused, schedules
 from taskqueue.control import TaskFilter, cancel, delete, delete_many, dry_run
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.models import Audit, Lease, Occurrence, Task, TaskLog
 from taskqueue.rules import Every
-from taskqueue.states import FINISHED, TaskStatus
 from tests.engine.steps import past, task_of
 from tests.engine.test_control import task_that_is
 from tests.sample.tasks import add, noop, unique

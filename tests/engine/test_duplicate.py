@@ -8,10 +8,10 @@ import pytest
 
 from taskqueue import InvalidTask, TaskDoesNotExist
 from taskqueue.control import TaskFilter, dry_run, duplicate, duplicate_many
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import TaskStatus
 from taskqueue.models import Audit, Task
-from taskqueue.outcomes import Kind
-from taskqueue.results.by_hand import enqueue_by_hand
-from taskqueue.states import TaskStatus
+from taskqueue.results.audited_enqueue import enqueue_by_hand
 from tests.engine.steps import claim_one, end, task_of
 from tests.engine.test_control import task_that_is
 from tests.sample.tasks import add, log_in, noop, unique
@@ -70,7 +70,7 @@ def test_terms_may_be_changed_on_the_way() -> None:
     old = add.enqueue(1)
     new = Task.objects.get(id=duplicate(old, queue_name="mail", priority=7))
     assert (new.queue_name, new.priority) == ("mail", 7)
-    end(claim_one(queue="mail"), Kind.SUCCEEDED, return_value="2")
+    end(claim_one(queue="mail"), OutcomeKind.SUCCEEDED, return_value="2")
     for wrong in ({"priority": 1000}, {"queue_name": ""}, {"nonsense": 1}):
         with pytest.raises(InvalidTask):
             duplicate(old, **wrong)

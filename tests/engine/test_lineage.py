@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from taskqueue import ArgumentsDoNotBind, InvalidArguments, TransitionRefused
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.control import retry_with
 from taskqueue.models import Audit, Task
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult, get_result
-from taskqueue.states import FINISHED, TaskStatus
 from tests.engine.steps import claim_one, end, task_of
 from tests.engine.test_control import task_that_is
 from tests.sample.tasks import add, noop
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 def failed(definition: Any, *args: Any, **kwargs: Any) -> TaskResult[Any]:
     result: TaskResult[Any] = definition.enqueue(*args, **kwargs)
-    end(claim_one(queue=task_of(result).queue_name), Kind.FAILED, error_class="E")
+    end(claim_one(queue=task_of(result).queue_name), OutcomeKind.FAILED, error_class="E")
     return result
 
 
@@ -42,7 +42,7 @@ def test_the_new_task_has_the_new_arguments_and_the_old_one_stays() -> None:
         "a typo",
     )
     assert (line.before, line.detail) == ("failed", f"with other arguments, as {new.id}")
-    end(claim_one(), Kind.SUCCEEDED, return_value="7")
+    end(claim_one(), OutcomeKind.SUCCEEDED, return_value="7")
     assert get_result(new.id).return_value == 7
 
 

@@ -11,6 +11,8 @@ import pytest
 from django.db import connection, transaction
 
 from taskqueue import TransitionRefused
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control import (
     TaskFilter,
@@ -26,15 +28,13 @@ from taskqueue.engine.control import (
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.retrying import retry_each, retry_finished
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import ENDED_BY_HAND, lost_attempts
 from taskqueue.engine.operations import serving, start_operation
 from taskqueue.engine.rows import Held
 from taskqueue.engine.takeover import LOST
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Rollup, Task, Worker
 from taskqueue.models.worker import WorkerStatus
-from taskqueue.outcomes import Kind
-from taskqueue.states import TaskStatus
 from tests.engine.lost_workers import YEAR, held_by_lost, lose, worker_row
 from tests.engine.steps import (
     another_connection,
@@ -100,8 +100,8 @@ def test_who_gave_no_reason_is_named_without_one() -> None:
 def test_a_lost_worker_that_returns_changes_nothing_and_learns_of_the_end() -> None:
     result, claimed = held_by_lost()
     request_stop(result.id)
-    assert end(claimed, Kind.SUCCEEDED, return_value="1") is None
-    renewal = wording_for(connection).renew(connection, [Held(claimed.lease_id, 30.0, None)])
+    assert end(claimed, OutcomeKind.SUCCEEDED, return_value="1") is None
+    renewal = dialect_for(connection).renew(connection, [Held(claimed.lease_id, 30.0, None)])
     assert renewal.ended == {claimed.lease_id}
     assert task_of(result).status == "cancelled"
 
@@ -117,8 +117,8 @@ def test_a_retry_makes_the_task_of_a_lost_worker_ready_at_once() -> None:
     assert Audit.objects.get().detail == "attempt 1 ended: its worker 'w1' was lost"
     second = claim_one(worker="w2")
     assert second.attempt == 2
-    assert end(claimed, Kind.SUCCEEDED) is None
-    assert end(second, Kind.SUCCEEDED) == "succeeded"
+    assert end(claimed, OutcomeKind.SUCCEEDED) is None
+    assert end(second, OutcomeKind.SUCCEEDED) == "succeeded"
 
 
 def test_a_task_that_was_asked_to_stop_before_its_worker_was_lost_is_freed_by_a_second_stop() -> (
@@ -212,7 +212,7 @@ def test_of_several_workers_only_the_attempt_of_the_lost_one_ends() -> None:
     assert lease_of(living).stop_requested_by == "anna"
     task = task_of(result)
     assert (task.running_leases, task.open_slots) == (1, 0)
-    assert end(living, Kind.STOPPED) == "cancelled"
+    assert end(living, OutcomeKind.STOPPED) == "cancelled"
 
 
 def test_a_retry_opens_the_place_of_the_lost_worker_and_leaves_the_others_alone() -> None:
@@ -226,8 +226,8 @@ def test_a_retry_opens_the_place_of_the_lost_worker_and_leaves_the_others_alone(
     task = task_of(result)
     assert (task.status, task.running_leases, task.open_slots) == ("running", 1, 1)
     (third,) = take("c")
-    assert end(living, Kind.SUCCEEDED, return_value="1") == "running"
-    assert end(third, Kind.SUCCEEDED, return_value="2") == "succeeded"
+    assert end(living, OutcomeKind.SUCCEEDED, return_value="1") == "running"
+    assert end(third, OutcomeKind.SUCCEEDED, return_value="2") == "succeeded"
 
 
 def test_a_stop_of_many_ends_what_lost_workers_hold() -> None:

@@ -9,6 +9,8 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.engine.control import TaskFilter
 from taskqueue.engine.operations import (
     cancel_operation,
@@ -22,8 +24,6 @@ from taskqueue.engine.operations import (
 from taskqueue.engine.operations.pruning import KEPT, prune_operations
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Lease, Operation, Task
-from taskqueue.outcomes import Kind
-from taskqueue.uuid7 import uuid7
 from tests.engine.operation_steps import audited, fail, figures, fill, seen, serve_all, statuses
 from tests.engine.steps import HOUR, claim, end, future, past
 from tests.sample.tasks import noop
@@ -134,7 +134,7 @@ def test_what_fails_again_meanwhile_is_not_retried_twice() -> None:
     operation = start_operation("retry", FAILED)
     serving.step(connection)
     for claimed in claim(3):
-        end(claimed, Kind.FAILED)
+        end(claimed, OutcomeKind.FAILED)
     serve_all()
     assert figures(operation) == ("finished", 6, 6)
     assert set(audited("retry").values()) == {1}

@@ -8,11 +8,11 @@ import pytest
 from django.db import connection as default_connection
 from django.utils import timezone
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control import TaskFilter
 from taskqueue.engine.operations import estimate, serving, start_operation, walking
 from taskqueue.models import Task
-from taskqueue.outcomes import Kind
 from tests.engine.operation_steps import fill, serve_all, statuses
 from tests.engine.steps import another_connection, claim, end
 from tests.engine.test_plans import rows_read
@@ -51,7 +51,7 @@ def test_a_step_reads_a_window_of_a_large_table(
     fill(3, run_after=timedelta(hours=1))
     fill(3)
     for claimed in claim(2):
-        end(claimed, Kind.FAILED)
+        end(claimed, OutcomeKind.FAILED)
     with default_connection.cursor() as cursor:
         cursor.execute("VACUUM (ANALYZE) taskqueue_task, taskqueue_lease")
     operation = start_operation(verb, which)
@@ -86,7 +86,7 @@ def test_the_few_of_a_status_are_found_among_many(
     monkeypatch.setattr(walking, "WINDOW", 10)
     fill(5)
     for claimed in claim(5):
-        end(claimed, Kind.FAILED)
+        end(claimed, OutcomeKind.FAILED)
     fill(4)
     claim(4)
     fill(5)

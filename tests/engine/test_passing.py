@@ -6,7 +6,7 @@ import pytest
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.passing import is_outage
+from taskqueue.engine.transient_errors import is_outage
 from tests.engine.steps import another_connection
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]

@@ -11,11 +11,11 @@ import pytest
 from django.db import connection
 
 from taskqueue import InvalidTask, TransitionRefused
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.engine.control import pause, resume
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Queue, Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import (
     another_connection,
     claim,
@@ -37,7 +37,7 @@ class RolledBack(Exception):
 
 
 def ready_queues() -> list[str]:
-    return wording_for(connection).ready_queues(connection)
+    return dialect_for(connection).ready_queues(connection)
 
 
 def audited() -> list[tuple[str, ...]]:
@@ -87,7 +87,7 @@ def test_what_runs_goes_on_and_its_retry_waits() -> None:
     result = noop.using(max_attempts=2).enqueue()
     claimed = claim_one()
     pause("default")
-    assert end(claimed, Kind.FAILED, delay=0, error_class="E") in ("retrying", "ready")
+    assert end(claimed, OutcomeKind.FAILED, delay=0, error_class="E") in ("retrying", "ready")
     promote()
     assert task_of(result).status == "ready"
     assert claim() == []

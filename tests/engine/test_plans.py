@@ -7,13 +7,13 @@ from django.db import connection as default_connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
 from taskqueue.engine.statement import fetch
 from taskqueue.engine.wedged import mark_wedged
 from taskqueue.models import Lease
-from taskqueue.outcomes import Kind
 from tests.engine.steps import another_connection, claim, claim_one, lease_of, outcome, past
 from tests.sample.tasks import noop
 
@@ -33,7 +33,7 @@ def work(worker: BaseDatabaseWrapper, size: int) -> int:
     """Claim and record a batch in one transaction; how many rows that read."""
     with transaction(worker):
         before = rows_read(worker)
-        outcomes = [outcome(each, Kind.SUCCEEDED) for each in claim(size, connection=worker)]
+        outcomes = [outcome(each, OutcomeKind.SUCCEEDED) for each in claim(size, connection=worker)]
         assert len(outcomes) == size
         assert len(record(worker, outcomes, limits=Limits.of(get_settings()))) == size
         return rows_read(worker) - before

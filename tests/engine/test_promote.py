@@ -9,9 +9,9 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from taskqueue.engine.wording import wording_for
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Task, Worker
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
 from tests.engine.steps import (
     another_connection,
@@ -57,7 +57,7 @@ def test_a_task_whose_time_has_come_becomes_ready() -> None:
 
 def test_a_retrying_task_whose_time_has_come_becomes_ready() -> None:
     result = noop.using(max_attempts=2).enqueue()
-    end(claim_one(), Kind.FAILED, delay=60)
+    end(claim_one(), OutcomeKind.FAILED, delay=60)
     assert promote().promoted == 0
     make_due(result)
     assert promote().promoted == 1
@@ -120,7 +120,7 @@ def test_a_worker_ranks_behind_the_living_that_came_before_it() -> None:
         last = Worker.objects.create(
             name=name, status=status, seen_at=seen_at, started_at=now, host="h", pid=1
         )
-    assert wording_for(connection).promote(connection, worker_id=last.id, limit=1).rank == 1
+    assert dialect_for(connection).promote(connection, worker_id=last.id, limit=1).rank == 1
 
 
 @pytest.mark.parametrize("run_after", [0, 60])
@@ -143,7 +143,7 @@ def test_a_waiting_task_past_its_deadline_fails(run_after: int) -> None:
 
 def test_a_retrying_task_past_its_deadline_fails() -> None:
     result = noop.using(deadline=30, max_attempts=2).enqueue()
-    end(claim_one(), Kind.FAILED, delay=60)
+    end(claim_one(), OutcomeKind.FAILED, delay=60)
     overdue(result)
     assert end_overdue() == 1
     assert task_of(result).status == "failed"
@@ -164,7 +164,7 @@ def test_a_running_task_past_its_deadline_is_its_workers_to_end() -> None:
     overdue(result)
     expire(result)
     assert end_overdue() == 0
-    assert end(claimed, Kind.SUCCEEDED) == "succeeded"
+    assert end(claimed, OutcomeKind.SUCCEEDED) == "succeeded"
 
 
 def test_a_task_that_did_not_start_in_time_is_cancelled() -> None:
@@ -179,7 +179,7 @@ def test_a_task_that_did_not_start_in_time_is_cancelled() -> None:
 
 def test_a_task_that_has_started_once_does_not_expire() -> None:
     result = noop.using(expires_after=30, max_attempts=2).enqueue()
-    end(claim_one(), Kind.FAILED, delay=60)
+    end(claim_one(), OutcomeKind.FAILED, delay=60)
     expire(result)
     assert promote().next_end is None
     assert end_overdue() == 0
@@ -226,7 +226,7 @@ def test_a_promotion_skips_what_another_one_has_locked() -> None:
         make_due(result)
     with another_connection() as other, transaction.atomic():
         assert promote(2).promoted == 2
-        assert wording_for(other).promote(other, worker_id=0, limit=9).promoted == 1
+        assert dialect_for(other).promote(other, worker_id=0, limit=9).promoted == 1
 
 
 @pytest.mark.slow

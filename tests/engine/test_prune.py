@@ -9,11 +9,11 @@ import pytest
 from django.db import connection
 from django.test import override_settings
 
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import write_logs
 from taskqueue.engine.rows import LogLine
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task, TaskLog
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
 from tests.engine.steps import claim, claim_one, end, end_overdue, past, prune, run_at_once, task_of
 from tests.sample.tasks import noop
@@ -33,9 +33,9 @@ def exceed(result: TaskResult[Any]) -> None:
 
 
 ENDS = {
-    "succeeded": lambda result: end(claim_one(), Kind.SUCCEEDED),
-    "failed": lambda result: end(claim_one(), Kind.FAILED),
-    "stopped": lambda result: end(claim_one(), Kind.CANCELLED),
+    "succeeded": lambda result: end(claim_one(), OutcomeKind.SUCCEEDED),
+    "failed": lambda result: end(claim_one(), OutcomeKind.FAILED),
+    "stopped": lambda result: end(claim_one(), OutcomeKind.CANCELLED),
     "cancelled while waiting": lambda result: result.cancel(),
     "expired": expire,
     "past its deadline": exceed,
@@ -127,7 +127,7 @@ def test_what_is_pruned_takes_its_leases_and_lines_along_and_nothing_else() -> N
     first, second = claim(2)
     for claimed in (first, second):
         write_logs(connection, [LogLine(claimed.lease_id, 0.0, 20, "", "said")])
-        end(claimed, Kind.SUCCEEDED)
+        end(claimed, OutcomeKind.SUCCEEDED)
     assert prune() == 1
     assert set(Task.objects.values_list("id", flat=True)) == {young.id, waiting.id}
     assert not Lease.objects.filter(task_id=old.id).exists()
@@ -142,7 +142,7 @@ def test_a_task_that_has_not_finished_is_never_pruned() -> None:
     definition.enqueue_many([((), {})] * 3)
     definition.using(run_after=60).enqueue()
     running, retrying = claim(2)
-    end(retrying, Kind.FAILED, delay=60)
+    end(retrying, OutcomeKind.FAILED, delay=60)
     assert prune() == 0
     assert Task.objects.count() == 4
     assert task_of(running).prune_after is None
@@ -150,7 +150,7 @@ def test_a_task_that_has_not_finished_is_never_pruned() -> None:
 
 def test_a_task_that_runs_again_is_not_pruned() -> None:
     result = noop.using(retention=0).enqueue()
-    end(claim_one(), Kind.SUCCEEDED)
+    end(claim_one(), OutcomeKind.SUCCEEDED)
     result.retry()
     assert task_of(result).prune_after is None
     assert prune() == 0
@@ -159,12 +159,12 @@ def test_a_task_that_runs_again_is_not_pruned() -> None:
 def test_pruning_goes_in_batches() -> None:
     noop.using(retention=0).enqueue_many([((), {})] * 5)
     for claimed in claim():
-        end(claimed, Kind.SUCCEEDED)
+        end(claimed, OutcomeKind.SUCCEEDED)
     assert [prune(2), prune(2), prune(2), prune(2)] == [2, 2, 1, 0]
 
 
 def prune_audit(limit: int = 100) -> int:
-    wording = wording_for(connection)
+    wording = dialect_for(connection)
     return wording.prune_audit(connection, limit=limit, kept=DAY)
 
 
@@ -181,7 +181,7 @@ def test_what_was_done_long_ago_is_forgotten_in_batches() -> None:
 def test_many_workers_prune_at_once() -> None:
     noop.using(retention=0).enqueue_many([((), {})] * 200)
     for claimed in claim(200):
-        end(claimed, Kind.SUCCEEDED)
+        end(claimed, OutcomeKind.SUCCEEDED)
     pruned: list[int] = []
 
     def serve() -> None:

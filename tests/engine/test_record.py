@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 from django.db import connection
 
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import write_logs, write_notes
 from taskqueue.engine.rows import LogLine, Note
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease, Task, TaskLog
-from taskqueue.outcomes import Kind
 from tests.engine.steps import (
     claim,
     claim_one,
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 class Row(NamedTuple):
     """A line of the contract's table, and what it counts."""
 
-    kind: Kind
+    kind: OutcomeKind
     lease: str
     task: str
     options: dict[str, Any] = {}
@@ -40,27 +40,32 @@ class Row(NamedTuple):
 
 
 ROWS = {
-    "returned": Row(Kind.SUCCEEDED, "succeeded", "succeeded"),
+    "returned": Row(OutcomeKind.SUCCEEDED, "succeeded", "succeeded"),
     "raised, and attempts remain": Row(
-        Kind.FAILED, "failed", "retrying", {"max_attempts": 2}, failures=1
+        OutcomeKind.FAILED, "failed", "retrying", {"max_attempts": 2}, failures=1
     ),
-    "raised at the last attempt": Row(Kind.FAILED, "failed", "failed", failures=1),
+    "raised at the last attempt": Row(OutcomeKind.FAILED, "failed", "failed", failures=1),
     "raised what is not retried": Row(
-        Kind.FAILED, "failed", "failed", {"max_attempts": 9}, {"retryable": False}, failures=1
+        OutcomeKind.FAILED,
+        "failed",
+        "failed",
+        {"max_attempts": 9},
+        {"retryable": False},
+        failures=1,
     ),
     "RetryLater, whatever max_attempts says": Row(
-        Kind.RETRY_LATER, "failed", "retrying", {"max_attempts": 1}, failures=1
+        OutcomeKind.RETRY_LATER, "failed", "retrying", {"max_attempts": 1}, failures=1
     ),
-    "Snooze": Row(Kind.SNOOZED, "returned", "scheduled"),
-    "Cancel": Row(Kind.CANCELLED, "stopped", "cancelled"),
-    "stop requested": Row(Kind.STOPPED, "stopped", "cancelled"),
-    "its child died": Row(Kind.LOST, "lost", "retrying", crashes=1),
+    "Snooze": Row(OutcomeKind.SNOOZED, "returned", "scheduled"),
+    "Cancel": Row(OutcomeKind.CANCELLED, "stopped", "cancelled"),
+    "stop requested": Row(OutcomeKind.STOPPED, "stopped", "cancelled"),
+    "its child died": Row(OutcomeKind.LOST, "lost", "retrying", crashes=1),
     "its child died at max_crashes": Row(
-        Kind.LOST, "lost", "failed", {"max_crashes": 1}, crashes=1
+        OutcomeKind.LOST, "lost", "failed", {"max_crashes": 1}, crashes=1
     ),
-    "its worker fenced itself": Row(Kind.FENCED, "lost", "ready"),
-    "given back at a shutdown": Row(Kind.RETURNED, "returned", "ready"),
-    "no definition of that name": Row(Kind.PARKED, "returned", "scheduled"),
+    "its worker fenced itself": Row(OutcomeKind.FENCED, "lost", "ready"),
+    "given back at a shutdown": Row(OutcomeKind.RETURNED, "returned", "ready"),
+    "no definition of that name": Row(OutcomeKind.PARKED, "returned", "scheduled"),
 }
 
 
@@ -69,7 +74,7 @@ def test_an_outcome_leads_where_the_contract_says(row: Row) -> None:
     result = noop.using(**row.options).enqueue()
     claimed = claim_one()
     fields = {"error_class": "E", "error_message": "why", "traceback": "where", "delay": 7.0}
-    if row.kind is Kind.SUCCEEDED:
+    if row.kind is OutcomeKind.SUCCEEDED:
         fields = {"return_value": '{"a": 1}'}
     assert end(claimed, row.kind, **{**fields, **row.fields}) == row.task
     task, lease = task_of(result), lease_of(claimed)
@@ -79,7 +84,7 @@ def test_an_outcome_leads_where_the_contract_says(row: Row) -> None:
     assert task.started_at == lease.started_at
     finished = row.task in ("succeeded", "failed", "cancelled")
     assert (task.finished_at is not None) == (task.prune_after is not None) == finished
-    if row.kind is not Kind.SUCCEEDED:
+    if row.kind is not OutcomeKind.SUCCEEDED:
         assert (lease.error_class, lease.error_message, lease.traceback) == ("E", "why", "where")
         assert (task.error_class, task.error_message) == (("E", "why") if finished else ("", ""))
     assert task.return_value == ({"a": 1} if row.task == "succeeded" else None)
@@ -89,7 +94,7 @@ def test_what_was_claimed_and_not_started_leaves_no_trace() -> None:
     result = noop.enqueue()
     before = task_of(result)
     claimed = claim_one()
-    assert end(claimed, Kind.UNSTARTED) == "ready"
+    assert end(claimed, OutcomeKind.UNSTARTED) == "ready"
     task = task_of(result)
     assert not Lease.objects.exists()
     assert (task.attempt, task.failures, task.crashes, task.started_at) == (0, 0, 0, None)
@@ -100,16 +105,16 @@ def test_what_was_claimed_and_not_started_leaves_no_trace() -> None:
 @pytest.mark.parametrize(
     ("kind", "seconds"),
     [
-        (Kind.FAILED, 7),
-        (Kind.RETRY_LATER, 7),
-        (Kind.SNOOZED, 7),
-        (Kind.PARKED, 7),
-        (Kind.LOST, 90),
+        (OutcomeKind.FAILED, 7),
+        (OutcomeKind.RETRY_LATER, 7),
+        (OutcomeKind.SNOOZED, 7),
+        (OutcomeKind.PARKED, 7),
+        (OutcomeKind.LOST, 90),
     ],
 )
-def test_the_next_attempt_is_due_after_its_delay(kind: Kind, seconds: int) -> None:
+def test_the_next_attempt_is_due_after_its_delay(kind: OutcomeKind, seconds: int) -> None:
     result = noop.using(max_attempts=2, crash_delay=90).enqueue()
-    now = wording_for(connection).now
+    now = dialect_for(connection).now
     claimed = claim_one()
     before = now(connection)
     end(claimed, kind, delay=7.0)
@@ -117,8 +122,8 @@ def test_the_next_attempt_is_due_after_its_delay(kind: Kind, seconds: int) -> No
     assert before + delay <= task_of(result).run_after <= now(connection) + delay
 
 
-@pytest.mark.parametrize("kind", [Kind.RETURNED, Kind.FENCED, Kind.UNSTARTED])
-def test_what_is_given_back_keeps_its_place_in_the_queue(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [OutcomeKind.RETURNED, OutcomeKind.FENCED, OutcomeKind.UNSTARTED])
+def test_what_is_given_back_keeps_its_place_in_the_queue(kind: OutcomeKind) -> None:
     first, second = noop.enqueue(), noop.enqueue()
     end(claim(1)[0], kind)
     assert [each.task_id for each in claim()] == [str(first.id), str(second.id)]
@@ -128,7 +133,13 @@ def test_what_is_given_back_keeps_its_place_in_the_queue(kind: Kind) -> None:
 def test_failures_are_counted_until_none_remains() -> None:
     result = noop.using(max_attempts=3, crash_delay=0, max_crashes=3).enqueue()
     statuses = []
-    for kind in (Kind.FAILED, Kind.LOST, Kind.FAILED, Kind.LOST, Kind.FAILED):
+    for kind in (
+        OutcomeKind.FAILED,
+        OutcomeKind.LOST,
+        OutcomeKind.FAILED,
+        OutcomeKind.LOST,
+        OutcomeKind.FAILED,
+    ):
         Task.objects.update(status="ready")
         statuses.append(end(claim_one(), kind))
     assert statuses == ["retrying"] * 4 + ["failed"]
@@ -140,7 +151,7 @@ def test_a_task_lost_max_crashes_times_fails() -> None:
     statuses = []
     for _ in range(2):
         Task.objects.update(status="ready")
-        statuses.append(end(claim_one(), Kind.LOST, error_class="AttemptLost"))
+        statuses.append(end(claim_one(), OutcomeKind.LOST, error_class="AttemptLost"))
     assert statuses == ["retrying", "failed"]
     assert task_of(result).error_class == "AttemptLost"
 
@@ -151,7 +162,9 @@ DAY = timedelta(days=1)
 def park() -> str | None:
     """Let the task be claimed once more by a worker that does not know it."""
     Task.objects.update(status="ready")
-    return end(claim_one(), Kind.PARKED, limits=limits(park_limit=DAY), error_class="UnknownTask")
+    return end(
+        claim_one(), OutcomeKind.PARKED, limits=limits(park_limit=DAY), error_class="UnknownTask"
+    )
 
 
 def test_a_task_that_has_been_parked_for_longer_than_the_limit_fails() -> None:
@@ -176,9 +189,9 @@ def test_what_was_parked_and_ran_since_may_be_parked_anew() -> None:
     noop.enqueue()
     park()
     Task.objects.update(parked_at=past(2 * DAY), status="ready")
-    end(claim_one(), Kind.UNSTARTED)
+    end(claim_one(), OutcomeKind.UNSTARTED)
     assert Task.objects.get().parked_at is not None
-    end(claim_one(), Kind.SNOOZED)
+    end(claim_one(), OutcomeKind.SNOOZED)
     assert park() == "scheduled"
 
 
@@ -192,8 +205,10 @@ def test_what_was_parked_for_too_long_may_be_parked_anew_after_a_retry() -> None
     assert park() == "scheduled"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.SUCCEEDED])
-def test_a_task_that_was_asked_to_stop_is_cancelled_whatever_came_of_it(kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [kind for kind in OutcomeKind if kind is not OutcomeKind.SUCCEEDED]
+)
+def test_a_task_that_was_asked_to_stop_is_cancelled_whatever_came_of_it(kind: OutcomeKind) -> None:
     result = noop.using(max_attempts=9).enqueue()
     claimed = claim_one()
     result.cancel("enough", by="anna")
@@ -205,40 +220,42 @@ def test_a_success_counts_though_a_stop_was_asked_for_and_not_yet_seen() -> None
     result = noop.enqueue()
     claimed = claim_one()
     result.cancel()
-    assert end(claimed, Kind.SUCCEEDED) == task_of(result).status == "succeeded"
+    assert end(claimed, OutcomeKind.SUCCEEDED) == task_of(result).status == "succeeded"
 
 
 def test_an_attempt_whose_stop_was_seen_cannot_succeed() -> None:
     result = noop.enqueue()
     claimed = claim_one()
     result.cancel("enough", by="anna")
-    wording_for(connection).see_stops(connection, [claimed.lease_id])
-    assert end(claimed, Kind.SUCCEEDED, return_value="1") == "cancelled"
+    dialect_for(connection).see_stops(connection, [claimed.lease_id])
+    assert end(claimed, OutcomeKind.SUCCEEDED, return_value="1") == "cancelled"
     lease = lease_of(claimed)
     assert (lease.status, task_of(result).return_value) == ("stopped", None)
     assert (lease.stop_requested_by, lease.stop_reason) == ("anna", "enough")
     assert lease.stop_requested_at <= lease.stop_seen_at <= lease.finished_at
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-@pytest.mark.parametrize("ended_by", [Kind.LOST, Kind.SUCCEEDED, Kind.UNSTARTED])
-def test_a_stale_lease_changes_no_row(kind: Kind, ended_by: Kind) -> None:
+@pytest.mark.parametrize("kind", list(OutcomeKind))
+@pytest.mark.parametrize(
+    "ended_by", [OutcomeKind.LOST, OutcomeKind.SUCCEEDED, OutcomeKind.UNSTARTED]
+)
+def test_a_stale_lease_changes_no_row(kind: OutcomeKind, ended_by: OutcomeKind) -> None:
     result = noop.using(crash_delay=0).enqueue()
     stale = claim_one()
     end(stale, ended_by)
-    if ended_by is Kind.LOST:
+    if ended_by is OutcomeKind.LOST:
         Task.objects.update(status="ready")
-    if ended_by is not Kind.SUCCEEDED:
+    if ended_by is not OutcomeKind.SUCCEEDED:
         claim_one(worker="w2")
 
     def rows() -> list[Any]:
         return [list(Task.objects.values()), list(Lease.objects.order_by("id").values())]
 
     before = rows()
-    assert end(stale, kind, return_value="1" if kind is Kind.SUCCEEDED else None) is None
+    assert end(stale, kind, return_value="1" if kind is OutcomeKind.SUCCEEDED else None) is None
     write_notes(connection, [Note(stale.lease_id, 5.0, 50.0, "half")])
     write_logs(connection, [LogLine(stale.lease_id, 0.0, 20, "", "late")])
-    wording_for(connection).see_stops(connection, [stale.lease_id])
+    dialect_for(connection).see_stops(connection, [stale.lease_id])
     assert rows() == before
     assert not TaskLog.objects.exists()
-    assert task_of(result).attempt == (2 if ended_by is Kind.LOST else 1)
+    assert task_of(result).attempt == (2 if ended_by is OutcomeKind.LOST else 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.tally import Tally
 from taskqueue.models import TaskLog
-from taskqueue.outcomes import Kind, Outcome
 from tests.engine.steps import (
     another_connection,
     claim,
@@ -28,15 +28,15 @@ pytestmark = pytest.mark.django_db
 def test_a_batch_records_what_it_may_and_skips_the_rest() -> None:
     echo.enqueue_many([((n,), {}) for n in range(6)])
     claimed = claim()
-    end(claimed[0], Kind.LOST)
+    end(claimed[0], OutcomeKind.LOST)
     batch = [
-        outcome(claimed[0], Kind.SUCCEEDED, return_value="0"),
-        outcome(claimed[1], Kind.SUCCEEDED, return_value="1"),
-        outcome(claimed[2], Kind.FAILED, error_class="E"),
-        outcome(claimed[3], Kind.SNOOZED, delay=5.0),
-        outcome(claimed[4], Kind.UNSTARTED),
-        outcome(claimed[5], Kind.SUCCEEDED),
-        Outcome(10**12, Kind.SUCCEEDED, 0.0),
+        outcome(claimed[0], OutcomeKind.SUCCEEDED, return_value="0"),
+        outcome(claimed[1], OutcomeKind.SUCCEEDED, return_value="1"),
+        outcome(claimed[2], OutcomeKind.FAILED, error_class="E"),
+        outcome(claimed[3], OutcomeKind.SNOOZED, delay=5.0),
+        outcome(claimed[4], OutcomeKind.UNSTARTED),
+        outcome(claimed[5], OutcomeKind.SUCCEEDED),
+        Outcome(10**12, OutcomeKind.SUCCEEDED, 0.0),
     ]
     recorded = record(connection, batch[::-1], limits=limits())
     assert recorded == {
@@ -52,7 +52,7 @@ def test_a_batch_records_what_it_may_and_skips_the_rest() -> None:
 def test_an_outcome_that_is_sent_again_changes_nothing() -> None:
     noop.enqueue()
     claimed = claim_one()
-    sent = outcome(claimed, Kind.SUCCEEDED, return_value="1")
+    sent = outcome(claimed, OutcomeKind.SUCCEEDED, return_value="1")
     assert record(connection, [sent, sent], limits=limits()) == {claimed.lease_id: "succeeded"}
     assert record(connection, [sent], limits=limits()) == {}
 
@@ -64,7 +64,7 @@ def test_an_outcome_that_the_database_refuses_fails_alone(
 ) -> None:
     echo.enqueue_many([((n,), {}) for n in range(7)])
     claimed = claim()
-    batch = [outcome(each, Kind.SUCCEEDED, return_value="1") for each in claimed]
+    batch = [outcome(each, OutcomeKind.SUCCEEDED, return_value="1") for each in claimed]
     batch[bad] = batch[bad]._replace(return_value="{no json")
     with another_connection() as own:
         recorded = record_each(own, batch, limits=limits(), tally=Tally())
@@ -83,7 +83,7 @@ def test_two_refused_outcomes_fail_and_the_others_are_recorded() -> None:
     claimed = claim()
     texts = ["1", "{", "1", "]", "1"]
     batch = [
-        outcome(each, Kind.SUCCEEDED, return_value=text)
+        outcome(each, OutcomeKind.SUCCEEDED, return_value=text)
         for each, text in zip(claimed, texts, strict=True)
     ]
     with another_connection() as own:
@@ -105,7 +105,7 @@ def test_notes_keep_the_start_and_the_last_progress() -> None:
     assert (lease.started_at, lease.progress) == (started_at, 50.0)
     assert lease.progress_message == "a quarter"
     assert result.progress == (50.0, "a quarter")
-    assert end(claimed, Kind.SUCCEEDED) == "succeeded"
+    assert end(claimed, OutcomeKind.SUCCEEDED) == "succeeded"
     assert lease_of(claimed).started_at == task_of(result).started_at == started_at
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.db import connection as default_connection
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.statement import fetch
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import another_connection, claim, run_at_once
 from tests.engine.worker_verbs import Verb, record_as, renew, see_stops, write_note
 from tests.sample.tasks import noop
@@ -49,9 +49,9 @@ def write_behind(first: Verb, second: Verb, claimed: Sequence[Claimed]) -> objec
 @pytest.mark.parametrize(
     "write",
     [
-        record_as(Kind.SUCCEEDED),
-        record_as(Kind.FAILED),
-        record_as(Kind.UNSTARTED),
+        record_as(OutcomeKind.SUCCEEDED),
+        record_as(OutcomeKind.FAILED),
+        record_as(OutcomeKind.UNSTARTED),
         write_note,
         see_stops,
     ],
@@ -60,7 +60,7 @@ def write_behind(first: Verb, second: Verb, claimed: Sequence[Claimed]) -> objec
 def test_a_write_that_waited_for_a_takeover_changes_no_row(write: Verb) -> None:
     noop.enqueue_many([((), {})] * 3)
     claimed = claim()
-    take_over = record_as(Kind.LOST)
+    take_over = record_as(OutcomeKind.LOST)
 
     assert not write_behind(take_over, write, claimed)
 
@@ -76,7 +76,7 @@ def test_a_record_that_waited_for_a_note_is_written() -> None:
     noop.enqueue_many([((), {})] * 3)
     claimed = claim()
 
-    recorded = write_behind(write_note, record_as(Kind.SUCCEEDED), claimed)
+    recorded = write_behind(write_note, record_as(OutcomeKind.SUCCEEDED), claimed)
 
     assert recorded == dict.fromkeys([each.lease_id for each in claimed], "succeeded")
     # The success completes the progress of the note, so the note was there first.
@@ -88,7 +88,13 @@ def test_writes_in_any_order_do_not_deadlock() -> None:
     """A deadlock is an error of the statement that PostgreSQL ends."""
     noop.enqueue_many([((), {})] * 200)
     claimed = claim(200)
-    writes = [record_as(Kind.SUCCEEDED), record_as(Kind.FAILED), renew, write_note, see_stops]
+    writes = [
+        record_as(OutcomeKind.SUCCEEDED),
+        record_as(OutcomeKind.FAILED),
+        renew,
+        write_note,
+        see_stops,
+    ]
 
     run_at_once([partial(write_again_and_again, write, claimed) for write in writes])
 

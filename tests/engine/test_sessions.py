@@ -12,6 +12,7 @@ from django.db import DatabaseError, OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import (
     leave_session,
     open_worker_connection,
@@ -21,7 +22,6 @@ from taskqueue.engine.connections import (
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record_success
 from taskqueue.engine.statement import fetch
-from taskqueue.outcomes import Kind
 from tests.engine.steps import claim_one, limits, outcome
 from tests.sample.tasks import noop
 from tests.worker_process import wait_until
@@ -119,7 +119,7 @@ def test_the_locks_of_a_worker_that_falls_silent_in_a_transaction_are_free_befor
 
 def test_an_atomic_body_may_be_idle_until_its_success_is_recorded() -> None:
     noop.enqueue()
-    success = outcome(claim_one(), Kind.SUCCEEDED)
+    success = outcome(claim_one(), OutcomeKind.SUCCEEDED)
     with atomic():
         assert setting(connection, IDLENESS) == "0"
         assert record_success(connection, success, limits=limits())

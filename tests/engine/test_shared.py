@@ -12,16 +12,16 @@ from django.db import connections
 from django.db.models import signals
 from django.utils import timezone
 
-from taskqueue.engine import broadcast, shared
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine import broadcast, multi_worker
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.control import cancel, retry
+from taskqueue.engine.live_changes import Terms, heed_terms
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.terms import Terms, heed_terms
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit, Lease, Task, Worker
-from taskqueue.outcomes import Kind
 from tests.engine.steps import end, limits, outcome
 from tests.engine.test_apart import alive, row, take
 from tests.sample.tasks import add
@@ -35,8 +35,8 @@ def test_a_stop_asks_every_worker_and_takes_no_further_ones() -> None:
     assert cancel(result.id, by="ada", reason="enough") == "running"
     assert take("c") == []
     assert Lease.objects.filter(stop_requested_by="ada").count() == 2
-    assert end(first, Kind.STOPPED) == "running"
-    assert end(second, Kind.LOST) == "cancelled"
+    assert end(first, OutcomeKind.STOPPED) == "running"
+    assert end(second, OutcomeKind.LOST) == "cancelled"
     task = row(result)
     assert (task.error_message, task.running_leases, task.open_slots) == ("enough", 0, 0)
     statuses = Lease.objects.order_by("attempt").values_list("status", flat=True)
@@ -46,7 +46,7 @@ def test_a_stop_asks_every_worker_and_takes_no_further_ones() -> None:
 def test_one_that_waits_for_its_next_worker_is_cancelled_at_once() -> None:
     result = add.using(workers=2).enqueue(1)
     [first] = take("a")
-    end(first, Kind.SUCCEEDED, return_value="1")
+    end(first, OutcomeKind.SUCCEEDED, return_value="1")
     assert cancel(result.id, by="ada", reason="enough") == "cancelled"
     assert take("b") == []
     assert row(result).error_message == "enough"
@@ -56,9 +56,9 @@ def test_one_that_waits_for_its_next_worker_is_cancelled_at_once() -> None:
 def test_a_body_that_cancels_stops_its_siblings() -> None:
     result = add.using(workers=2).enqueue(1)
     [first], [second] = take("a"), take("b")
-    assert end(first, Kind.CANCELLED, error_message="not today") == "running"
+    assert end(first, OutcomeKind.CANCELLED, error_message="not today") == "running"
     assert Lease.objects.get(id=second.lease_id).stop_requested_at is not None
-    assert end(second, Kind.STOPPED) == "cancelled"
+    assert end(second, OutcomeKind.STOPPED) == "cancelled"
     assert row(result).status == "cancelled"
 
 
@@ -67,17 +67,17 @@ def test_an_attempt_whose_stop_was_seen_does_not_count_as_a_success() -> None:
     [first], [second] = take("a"), take("b")
     cancel(result.id)
     Lease.objects.filter(id=first.lease_id).update(stop_seen_at=timezone.now())
-    assert end(first, Kind.SUCCEEDED, return_value="1") == "running"
-    assert end(second, Kind.SUCCEEDED, return_value="2") == "cancelled"
+    assert end(first, OutcomeKind.SUCCEEDED, return_value="1") == "running"
+    assert end(second, OutcomeKind.SUCCEEDED, return_value="2") == "cancelled"
     assert row(result).successes == 1
 
 
 def test_a_retry_reruns_only_the_places_without_a_success() -> None:
     result = add.using(workers=3).enqueue(1)
     leases = [take(name)[0] for name in "abc"]
-    end(leases[0], Kind.SUCCEEDED, return_value='"a"')
-    end(leases[1], Kind.FAILED, error_class="x.Y")
-    assert end(leases[2], Kind.SUCCEEDED, return_value='"c"') == "failed"
+    end(leases[0], OutcomeKind.SUCCEEDED, return_value='"a"')
+    end(leases[1], OutcomeKind.FAILED, error_class="x.Y")
+    assert end(leases[2], OutcomeKind.SUCCEEDED, return_value='"c"') == "failed"
 
     retry(result.id, by="ada")
 
@@ -86,14 +86,14 @@ def test_a_retry_reruns_only_the_places_without_a_success() -> None:
     assert take("a") == take("c") == []
     [again] = take("b")
     assert again.attempt == 4
-    assert end(again, Kind.SUCCEEDED, return_value='"b"') == "succeeded"
+    assert end(again, OutcomeKind.SUCCEEDED, return_value='"b"') == "succeeded"
     assert row(result).return_value == ["a", "c", "b"]
 
 
 def test_where_all_have_succeeded_there_is_nothing_to_retry() -> None:
     result = add.using(workers=2).enqueue(1)
     for name in "ab":
-        end(take(name)[0], Kind.SUCCEEDED)
+        end(take(name)[0], OutcomeKind.SUCCEEDED)
     with pytest.raises(TransitionRefused, match="enqueue it again"):
         retry(result.id)
 
@@ -101,10 +101,10 @@ def test_where_all_have_succeeded_there_is_nothing_to_retry() -> None:
 def test_a_deadline_ends_what_waits_for_its_next_worker() -> None:
     result = add.using(workers=2, deadline=3600).enqueue(1)
     [first] = take("a")
-    end(first, Kind.SUCCEEDED, return_value="1")
-    assert len(shared.end_overdue(connections["default"], limits=limits())) == 0
+    end(first, OutcomeKind.SUCCEEDED, return_value="1")
+    assert len(multi_worker.end_overdue(connections["default"], limits=limits())) == 0
     Task.objects.update(deadline_at=timezone.now())
-    assert len(shared.end_overdue(connections["default"], limits=limits())) == 1
+    assert len(multi_worker.end_overdue(connections["default"], limits=limits())) == 1
     task = row(result)
     assert (task.status, task.error_class) == ("failed", "taskqueue.exceptions.DeadlineExceeded")
 
@@ -113,16 +113,16 @@ def test_past_its_deadline_what_one_named_worker_runs_is_left_to_that_worker() -
     result = add.using(worker_names=["a", "b"], deadline=3600).enqueue(1)
     [claimed] = take("a")
     Task.objects.update(deadline_at=timezone.now())
-    assert len(shared.end_overdue(connections["default"], limits=limits())) == 0
+    assert len(multi_worker.end_overdue(connections["default"], limits=limits())) == 0
     assert row(result).status == "running"
-    assert end(claimed, Kind.SUCCEEDED, return_value="1") == "succeeded"
+    assert end(claimed, OutcomeKind.SUCCEEDED, return_value="1") == "succeeded"
 
 
 def test_what_every_worker_returned_and_why_it_failed_is_kept() -> None:
     result = add.using(workers=2, max_attempts=2).enqueue(1)
     [first], [second] = take("a"), take("b")
-    end(first, Kind.FAILED, error_class="x.Y", error_message="no")
-    end(second, Kind.SUCCEEDED, return_value='{"n": 2}')
+    end(first, OutcomeKind.FAILED, error_class="x.Y", error_message="no")
+    end(second, OutcomeKind.SUCCEEDED, return_value='{"n": 2}')
     history = result.history
     assert [(each.attempt, each.worker_name, each.status) for each in history] == [
         (1, "a", "failed"),
@@ -143,7 +143,7 @@ def test_a_broadcast_does_not_wait_for_a_worker_that_is_gone() -> None:
     alive("a")
     alive("b")
     result = add.using(broadcast=True).enqueue(1)
-    end(take("a")[0], Kind.SUCCEEDED, return_value="1")
+    end(take("a")[0], OutcomeKind.SUCCEEDED, return_value="1")
     assert release() == 0
     Worker.objects.filter(name="b").update(seen_at=timezone.now() - timedelta(minutes=2))
     assert release() == 1
@@ -156,7 +156,7 @@ def test_a_broadcast_does_not_wait_for_a_worker_that_is_gone() -> None:
 def test_a_broadcast_that_nobody_could_run_fails_and_a_retry_finds_new_workers() -> None:
     alive("a")
     result = add.using(broadcast=True).enqueue(1)
-    end(take("a")[0], Kind.LOST)
+    end(take("a")[0], OutcomeKind.LOST)
     Worker.objects.update(seen_at=timezone.now() - timedelta(minutes=2))
     assert release() == 1
     assert row(result).status == "failed"
@@ -164,7 +164,7 @@ def test_a_broadcast_that_nobody_could_run_fails_and_a_retry_finds_new_workers()
     retry(result.id)
     [again] = take("new")
     assert row(result).worker_names == ["new"]
-    assert end(again, Kind.SUCCEEDED, return_value="5") == "succeeded"
+    assert end(again, OutcomeKind.SUCCEEDED, return_value="5") == "succeeded"
 
 
 def test_a_ping_ends_the_lease_of_a_worker_that_is_now_excluded() -> None:
@@ -197,10 +197,10 @@ def test_its_parking_counts_from_the_first_time_too() -> None:
     Task.objects.update(enqueued_at=timezone.now() - timedelta(days=2))
     day = limits(park_limit=timedelta(days=1))
     [first] = take("a")
-    assert end(first, Kind.PARKED, limits=day) == "running"
+    assert end(first, OutcomeKind.PARKED, limits=day) == "running"
     Task.objects.update(parked_at=timezone.now() - timedelta(days=2))
     [second] = take("b")
-    assert end(second, Kind.PARKED, limits=day, error_class="UnknownTask") == "failed"
+    assert end(second, OutcomeKind.PARKED, limits=day, error_class="UnknownTask") == "failed"
     assert row(result).error_class == "UnknownTask"
 
 
@@ -209,7 +209,7 @@ def test_a_worker_that_came_back_for_other_queues_or_is_quiet_is_as_good_as_gone
     for name in "abc":
         alive(name)
     result = add.using(broadcast=True).enqueue(1)
-    end(take("a")[0], Kind.SUCCEEDED, return_value="1")
+    end(take("a")[0], OutcomeKind.SUCCEEDED, return_value="1")
     Worker.objects.filter(name="b").update(queues={"mail": 1}, started_at=long_ago)
     Worker.objects.filter(name="c").update(status="quiet", request_seen_at=timezone.now())
     assert release() == 1
@@ -243,12 +243,12 @@ def test_a_broadcast_that_is_published_again_finds_the_workers_alive_then() -> N
     alive("b")
     result = again.enqueue(1)
     for name in "ab":
-        end(take(name)[0], Kind.SUCCEEDED, return_value="1")
+        end(take(name)[0], OutcomeKind.SUCCEEDED, return_value="1")
     Worker.objects.filter(name="b").delete()
     alive("new")
     assert again.enqueue(2).updated
     for name in ("a", "new"):
-        end(take(name)[0], Kind.SUCCEEDED, return_value="2")
+        end(take(name)[0], OutcomeKind.SUCCEEDED, return_value="2")
     task = row(result)
     assert (task.status, task.return_value) == ("succeeded", [2, 2])
 
@@ -264,8 +264,8 @@ def test_receivers_of_the_projects_signals_are_not_called_for_leases() -> None:
         hook.connect(receive)
     try:
         add.using(workers=2).enqueue(1)
-        end(take("a")[0], Kind.UNSTARTED)
-        end(take("a")[0], Kind.SUCCEEDED)
+        end(take("a")[0], OutcomeKind.UNSTARTED)
+        end(take("a")[0], OutcomeKind.SUCCEEDED)
     finally:
         for hook in hooks:
             hook.disconnect(receive)
@@ -277,7 +277,7 @@ def cancel_it(claimed: Claimed, barrier: Barrier) -> None:
     try:
         barrier.wait(60)
         with transaction(connection):
-            record(connection, [outcome(claimed, Kind.CANCELLED)], limits=limits())
+            record(connection, [outcome(claimed, OutcomeKind.CANCELLED)], limits=limits())
     finally:
         connection.close()
 
@@ -300,11 +300,11 @@ def test_a_broadcast_counts_the_failures_of_each_worker_alone() -> None:
     add.using(broadcast=True, max_attempts=2).enqueue(1)
     [first], [second] = take("a"), take("b")
     assert (first.failures, first.max_attempts) == (0, 2)
-    end(first, Kind.FAILED)
-    end(second, Kind.FAILED)
+    end(first, OutcomeKind.FAILED)
+    end(second, OutcomeKind.FAILED)
     Lease.objects.update(retry_at=timezone.now() - timedelta(seconds=1))
     [again] = take("a")
     assert (again.failures, again.max_attempts) == (1, 2)
-    end(again, Kind.FAILED)
+    end(again, OutcomeKind.FAILED)
     [last] = take("b")
     assert last.failures == 1

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from taskqueue.engine import broadcast, shared
+from taskqueue.engine import broadcast, multi_worker
 from taskqueue.engine.statement import change, fetch
 from taskqueue.models import Task, Worker
 from tests.engine.steps import limits
@@ -30,7 +30,7 @@ def release_gone() -> int:
 
 
 def end_overdue() -> int:
-    return len(shared.end_overdue(connection, limits=limits()))
+    return len(multi_worker.end_overdue(connection, limits=limits()))
 
 
 @pytest.mark.parametrize(

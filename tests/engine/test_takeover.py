@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Claimed, Held
 from taskqueue.engine.takeover import LOST, expired, take_over
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.wording import wording_for
-from taskqueue.outcomes import Kind
 from tests.engine.steps import (
     another_connection,
     claim,
@@ -36,7 +36,7 @@ def take_over_now() -> dict[int, str]:
 
 
 def renew(claimed: Claimed, seconds: float = 30) -> bool:
-    renewal = wording_for(connection).renew(connection, [Held(claimed.lease_id, seconds, None)])
+    renewal = dialect_for(connection).renew(connection, [Held(claimed.lease_id, seconds, None)])
     return claimed.lease_id in renewal.renewed
 
 
@@ -53,7 +53,7 @@ def test_a_lease_that_ran_out_is_lost_and_its_task_put_back_after_the_delay() ->
     claimed = claim_one()
     run_out(claimed)
     assert expired(connection, grace=NO_GRACE) == [claimed.lease_id]
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     assert take_over_now() == {claimed.lease_id: "retrying"}
     lease, task = lease_of(claimed), task_of(result)
     assert (lease.status, lease.error_class, lease.finished_at is None) == ("lost", LOST, False)
@@ -73,8 +73,8 @@ def test_the_next_attempt_is_anothers_and_the_first_worker_writes_nothing_more()
     fresh = claim_one(worker="w2")
     assert (fresh.task_id, fresh.attempt, fresh.crashes) == (stale.task_id, 2, 1)
     assert not renew(stale)
-    assert end(stale, Kind.SUCCEEDED) is None
-    assert end(fresh, Kind.SUCCEEDED) == "succeeded"
+    assert end(stale, OutcomeKind.SUCCEEDED) is None
+    assert end(fresh, OutcomeKind.SUCCEEDED) == "succeeded"
 
 
 def test_a_task_lost_max_crashes_times_fails_and_stays_failed() -> None:
@@ -123,11 +123,11 @@ def test_a_renewal_extends_a_lease_that_ran_out_unnoticed() -> None:
 def test_a_renewal_tells_what_ended_and_what_is_asked() -> None:
     results = noop.enqueue_many([((), {})] * 4)
     claimed = claim()
-    end(claimed[0], Kind.SUCCEEDED)
-    end(claimed[1], Kind.LOST)
+    end(claimed[0], OutcomeKind.SUCCEEDED)
+    end(claimed[1], OutcomeKind.LOST)
     results[2].cancel("enough", by="anna")
     held = [Held(each.lease_id, 90.0, 2.0) for each in claimed]
-    renewal = wording_for(connection).renew(connection, held)
+    renewal = dialect_for(connection).renew(connection, held)
     assert renewal.renewed == {claimed[2].lease_id, claimed[3].lease_id}
     assert renewal.ended == {claimed[0].lease_id, claimed[1].lease_id}
     assert renewal.succeeded == {claimed[0].lease_id}
@@ -139,10 +139,10 @@ def test_a_renewal_tells_what_ended_and_what_is_asked() -> None:
 
 def test_leases_that_a_worker_does_not_know_are_found() -> None:
     noop.enqueue_many([((), {})] * 3)
-    before = wording_for(connection).now(connection) - timedelta(seconds=1)
+    before = dialect_for(connection).now(connection) - timedelta(seconds=1)
     mine = claim(2, worker="w1")
     claim(1, worker="w2")
-    unknown = wording_for(connection).unknown_leases
+    unknown = dialect_for(connection).unknown_leases
     known = [mine[0].lease_id]
     found = unknown(connection, worker="w1", known=known, since=before)
     assert found == [mine[1].lease_id]
@@ -170,8 +170,8 @@ def test_a_lease_that_is_being_recorded_is_busy_and_not_ended() -> None:
     noop.enqueue()
     claimed = claim_one()
     with another_connection() as pinger, transaction.atomic():
-        assert end(claimed, Kind.SUCCEEDED) == "succeeded"
-        renewal = wording_for(pinger).renew(pinger, [Held(claimed.lease_id, 30.0, None)])
+        assert end(claimed, OutcomeKind.SUCCEEDED) == "succeeded"
+        renewal = dialect_for(pinger).renew(pinger, [Held(claimed.lease_id, 30.0, None)])
     assert (renewal.renewed, renewal.ended) == (frozenset(), frozenset())
 
 
@@ -203,7 +203,7 @@ def test_renewals_and_takeovers_at_once_agree_on_who_holds_each_task() -> None:
         for start in range(0, 200, 10):
             held = [Held(each.lease_id, 30.0, None) for each in claimed[start : start + 10]]
             with transaction.atomic():
-                renewed.update(wording_for(connection).renew(connection, held).renewed)
+                renewed.update(dialect_for(connection).renew(connection, held).renewed)
 
     run_at_once([take, ping, take, ping])
     assert lost.keys() | renewed == {each.lease_id for each in claimed}

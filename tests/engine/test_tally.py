@@ -10,11 +10,11 @@ from django.db import connection
 from django.db.models import F, Min, Sum
 from django.db.transaction import atomic
 
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.record import record
 from taskqueue.engine.rollups import SUMS, merge_rollups
 from taskqueue.engine.tally import Subject, Tally
 from taskqueue.models import Rollup
-from taskqueue.outcomes import Kind, Outcome
 from tests.engine.steps import claim, limits
 from tests.sample.tasks import add, fail
 
@@ -23,7 +23,7 @@ BOTH = [("mail", 10), ("default", 10)]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def ended(kind: Kind, lease_id: int, **more: object) -> Outcome:
+def ended(kind: OutcomeKind, lease_id: int, **more: object) -> Outcome:
     return Outcome(lease_id, kind, 0.1, started=0.5)._replace(**more)
 
 
@@ -42,8 +42,8 @@ def test_attempts_and_ends_are_counted_by_queue_and_name() -> None:
     fail.using(max_attempts=2).enqueue()
     mail, other = sorted(claim(quotas=BOTH), key=lambda held: held.queue_name != "mail")
     tally = Tally()
-    counted(tally, ended(Kind.SUCCEEDED, mail.lease_id))
-    counted(tally, ended(Kind.FAILED, other.lease_id))
+    counted(tally, ended(OutcomeKind.SUCCEEDED, mail.lease_id))
+    counted(tally, ended(OutcomeKind.FAILED, other.lease_id))
 
     rows = {(row.queue_name, row.name): row for row in Rollup.objects.all()}
     succeeded, failed = rows["mail", add.name], rows["default", fail.name]
@@ -59,7 +59,7 @@ def test_the_wait_runs_from_being_ready_to_the_start_of_the_body() -> None:
     [held] = claim()
     ready_at = time.monotonic() - 2.5
     subject = Subject(held.task_id, "default", held.name, ready_at)
-    counted(Tally({held.lease_id: subject}.get), ended(Kind.SUCCEEDED, held.lease_id))
+    counted(Tally({held.lease_id: subject}.get), ended(OutcomeKind.SUCCEEDED, held.lease_id))
     [row] = Rollup.objects.all()
     # The body started half a second before it was counted, which was by now.
     assert 1.99 < row.wait_seconds < time.monotonic() - ready_at - 0.5 + 0.01
@@ -72,7 +72,7 @@ def test_batches_of_one_process_add_up_in_one_row(monkeypatch: pytest.MonkeyPatc
         add.enqueue(1, 2)
     tally = Tally()
     for held in claim():
-        counted(tally, ended(Kind.SUCCEEDED, held.lease_id))
+        counted(tally, ended(OutcomeKind.SUCCEEDED, held.lease_id))
     [row] = Rollup.objects.all()
     assert (row.succeeded, row.run_times) == (3, {"-5": 3})
 
@@ -81,8 +81,8 @@ def test_what_was_not_recorded_is_not_counted() -> None:
     add.enqueue(1, 2)
     [held] = claim()
     tally = Tally()
-    counted(tally, ended(Kind.SUCCEEDED, held.lease_id))
-    assert counted(tally, ended(Kind.SUCCEEDED, held.lease_id)) == {}
+    counted(tally, ended(OutcomeKind.SUCCEEDED, held.lease_id))
+    assert counted(tally, ended(OutcomeKind.SUCCEEDED, held.lease_id)) == {}
     assert totals() == {"succeeded": 1, "tasks_succeeded": 1}
 
 
@@ -97,11 +97,11 @@ def test_what_does_not_commit_is_counted_once_when_it_is_recorded_again() -> Non
         add.enqueue(1, 2)
     first, second = claim()
     tally = Tally()
-    counted(tally, ended(Kind.SUCCEEDED, first.lease_id))
+    counted(tally, ended(OutcomeKind.SUCCEEDED, first.lease_id))
     with pytest.raises(ZeroDivisionError):
-        recorded_in_vain(tally, ended(Kind.SUCCEEDED, second.lease_id))
+        recorded_in_vain(tally, ended(OutcomeKind.SUCCEEDED, second.lease_id))
     assert totals() == {"succeeded": 1, "tasks_succeeded": 1}
-    counted(tally, ended(Kind.SUCCEEDED, second.lease_id))
+    counted(tally, ended(OutcomeKind.SUCCEEDED, second.lease_id))
     assert totals() == {"succeeded": 2, "tasks_succeeded": 2}
 
 
@@ -111,7 +111,9 @@ def test_a_stopped_attempt_counts_as_stopped_and_a_withdrawn_one_as_nothing() ->
     first, second = claim()
     tally = Tally()
     counted(
-        tally, ended(Kind.STOPPED, first.lease_id), Outcome(second.lease_id, Kind.UNSTARTED, 0.0)
+        tally,
+        ended(OutcomeKind.STOPPED, first.lease_id),
+        Outcome(second.lease_id, OutcomeKind.UNSTARTED, 0.0),
     )
     assert totals() == {"stopped": 1, "tasks_cancelled": 1}
 
@@ -124,7 +126,7 @@ def test_rows_of_processes_become_minutes_then_quarters_then_hours_and_the_sums_
     for number in range(6):
         add.using(queue_name="mail" if number % 2 else "default").enqueue(1, 2)
     for held in claim(quotas=BOTH):
-        counted(Tally(), ended(Kind.SUCCEEDED, held.lease_id))
+        counted(Tally(), ended(OutcomeKind.SUCCEEDED, held.lease_id))
     before = totals()
     assert Rollup.objects.count() == 6
     # Of one minute, also where another began meanwhile.
@@ -147,9 +149,9 @@ def test_what_is_merged_late_is_added_to_its_minute() -> None:
     for _ in range(2):
         add.enqueue(1, 2)
     first, second = claim()
-    counted(Tally(), ended(Kind.SUCCEEDED, first.lease_id))
+    counted(Tally(), ended(OutcomeKind.SUCCEEDED, first.lease_id))
     grow_older(timedelta(minutes=3))
-    counted(Tally(), ended(Kind.SUCCEEDED, second.lease_id))
+    counted(Tally(), ended(OutcomeKind.SUCCEEDED, second.lease_id))
     merge_rollups(connection)
     late = Rollup.objects.get(resolution=0)
     late.starts_at = Rollup.objects.get(resolution=60).starts_at + timedelta(seconds=30)
@@ -162,7 +164,7 @@ def test_what_is_merged_late_is_added_to_its_minute() -> None:
 def test_rollups_are_kept_for_ninety_days() -> None:
     add.enqueue(1, 2)
     [held] = claim()
-    counted(Tally(), ended(Kind.SUCCEEDED, held.lease_id))
+    counted(Tally(), ended(OutcomeKind.SUCCEEDED, held.lease_id))
     grow_older(timedelta(days=91))
     merge_rollups(connection)
     assert not Rollup.objects.exists()

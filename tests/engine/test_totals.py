@@ -14,7 +14,8 @@ from django.db import connection, connections
 from django.db.models import F, Sum
 from django.db.transaction import atomic
 
-from taskqueue.engine import broadcast, shared, totals
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine import broadcast, multi_worker, totals
 from taskqueue.engine.control import cancel, delete, duplicate, retry
 from taskqueue.engine.record import record
 from taskqueue.engine.rollups import merge_rollups
@@ -22,7 +23,6 @@ from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Arrival, Rollup, Task, Total
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted, counters
-from taskqueue.outcomes import Kind
 from tests.engine.steps import Undo, claim, claim_one, limits, outcome, past, prune
 from tests.engine.test_apart import take
 from tests.monitoring.rows import make_worker
@@ -52,7 +52,7 @@ def ends(queue: str = "default") -> dict[str, int]:
     return {name: n for name, n in zip(ENDS, counted(queue).finished, strict=True) if n}
 
 
-def recorded(claimed: Any, kind: Kind, **fields: Any) -> None:
+def recorded(claimed: Any, kind: OutcomeKind, **fields: Any) -> None:
     tally = Tally()
     with tally.guard(), atomic():
         record(connection, [outcome(claimed, kind, **fields)], limits=limits(), tally=tally)
@@ -99,9 +99,9 @@ def test_of_a_unique_key_only_who_creates_the_task_counts() -> None:
 
 def test_a_task_that_is_run_again_is_not_enqueued_again_but_ends_again() -> None:
     task = add.enqueue(1, 2)
-    recorded(claim_one(), Kind.SUCCEEDED)
+    recorded(claim_one(), OutcomeKind.SUCCEEDED)
     retry(task.id)
-    recorded(claim_one(), Kind.CANCELLED)
+    recorded(claim_one(), OutcomeKind.CANCELLED)
     assert (counted().enqueued, ends()) == (1, {"succeeded": 1, "cancelled": 1})
 
 
@@ -124,13 +124,13 @@ def test_a_task_of_several_workers_ends_once_by_hand_or_by_its_deadline() -> Non
         add.using(workers=2, deadline=deadline).enqueue(1, 2)
     for worker in ("w1", "w2"):
         for claimed in take(worker):
-            recorded(claimed, Kind.SUCCEEDED)
+            recorded(claimed, OutcomeKind.SUCCEEDED)
         if worker == "w1":
             assert ends() == {}, "one of two has run it"
             first, second = Task.objects.order_by("id")
             cancel(first.id)
             Task.objects.filter(id=second.id).update(deadline_at=past())
-            assert len(shared.end_overdue(connection, limits=limits())) == 1
+            assert len(multi_worker.end_overdue(connection, limits=limits())) == 1
     assert ends() == {"cancelled": 1, "failed": 1}
 
 
@@ -146,7 +146,7 @@ def test_totals_stay_when_rows_are_merged_pruned_and_deleted() -> None:
         fail.enqueue() if number % 2 else add.using(queue_name="mail").enqueue(1, 2)
     for queue in ("mail", "default"):
         for claimed in claim(queue=queue):
-            recorded(claimed, Kind.FAILED if queue == "default" else Kind.SUCCEEDED)
+            recorded(claimed, OutcomeKind.FAILED if queue == "default" else OutcomeKind.SUCCEEDED)
     cancel(add.enqueue(1, 2).id)
     before = figures()
     for age in (timedelta(minutes=3), timedelta(hours=3), timedelta(days=2), timedelta(days=91)):
@@ -185,7 +185,7 @@ def test_workers_that_merge_at_once_count_each_row_once() -> None:
     for _ in range(200):
         add.enqueue(1, 2)
     for claimed in claim(200):
-        recorded(claimed, Kind.SUCCEEDED)
+        recorded(claimed, OutcomeKind.SUCCEEDED)
     grow_older(timedelta(minutes=3))
 
     def merge(_: int) -> None:
@@ -244,7 +244,7 @@ def test_what_attempts_came_to_is_kept_when_a_row_is_taken(
     make_worker(queues={"mail": 1})
     for name in ("junk", "mail"):
         add.using(queue_name=name).enqueue(1, 2)
-        recorded(claim_one(queue=name), Kind.SUCCEEDED)
+        recorded(claim_one(queue=name), OutcomeKind.SUCCEEDED)
         grow_older(timedelta(minutes=3))
         merge_rollups(connection)
     for name in ("…other", "mail"):
@@ -266,7 +266,7 @@ def test_who_waited_for_a_lock_until_its_row_was_merged_counts_in_a_new_one(
     tally, before_the_wait = Tally(), time.monotonic()
     monkeypatch.setattr("taskqueue.engine.tally.PART_SECONDS", 0.0)
     for claimed in claim():
-        ended = [outcome(claimed, Kind.SUCCEEDED)]
+        ended = [outcome(claimed, OutcomeKind.SUCCEEDED)]
         with tally.guard(), atomic():
             statuses = record(connection, ended, limits=limits())
             tally.count(connection, ended, statuses, now=before_the_wait)

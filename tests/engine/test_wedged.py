@@ -11,11 +11,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine import wedged
 from taskqueue.engine.record import write_logs, write_notes
 from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import claim, claim_one, end, lease_of, past
 from tests.sample.tasks import echo, noop
 
@@ -28,7 +28,7 @@ def succeed(*durations: float) -> None:
     noop.enqueue_many([((), {})] * len(durations))
     moment = past(HOUR)
     for claimed, seconds in zip(claim(len(durations)), durations, strict=True):
-        end(claimed, Kind.SUCCEEDED)
+        end(claimed, OutcomeKind.SUCCEEDED)
         Lease.objects.filter(id=claimed.lease_id).update(
             started_at=moment, finished_at=moment + timedelta(seconds=seconds)
         )
@@ -106,7 +106,7 @@ def test_another_names_attempts_tell_nothing() -> None:
 def test_failures_tell_nothing() -> None:
     noop.enqueue_many([((), {})] * 20)
     for claimed in claim(20):
-        end(claimed, Kind.FAILED)
+        end(claimed, OutcomeKind.FAILED)
     run(since=HOUR)
     assert mark() == 0
 
@@ -163,7 +163,7 @@ def test_the_line_of_an_earlier_attempt_is_no_sign_of_life() -> None:
     result = noop.using(max_attempts=2).enqueue()
     first = claim_one()
     say_line(first)
-    end(first, Kind.FAILED, delay=0)
+    end(first, OutcomeKind.FAILED, delay=0)
     Task.objects.filter(id=result.id).update(status="ready")
     second = claim_one()
     Lease.objects.filter(id=second.lease_id).update(started_at=past(HOUR))
@@ -186,7 +186,7 @@ def test_an_attempt_that_has_ended_keeps_its_mark_and_is_wedged_no_more() -> Non
     succeed(*[1.0] * 20)
     claimed = run(since=HOUR)
     assert mark() == 1
-    end(claimed, Kind.SUCCEEDED)
+    end(claimed, OutcomeKind.SUCCEEDED)
     assert is_marked(claimed)
     assert not wedged.wedged()
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 
 from taskqueue.engine import workers
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.workers import Asked, Holder, Registered, Registration, register
 from taskqueue.models import Queue, Worker
 from taskqueue.models.worker import WorkerStatus
@@ -54,7 +54,7 @@ def fall_silent(name: str = "w1") -> None:
 
 
 def test_a_worker_registers_what_it_says_of_itself() -> None:
-    before = wording_for(connection).now(connection)
+    before = dialect_for(connection).now(connection)
     own, answer = registered()
     worker = row()
     assert (worker.id, worker.started_at, worker.seen_at) == (

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import record, write_logs, write_notes
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
-from taskqueue.engine.wording import wording_for
-from taskqueue.outcomes import Kind
 from tests.engine.steps import claim, limits, outcome
 
 Verb = Callable[[BaseDatabaseWrapper, Sequence[Claimed]], Sized | None]
@@ -24,7 +24,7 @@ def raw(worker: BaseDatabaseWrapper, sql: str, *parameters: Any) -> None:
     session.execute(sql, parameters)
 
 
-def record_as(kind: Kind) -> Verb:
+def record_as(kind: OutcomeKind) -> Verb:
     """A verb that gives the tasks' new statuses, by lease."""
 
     def verb(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
@@ -35,13 +35,13 @@ def record_as(kind: Kind) -> Verb:
 
 def renew(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
     held = [Held(each.lease_id, 30.0, 1.0) for each in claimed]
-    return wording_for(worker).renew(worker, held).renewed
+    return dialect_for(worker).renew(worker, held).renewed
 
 
 def renew_ended(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
-    record_as(Kind.SUCCEEDED)(worker, claimed)
+    record_as(OutcomeKind.SUCCEEDED)(worker, claimed)
     held = [Held(each.lease_id, 30.0, 1.0) for each in claimed]
-    return wording_for(worker).renew(worker, held).succeeded
+    return dialect_for(worker).renew(worker, held).succeeded
 
 
 def write_note(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
@@ -53,17 +53,17 @@ def write_line(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
 
 
 def see_stops(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    wording_for(worker).see_stops(worker, [each.lease_id for each in claimed])
+    dialect_for(worker).see_stops(worker, [each.lease_id for each in claimed])
 
 
 def read_terms(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    wording_for(worker).live_terms(worker, [each.lease_id for each in claimed])
+    dialect_for(worker).live_terms(worker, [each.lease_id for each in claimed])
 
 
 def lock_shared(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
     ids = [each.lease_id for each in claimed]
     raw(worker, "UPDATE taskqueue_lease SET is_shared = true WHERE id = ANY (%s)", ids)
-    return wording_for(worker).lock_shared(worker, ids)
+    return dialect_for(worker).lock_shared(worker, ids)
 
 
 def claim_more(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
@@ -71,32 +71,32 @@ def claim_more(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized
 
 
 def find_floor(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    assert wording_for(worker).earliest_ready(worker, ["default"])
+    assert dialect_for(worker).earliest_ready(worker, ["default"])
 
 
 def promote(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
     change_ready(worker, claimed, "status = 'scheduled', run_after = now() - interval '1 hour'")
-    wording = wording_for(worker)
+    wording = dialect_for(worker)
     promoted = wording.promote(worker, worker_id=0, limit=len(claimed)).promoted
     assert promoted == len(claimed)
 
 
 def end_overdue(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
     change_ready(worker, claimed, "deadline_at = now() - interval '1 hour'")
-    return wording_for(worker).end_overdue(worker, limit=len(claimed), failed=None, cancelled=None)
+    return dialect_for(worker).end_overdue(worker, limit=len(claimed), failed=None, cancelled=None)
 
 
 def prune(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    record_as(Kind.SUCCEEDED)(worker, claimed)
+    record_as(OutcomeKind.SUCCEEDED)(worker, claimed)
     ids = [each.task_id for each in claimed]
     raw(worker, "UPDATE taskqueue_task SET prune_after = 'epoch' WHERE id = ANY (%s::uuid[])", ids)
-    assert wording_for(worker).prune(worker, limit=len(claimed)) == len(claimed)
+    assert dialect_for(worker).prune(worker, limit=len(claimed)) == len(claimed)
 
 
 def find_expired(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
     ids = [each.lease_id for each in claimed]
     raw(worker, "UPDATE taskqueue_lease SET expires_at = 'epoch' WHERE id = ANY (%s)", ids)
-    return wording_for(worker).expired_leases(worker, limit=len(ids), grace=timedelta())
+    return dialect_for(worker).expired_leases(worker, limit=len(ids), grace=timedelta())
 
 
 def change_ready(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed], values: str) -> None:
@@ -110,9 +110,9 @@ def change_ready(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed], values
 
 
 BY_KEY: dict[str, Verb] = {
-    "record successes": record_as(Kind.SUCCEEDED),
-    "record failures": record_as(Kind.FAILED),
-    "withdraw": record_as(Kind.UNSTARTED),
+    "record successes": record_as(OutcomeKind.SUCCEEDED),
+    "record failures": record_as(OutcomeKind.FAILED),
+    "withdraw": record_as(OutcomeKind.UNSTARTED),
     "renew": renew,
     "renew what has ended": renew_ended,
     "write notes": write_note,

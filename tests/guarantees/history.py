@@ -18,10 +18,10 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Sum
 
+from taskqueue.core.states import FINISHED, TaskStatus, may_follow
 from taskqueue.models import Lease, Rollup, Task
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, counters
 from taskqueue.results import TaskResult
-from taskqueue.states import FINISHED, TaskStatus, may_follow
 from tests.sample.models import Effect
 
 EXPIRED = "The lease ran out"

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine import pruning
 from taskqueue.models import Audit, Task, TaskLog
-from taskqueue.outcomes import Kind
 from tests.engine.steps import claim_one, end, past
 from tests.management.test_taskqueue import exit_code, refused, run, run_json
 from tests.monitoring.rows import HOUR, make_task, make_worker
@@ -103,10 +103,10 @@ def test_an_end_that_does_not_come_exits_with_1(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize(
     ("kind", "code", "said"),
-    [(Kind.SUCCEEDED, 0, "succeeded"), (Kind.FAILED, 1, "failed with E: why not")],
+    [(OutcomeKind.SUCCEEDED, 0, "succeeded"), (OutcomeKind.FAILED, 1, "failed with E: why not")],
 )
 def test_who_waits_learns_how_it_ended(
-    kind: Kind, code: int, said: str, capsys: pytest.CaptureFixture[str]
+    kind: OutcomeKind, code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = ["enqueue", noop.name, "--unique-key", "k", "--set", "unique_for=kept"]
     run(*kept)

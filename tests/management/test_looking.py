@@ -8,8 +8,8 @@ import pytest
 from django.test import override_settings
 
 from taskqueue import control
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import claim_one, end
 from tests.management.test_taskqueue import exit_code, refused, run, run_json
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_rollup, make_task, make_worker
@@ -183,6 +183,6 @@ def test_workers_are_chosen_by_host_and_queue() -> None:
 
 def test_a_task_that_ended_says_how() -> None:
     result = add.enqueue(1)
-    end(claim_one(), Kind.FAILED, error_class="builtins.KeyError", error_message="'x'\nline")
+    end(claim_one(), OutcomeKind.FAILED, error_class="builtins.KeyError", error_message="'x'\nline")
     text: Any = run("why", result.id)
     assert "with builtins.KeyError: 'x' line" in text

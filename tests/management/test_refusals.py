@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Audit, Task
-from taskqueue.outcomes import Kind
 from tests.engine.steps import claim_one, end
 from tests.management.test_health import add_worker
 from tests.management.test_taskqueue import refused, run, run_json
@@ -100,7 +100,7 @@ def test_tasks_are_duplicated() -> None:
 
 def test_finished_tasks_are_deleted() -> None:
     waits, ended = noop.using(run_after=timezone.now() + timedelta(1)).enqueue(), noop.enqueue()
-    end(claim_one(), Kind.FAILED, error_class="E", error_message="why", traceback="")
+    end(claim_one(), OutcomeKind.FAILED, error_class="E", error_message="why", traceback="")
     code, said = refused("delete", waits.id)
     assert (code, "only a finished one is deleted" in said) == (1, True)
     assert run("delete", "--all", "--dry-run") == (

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from taskqueue import rules
+from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.models import Audit, Occurrence, Schedule, Task
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
-from taskqueue.scheduled import Scheduled
 from tests.management.schedule_steps import ADD, NOOP, create, refused, row, run, run_json
 from tests.sample.tasks import noop
 

@@ -10,11 +10,11 @@ import pytest
 from django.core.management import call_command
 
 from taskqueue import schedules
+from taskqueue.core.policies import Missed
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.models import Schedule
-from taskqueue.policies import Missed
-from taskqueue.redaction import REDACTED
 from taskqueue.rules import AfterEnd, Cron
-from taskqueue.states import TaskStatus
 from tests.management.schedule_steps import ADD, NOOP, create, run, run_json
 from tests.sample.tasks import log_in
 from tests.schedules.steps import HOURLY, NOON, at, end, make, serve, task_at

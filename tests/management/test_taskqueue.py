@@ -14,11 +14,11 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine import control
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.commands.taskqueue import Command
 from taskqueue.models import Audit, Lease, Queue, Task, Worker
-from taskqueue.outcomes import Kind
 from taskqueue.results import get_result
 from tests.engine.steps import claim, claim_one, end, future, lease_of, task_of
 from tests.engine.test_workers import registered, row
@@ -48,7 +48,7 @@ def refused(*arguments: object) -> tuple[int, str]:
 
 def failed(*args: Any) -> Any:
     result = add.enqueue(*args)
-    end(claim_one(), Kind.FAILED, error_class="E", error_message="why", traceback="a\nb")
+    end(claim_one(), OutcomeKind.FAILED, error_class="E", error_message="why", traceback="a\nb")
     return result
 
 
@@ -159,7 +159,7 @@ def exit_code(arguments: list[str]) -> object:
 
 def test_of_several_ids_each_is_tried_and_the_refused_are_told() -> None:
     one, two = noop.enqueue(), noop.enqueue()
-    end(claim(1)[0], Kind.SUCCEEDED)
+    end(claim(1)[0], OutcomeKind.SUCCEEDED)
     out = StringIO()
     with pytest.raises(CommandError, match="1 was refused") as refusal:
         call_command("taskqueue", "cancel", str(one.id), str(two.id), stdout=out)

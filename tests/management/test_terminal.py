@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.management.cli.listing import LIST
 from taskqueue.management.commands.taskqueue import Command
 from taskqueue.models import Task
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
 from tests.engine.steps import claim_one, end
 from tests.management.test_one_by_one import tried
@@ -27,7 +27,7 @@ BYTES = "caf\udce9"
 def test_an_error_cannot_steer_the_terminal() -> None:
     kept = ["enqueue", noop.name, "--unique-key", "k", "--set", "unique_for=kept"]
     run(*kept)
-    end(claim_one(), Kind.FAILED, error_class="E", error_message="\x1b[2Jgone\nfor good")
+    end(claim_one(), OutcomeKind.FAILED, error_class="E", error_message="\x1b[2Jgone\nfor good")
     code, said, told = tried(*kept, "--wait", "5")
     assert (code, "failed with E: �[2Jgone for good." in said) == (1, True), said
     assert "\x1b" not in said + told

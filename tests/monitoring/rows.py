@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from django.utils import timezone
 
-from taskqueue.histogram import bucket_of, stored
+from taskqueue.core.histogram import bucket_of, stored
+from taskqueue.core.states import FINISHED
 from taskqueue.models import Lease, Rollup, Schedule, Task, Worker
-from taskqueue.states import FINISHED
 
 T = TypeVar("T")
 

@@ -15,13 +15,13 @@ from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import worker_figures, workers_after
-from taskqueue.monitoring.lanes import queue_figures, queue_named, queues_after
 from taskqueue.monitoring.metrics.collector import DatabaseCollector
 from taskqueue.monitoring.metrics.statements import WAITING
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.overview import overview
 from taskqueue.monitoring.parked import PARKED
 from taskqueue.monitoring.performance import performance
+from taskqueue.monitoring.queue_stats import queue_figures, queue_named, queues_after
 from taskqueue.monitoring.reading import moment
 from taskqueue.monitoring.retrying import retrying
 from taskqueue.monitoring.running import running_now

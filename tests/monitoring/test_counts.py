@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.utils.translation import override
 
+from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.counts import Count, status_counts
-from taskqueue.states import TaskStatus
 from tests.monitoring.rows import make_running, make_task
 
 pytestmark = pytest.mark.django_db

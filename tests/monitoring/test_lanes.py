@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from taskqueue.models import Queue, Rollup
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 from tests.monitoring.rows import (
     HOUR,
     MINUTE,
@@ -102,8 +102,8 @@ def test_attempts_that_failed_within_a_quarter_of_an_hour_are_counted() -> None:
 def test_the_count_stops_sooner_where_there_are_many_queues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.lanes.COUNTED", 6)
-    monkeypatch.setattr("taskqueue.monitoring.lanes.LEAST_CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.queue_stats.COUNTED", 6)
+    monkeypatch.setattr("taskqueue.monitoring.queue_stats.LEAST_CAP", 2)
     for name in ("a", "b"):
         Queue.objects.create(name=name)
     for name in "a" * 3 + "b" * 4:

@@ -12,12 +12,12 @@ from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.conf import get_settings
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import TaskStatus
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.monitoring.why import Reason, why
 from taskqueue.monitoring.why.codes import SENTENCES
-from taskqueue.outcomes import Kind
 from taskqueue.results import TaskResult
-from taskqueue.states import TaskStatus
 from tests.engine.steps import claim_one, end, end_overdue, past, run_out, task_of
 from tests.engine.test_apart import take
 from tests.engine.test_control import task_that_is
@@ -99,7 +99,7 @@ def test_what_is_not_due_says_until_when() -> None:
 def test_a_retry_says_what_went_wrong_before() -> None:
     make_worker()
     result = noop.using(max_attempts=3).enqueue()
-    end(claim_one(), Kind.FAILED, error_class="builtins.KeyError", delay=60)
+    end(claim_one(), OutcomeKind.FAILED, error_class="builtins.KeyError", delay=60)
     reason = only(result)
     assert (reason.code, reason.subject, reason.details) == (
         "retry_due", "builtins.KeyError", {"attempt": 1},
@@ -260,7 +260,7 @@ def test_a_task_of_several_workers_says_how_many_it_waits_for() -> None:
     assert (more.code, more.details) == (
         "more_workers", {"wanted": 3, "done": 0, "running": 1, "open": 2},
     )  # fmt: skip
-    end(claimed, Kind.SUCCEEDED, return_value="1")
+    end(claimed, OutcomeKind.SUCCEEDED, return_value="1")
     assert codes(result) == ["more_workers", "too_few_workers"]
     assert reasons(result)[1].details == {"open": 2, "able": 0}
     make_worker("b")
@@ -272,7 +272,7 @@ def test_a_worker_that_tried_lets_others_first() -> None:
     make_worker("a")
     result = add.using(workers=2, max_attempts=5).enqueue(1)
     [claimed] = take("a")
-    end(claimed, Kind.FAILED, error_class="E", delay=60)
+    end(claimed, OutcomeKind.FAILED, error_class="E", delay=60)
     found = {reason.code: reason for reason in reasons(result)}
     assert found["worker_waits"].subject == "a"
     assert found["worker_waits"].moment == Lease.objects.get().retry_at
@@ -285,7 +285,7 @@ def test_a_broadcast_waits_to_be_seen_and_then_for_those_that_are_gone() -> None
     assert codes(result) == ["unseated", "in_line"]
     with transaction.atomic():
         [claimed] = take("a")
-    end(claimed, Kind.SUCCEEDED, return_value="1")
+    end(claimed, OutcomeKind.SUCCEEDED, return_value="1")
     Worker.objects.filter(name="b").update(seen_at=ago(HOUR))
     found = {reason.code: reason for reason in reasons(result)}
     assert found["workers_absent"].subject == "b"
@@ -296,7 +296,7 @@ def test_a_broadcast_waits_to_be_seen_and_then_for_those_that_are_gone() -> None
 
 def test_a_success_says_when_and_in_which_attempt() -> None:
     result = noop.enqueue()
-    end(claim_one(), Kind.SUCCEEDED)
+    end(claim_one(), OutcomeKind.SUCCEEDED)
     reason = only(result)
     assert (reason.code, reason.moment) == ("succeeded", task_of(result).finished_at)
     assert reason.details == {"attempt": 1}
@@ -304,7 +304,7 @@ def test_a_success_says_when_and_in_which_attempt() -> None:
 
 def test_a_failure_says_by_what_and_that_no_attempt_is_left() -> None:
     result = noop.enqueue()
-    end(claim_one(), Kind.FAILED, error_class="builtins.KeyError", error_message="{x}" * 400)
+    end(claim_one(), OutcomeKind.FAILED, error_class="builtins.KeyError", error_message="{x}" * 400)
     failed, left = reasons(result)
     assert failed.subject == "builtins.KeyError"
     assert failed.sentence.endswith("…")
@@ -313,13 +313,13 @@ def test_a_failure_says_by_what_and_that_no_attempt_is_left() -> None:
 
 def test_a_task_whose_worker_was_lost_too_often_says_so() -> None:
     result = noop.using(max_crashes=1, max_attempts=3).enqueue()
-    end(claim_one(), Kind.LOST)
+    end(claim_one(), OutcomeKind.LOST)
     assert codes(result) == ["failed", "no_crashes_left"]
 
 
 def test_a_failure_before_the_last_attempt_leaves_it_at_that() -> None:
     result = noop.using(max_attempts=3).enqueue()
-    end(claim_one(), Kind.FAILED, error_class="E", retryable=False)
+    end(claim_one(), OutcomeKind.FAILED, error_class="E", retryable=False)
     assert codes(result) == ["failed"]
 
 
@@ -328,7 +328,7 @@ def test_who_cancelled_it_is_told_from_the_audit_or_from_the_attempt() -> None:
     claimed = claim_one(queue="mail")
     for result in (waiting, running):
         control.cancel(result.id, by="ann", reason="enough")
-    end(claimed, Kind.STOPPED)
+    end(claimed, OutcomeKind.STOPPED)
     for result in (waiting, running):
         assert only(result).sentence.endswith(" UTC by ann: enough")
 

@@ -9,10 +9,10 @@ from uuid import UUID
 from django.db import connections
 
 from taskqueue import Every, schedules
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.schedules.serving import Scheduler
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.rules import Rule
-from taskqueue.states import TaskStatus
 from tests.engine.steps import claim_one
 from tests.sample.tasks import noop
 

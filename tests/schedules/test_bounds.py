@@ -11,10 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from taskqueue import Every, schedules
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.schedules import catching_up
 from taskqueue.engine.schedules.serving import Scheduler
 from taskqueue.models import Occurrence, Schedule, Task
-from taskqueue.states import TaskStatus
 from tests.sample.tasks import noop
 from tests.schedules.steps import HOURLY, MINUTE, at, end, hours_of, make, reasons, serve, started
 

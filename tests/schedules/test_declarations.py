@@ -12,11 +12,12 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue import Cron, DailyWindow, Every, Once, Scheduled, schedules, task
-from taskqueue.definitions import Definition, registry
+from taskqueue.declarations.declared_schedules import check_schedules, definitions_unread
+from taskqueue.declarations.definition import registry
+from taskqueue.definitions import Definition
 from taskqueue.engine.schedules import syncing
 from taskqueue.exceptions import InvalidSchedule, InvalidTask
 from taskqueue.models import Schedule, Worker
-from taskqueue.schedule_checks import check_schedules, definitions_unread
 from tests.schedules.steps import HOURLY, at, make, serve, started
 
 Declare = Callable[..., Definition[Any, Any]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from taskqueue import schedules
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.control import request_stop
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit, Lease, Occurrence, Schedule, Task
-from taskqueue.states import TaskStatus
 from tests.engine.lost_workers import YEAR, lose, worker_row
 from tests.engine.steps import claim_one, lease_of
 from tests.sample.tasks import noop

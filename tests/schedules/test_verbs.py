@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue import AfterEnd, Cron, Every, Once, schedules
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.schedules.reading import conditions
 from taskqueue.engine.schedules.serving import KEPT, prune_occurrences
 from taskqueue.exceptions import (
@@ -20,7 +21,6 @@ from taskqueue.exceptions import (
     UnknownTask,
 )
 from taskqueue.models import Audit, Occurrence, Schedule, Task
-from taskqueue.states import TaskStatus
 from tests.sample.tasks import add, fail, noop
 from tests.schedules.steps import (
     HOURLY,

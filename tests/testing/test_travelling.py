@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from taskqueue import AfterEnd, Cron, TaskDoesNotExist, control, schedules
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Occurrence, Schedule, Task
 from taskqueue.testing import arun_due, run_due, travelling
 from taskqueue.testing.journeys import seconds_ahead
@@ -29,7 +29,7 @@ Travel = Callable[[Any], None]
 
 
 def now() -> datetime:
-    return wording_for(connection).now(connection)
+    return dialect_for(connection).now(connection)
 
 
 def moved() -> float:

@@ -8,18 +8,18 @@ import pytest
 from django.db import connection
 
 from taskqueue.conf import parse
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Held
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.outcomes import Kind
 from taskqueue.worker.duties import (
     AUDIT_KEPT,
     PRUNE_AUDIT_INTERVAL,
     WEDGED_INTERVAL,
     Duties,
 )
-from taskqueue.worker.suspicion import SECOND_LOOK
+from taskqueue.worker.takeover_checks import SECOND_LOOK
 from tests.engine.steps import (
     HOUR,
     claim,
@@ -55,7 +55,7 @@ def is_over(second: float) -> bool:
 
 def test_one_step_promotes_ends_and_prunes() -> None:
     old = noop.using(retention=0).enqueue()
-    end(claim_one(), Kind.SUCCEEDED)
+    end(claim_one(), OutcomeKind.SUCCEEDED)
     due, overdue = noop.using(run_after=60).enqueue(), noop.using(deadline=60).enqueue()
     make_due(due)
     Task.objects.filter(id=overdue.id).update(deadline_at=past())
@@ -93,7 +93,7 @@ def test_the_audit_is_kept_for_a_year_and_looked_at_once_an_hour() -> None:
 def test_an_attempt_that_seems_wedged_is_marked_within_a_minute() -> None:
     noop.enqueue_many([((), {})] * 20)
     for claimed in claim(20):
-        end(claimed, Kind.SUCCEEDED)
+        end(claimed, OutcomeKind.SUCCEEDED)
     own = duties()
     serve(own)
     noop.enqueue()
@@ -136,7 +136,7 @@ def test_on_sqlite_a_lease_that_was_renewed_is_looked_at_twice_again() -> None:
     own = duties()
     serve(own)
     seen = time.monotonic()
-    wording_for(connection).renew(connection, [Held(claimed.lease_id, 60.0, None)])
+    dialect_for(connection).renew(connection, [Held(claimed.lease_id, 60.0, None)])
     before = time.monotonic()
     own.step(connection, before)
     assert own.next_at - before > SECOND_LOOK

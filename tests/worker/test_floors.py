@@ -11,13 +11,13 @@ from django.db import connection as default_connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import own_session, transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import NO_FLOORS
 from taskqueue.engine.statement import change
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Task
 from taskqueue.worker import floors
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.lanes import Lanes, QueueChoice
+from taskqueue.worker.queue_quotas import Lanes, QueueChoice
 from tests.engine.steps import LEASE, another_connection, past
 from tests.sample.tasks import echo
 
@@ -120,7 +120,7 @@ def test_the_floor_of_a_queue_is_its_earliest_task_of_any_priority(
     earliest = Task.objects.filter(queue_name="a", priority=-5)
     earliest.update(run_after=past())
 
-    found = wording_for(worker).earliest_ready(worker, ["a", "b", "c"])
+    found = dialect_for(worker).earliest_ready(worker, ["a", "b", "c"])
 
     assert found["a"] == earliest.get().run_after
     assert found["b"] == Task.objects.get(queue_name="b", priority=9).run_after
@@ -143,7 +143,7 @@ def test_a_floor_passes_the_pages_of_dead_rows(worker: BaseDatabaseWrapper) -> N
 
 
 def floor(worker: BaseDatabaseWrapper) -> datetime:
-    return wording_for(worker).earliest_ready(worker, ["default"])["default"]
+    return dialect_for(worker).earliest_ready(worker, ["default"])["default"]
 
 
 def pages_read(worker: BaseDatabaseWrapper, floor: datetime | None) -> int:
@@ -156,7 +156,7 @@ def pages_read(worker: BaseDatabaseWrapper, floor: datetime | None) -> int:
         return execute(sql, parameters, many, context)
 
     with worker.execute_wrapper(explain):
-        wording_for(worker).claim(
+        dialect_for(worker).claim(
             worker,
             worker="w1",
             quotas=[("default", 1)],

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from taskqueue.conf import get_settings
+from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.rows import Claimed
-from taskqueue.outcomes import Outcome
 from taskqueue.worker import children, pool
 from taskqueue.worker.children import NEVER, ChildProcess
-from taskqueue.worker.findings import Findings
 from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.pending_writes import Findings
 
 CLAIMED = Claimed(
     lease_id=7, task_id="id", name="n", attempt=2, args="[1]", kwargs="{}", options="",

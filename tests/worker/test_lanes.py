@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskqueue import InvalidTask
-from taskqueue.worker.lanes import Lanes, QueueChoice
+from taskqueue.worker.queue_quotas import Lanes, QueueChoice
 
 PICKS = 10_000
 

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from taskqueue.log_text import one_line
-from taskqueue.outcomes import Kind, Outcome
-from taskqueue.worker.ledger import _log_outcome
+from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.worker.coordinator import _log_outcome
 from tests.worker.test_meter import job
 
 FORGED = "line1\n2026-11-22 00:00:00,000 INFO Worker stopped name=forged\x1b[2J\r\u2028end\n"
@@ -17,7 +17,9 @@ FORGED = "line1\n2026-11-22 00:00:00,000 INFO Worker stopped name=forged\x1b[2J\
 def test_what_a_body_raises_can_neither_forge_a_line_nor_steer_a_terminal(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    outcome = Outcome(1, Kind.FAILED, 0.0, error_class="shop.Odd\nError", error_message=FORGED)
+    outcome = Outcome(
+        1, OutcomeKind.FAILED, 0.0, error_class="shop.Odd\nError", error_message=FORGED
+    )
     with caplog.at_level(logging.WARNING, "taskqueue"):
         _log_outcome(job(), outcome, "failed")
     [record] = caplog.records

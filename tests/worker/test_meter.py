@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from django.core.management.base import CommandError
 
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine import totals
 from taskqueue.management.ports import add_port_flags, open_ports
-from taskqueue.outcomes import Kind, Outcome
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.meter import Meter, Standing
 from taskqueue.worker.metrics import route
@@ -27,7 +27,7 @@ def job(queue_name: str = "default", *, waited: float | None = 3.0) -> Job:
     return Job(CLAIMED._replace(queue_name=queue_name, waited=waited), 100.0)
 
 
-def ended(kind: Kind, **ages: Any) -> Outcome:
+def ended(kind: OutcomeKind, **ages: Any) -> Outcome:
     """A body that started five seconds before it was sent, and ended one second before."""
     return Outcome(1, kind, **{"started": 5.0, "ended": 1.0, **ages})
 
@@ -38,11 +38,11 @@ def page(meter: Meter) -> Samples:
 
 def test_attempts_count_by_queue_and_by_what_they_came_to() -> None:
     meter = Meter()
-    meter.recorded(job(), ended(Kind.SUCCEEDED), "succeeded", sent_at=106.0)
-    meter.recorded(job(), ended(Kind.RETRY_LATER), "retrying", sent_at=106.0)
-    meter.recorded(job(), ended(Kind.SUCCEEDED), "cancelled", sent_at=106.0)
-    meter.recorded(job("mail"), ended(Kind.LOST, started=None), "retrying", sent_at=106.0)
-    meter.recorded(job("mail"), ended(Kind.UNSTARTED, started=None), "ready", sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.RETRY_LATER), "retrying", sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), "cancelled", sent_at=106.0)
+    meter.recorded(job("mail"), ended(OutcomeKind.LOST, started=None), "retrying", sent_at=106.0)
+    meter.recorded(job("mail"), ended(OutcomeKind.UNSTARTED, started=None), "ready", sent_at=106.0)
     meter.recorded_itself(job("mail", waited=None), started_at=101.0, ended_at=101.5)
     samples = page(meter)
     counted = {
@@ -89,18 +89,18 @@ def test_queues_are_told_in_a_bounded_number(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(totals, "MOST_LABELS", 2)
     meter = Meter()
     for number in (0, 1, 2, 3, 3, 0):
-        meter.recorded(job(f"q{number}"), ended(Kind.SUCCEEDED), "succeeded", sent_at=106.0)
+        meter.recorded(job(f"q{number}"), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
     found = {queue: each.outcomes["succeeded"] for queue, each in meter.queues.items()}
     assert found == {"q0": 2, "q1": 1, "…other": 3}
     meter.begin("w1", "process", Standing, named=["mail"])
-    meter.recorded(job("mail"), ended(Kind.SUCCEEDED), "succeeded", sent_at=106.0)
+    meter.recorded(job("mail"), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
     assert meter.queues["mail"].outcomes["succeeded"] == 1, "whatever came before"
 
 
 def test_promtool_has_nothing_to_object_to() -> None:
     promtool = require_tool("promtool")
     meter = Meter()
-    meter.recorded(job(), ended(Kind.SUCCEEDED), "succeeded", sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
     found = subprocess.run(
         [promtool, "check", "metrics"], input=route(meter).body, capture_output=True, timeout=30
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from taskqueue.context import Context
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.retries import Fixed
 from taskqueue.engine.tally import Tally
-from taskqueue.outcomes import Kind, Outcome
-from taskqueue.retries import Fixed
+from taskqueue.worker.context import Context
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.jobs import Order
 from tests.sample.tasks import add, fail
@@ -51,7 +51,7 @@ def test_what_this_version_does_not_know_is_parked_before_the_body_starts(
 ) -> None:
     before = time.monotonic()
     outcome = run(name, options)
-    assert (outcome.kind, outcome.delay) == (Kind.PARKED, 10.0)
+    assert (outcome.kind, outcome.delay) == (OutcomeKind.PARKED, 10.0)
     assert before <= outcome.ended <= time.monotonic()
     assert outcome.started is None
     assert reason in outcome.error_message
@@ -60,8 +60,8 @@ def test_what_this_version_does_not_know_is_parked_before_the_body_starts(
 
 def test_what_this_version_knows_runs() -> None:
     outcome = run(add.name, {"timeout": 5, "backoff": Fixed(3).snapshot()}, args="[1, 2]")
-    assert (outcome.kind, outcome.return_value) == (Kind.SUCCEEDED, "3")
+    assert (outcome.kind, outcome.return_value) == (OutcomeKind.SUCCEEDED, "3")
     failed = run(fail.name, {"backoff": Fixed(3).snapshot()})
-    assert (failed.kind, failed.delay) == (Kind.FAILED, 3.0)
+    assert (failed.kind, failed.delay) == (OutcomeKind.FAILED, 3.0)
     assert failed.started is not None
     assert failed.started <= failed.ended <= time.monotonic()

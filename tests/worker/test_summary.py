@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from taskqueue.outcomes import Kind, Outcome
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.summary import INTERVAL, Summary
 from tests.worker.test_meter import ended, job
@@ -23,10 +23,10 @@ def test_a_minute_is_summed_up_where_something_ended(caplog: pytest.LogCaptureFi
     meter = Meter()
     summary = Summary(meter, lambda: 3, 0.0)
     outcomes: list[tuple[Outcome, str]] = [
-        (ended(Kind.SUCCEEDED), "succeeded"),
-        (ended(Kind.FAILED), "retrying"),
-        (ended(Kind.FAILED), "failed"),
-        (ended(Kind.STOPPED), "cancelled"),
+        (ended(OutcomeKind.SUCCEEDED), "succeeded"),
+        (ended(OutcomeKind.FAILED), "retrying"),
+        (ended(OutcomeKind.FAILED), "failed"),
+        (ended(OutcomeKind.STOPPED), "cancelled"),
     ]
     for outcome, status in outcomes:
         meter.recorded(job(), outcome, status, sent_at=106.0)
@@ -39,7 +39,7 @@ def test_a_minute_is_summed_up_where_something_ended(caplog: pytest.LogCaptureFi
     assert said(caplog) == [f"Attempts ended in_seconds=61 {counts} running=3"]
     summary.step(2 * INTERVAL + 1)
     assert said(caplog) == []
-    meter.recorded(job(), ended(Kind.SUCCEEDED), "succeeded", sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
     summary.step(3 * INTERVAL + 1)
     assert said(caplog) == [
         "Attempts ended in_seconds=60 succeeded=1 failed=0 retried=0 other=0 running=3"

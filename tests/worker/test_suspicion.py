@@ -2,18 +2,18 @@
 
 import pytest
 
-from taskqueue.worker.suspicion import (
+from taskqueue.worker.takeover_checks import (
     LONGEST_GAP,
     LONGEST_SUSPICION,
     LOOK_INTERVAL,
     SECOND_LOOK,
-    Suspicion,
+    TakeoverChecks,
 )
 
 LEASE = 6.0
 
 
-def looks(suspicion: Suspicion, times: list[float]) -> list[float]:
+def looks(suspicion: TakeoverChecks, times: list[float]) -> list[float]:
     """When the lease 7, expired all the time, would have been taken over."""
     return [now for now in times if suspicion.confirmed([7], now)]
 
@@ -23,12 +23,12 @@ def steps(start: float, count: int, interval: float = LOOK_INTERVAL) -> list[flo
 
 
 def test_a_lease_is_taken_over_when_it_stays_expired_while_others_could_write() -> None:
-    taken = looks(Suspicion(lease_seconds=LEASE), steps(100.0, 6))
+    taken = looks(TakeoverChecks(lease_seconds=LEASE), steps(100.0, 6))
     assert taken[0] == pytest.approx(100.0 + SECOND_LOOK)
 
 
 def test_a_lock_held_between_two_looks_begins_the_wait_anew() -> None:
-    suspicion = Suspicion(lease_seconds=LEASE)
+    suspicion = TakeoverChecks(lease_seconds=LEASE)
     assert looks(suspicion, steps(100.0, 4)) == []
     held = 100.0 + 3 * LOOK_INTERVAL + LONGEST_GAP + 0.1
     assert looks(suspicion, steps(held, 4)) == []
@@ -36,7 +36,7 @@ def test_a_lock_held_between_two_looks_begins_the_wait_anew() -> None:
 
 
 def test_a_lease_that_was_renewed_is_suspected_anew() -> None:
-    suspicion = Suspicion(lease_seconds=LEASE)
+    suspicion = TakeoverChecks(lease_seconds=LEASE)
     assert looks(suspicion, steps(100.0, 4)) == []
     assert suspicion.confirmed([], 101.0) == set()
     assert not suspicion
@@ -44,6 +44,6 @@ def test_a_lease_that_was_renewed_is_suspected_anew() -> None:
 
 
 def test_a_lock_held_again_and_again_does_not_put_a_takeover_off_for_ever() -> None:
-    suspicion = Suspicion(lease_seconds=LEASE)
+    suspicion = TakeoverChecks(lease_seconds=LEASE)
     taken = looks(suspicion, steps(100.0, 40, interval=1.0))
     assert taken[0] == pytest.approx(100.0 + LONGEST_SUSPICION * LEASE)

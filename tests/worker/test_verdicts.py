@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from taskqueue import Fixed, GiveUp, Linear, RetryLater, Snooze, task
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.retries import seconds_of
 from taskqueue.definitions import Definition
-from taskqueue.outcomes import Kind
-from taskqueue.retries import seconds_of
 from taskqueue.worker.verdicts import verdict_on
 
 
@@ -55,7 +55,7 @@ def test_a_callable_that_fails_leaves_the_default_policy(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     outcome = verdict(ValueError(answer), asking, failures=2)
-    assert outcome.kind == Kind.FAILED
+    assert outcome.kind == OutcomeKind.FAILED
     assert 0 <= outcome.delay <= 8
     [said] = [record.getMessage() for record in caplog.records]
     assert said.startswith("Backoff")
@@ -78,8 +78,8 @@ def test_the_backoff_counts_failures_from_one() -> None:
 @pytest.mark.parametrize("delay", [3, 3.0, timedelta(seconds=3)])
 def test_a_body_may_name_its_own_delay(delay: Any) -> None:
     later, snooze = verdict(RetryLater(delay)), verdict(Snooze(delay))
-    assert (later.kind, later.delay) == (Kind.RETRY_LATER, 3.0)
-    assert (snooze.kind, snooze.delay, snooze.error_class) == (Kind.SNOOZED, 3.0, "")
+    assert (later.kind, later.delay) == (OutcomeKind.RETRY_LATER, 3.0)
+    assert (snooze.kind, snooze.delay, snooze.error_class) == (OutcomeKind.SNOOZED, 3.0, "")
     assert not verdict(GiveUp("no use"), max_attempts=9).retryable
 
 

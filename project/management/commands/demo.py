@@ -26,7 +26,7 @@ from project.demo.summary import describe_findings, describe_schedule, describe_
 from project.demo.verification import find_problems
 from project.demo.work import Watch, enqueue_work
 from project.sources import find_sources
-from taskqueue.states import TaskStatus
+from taskqueue.core.states import TaskStatus
 
 TIMEOUT_SECONDS = 600.0
 LOOK_SECONDS = 0.5

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.queues.addresses import act_url
 from taskqueue.monitoring.fleet import ACTIVE, QUIET, WorkerFigures
-from taskqueue.monitoring.lanes import QueueFigures
+from taskqueue.monitoring.queue_stats import QueueFigures
 from taskqueue.monitoring.running import RunningTask
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
+from taskqueue.access.permissions import CONTROL_QUEUES, STOP
 from taskqueue.admin.dashboard.parts import parts
 from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.admin.spans import span_of
-from taskqueue.permissions import CONTROL_QUEUES, STOP
 
 
 class DashboardAdmin(ReportAdmin):

@@ -11,6 +11,7 @@ from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from taskqueue.access.permissions import CONTROL_QUEUES, STOP
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.charts import outcomes_chart, times_chart
@@ -23,11 +24,10 @@ from taskqueue.models import Lease, Queue, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
-from taskqueue.monitoring.lanes import queue_figures
 from taskqueue.monitoring.notices import ERROR, Notice, notices
+from taskqueue.monitoring.queue_stats import queue_figures
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import series
-from taskqueue.permissions import CONTROL_QUEUES, STOP
 
 MOST_RUNNING, MOST_FAILURES = 20, 5
 FAILURES_LOOKED_AT = 1_000

@@ -10,6 +10,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
+from taskqueue.access.permissions import CONTROL_QUEUES, STOP
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.charts import sparkline
@@ -21,10 +22,9 @@ from taskqueue.admin.queues.addresses import queue_url
 from taskqueue.models import Task, Worker
 from taskqueue.monitoring.failures import FailureGroup
 from taskqueue.monitoring.fleet import LOST, WorkerFigures
-from taskqueue.monitoring.lanes import QueueFigures
+from taskqueue.monitoring.queue_stats import QueueFigures
 from taskqueue.monitoring.running import RunningTask
-from taskqueue.monitoring.searching.terms import quoted
-from taskqueue.permissions import CONTROL_QUEUES, STOP
+from taskqueue.monitoring.searching.search_tokens import quoted
 
 LONGEST_MESSAGE = 160
 

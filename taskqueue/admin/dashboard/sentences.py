@@ -14,13 +14,13 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from taskqueue.access.permissions import EDIT_SCHEDULES
 from taskqueue.admin.display import link_to_list, link_to_row
 from taskqueue.admin.queues.addresses import queue_url
 from taskqueue.models import Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.notices import ERROR, Notice
-from taskqueue.monitoring.searching.terms import quoted
-from taskqueue.permissions import EDIT_SCHEDULES
+from taskqueue.monitoring.searching.search_tokens import quoted
 
 OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
 OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself"})

@@ -13,13 +13,13 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
+from taskqueue.access.authority import may
+from taskqueue.access.permissions import OPERATE, PURGE, STOP
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.operations.choosing import Choice, ticked
 from taskqueue.admin.operations.starting import OperationStart
 from taskqueue.admin.operations.verbs import VERBS
-from taskqueue.authority import may
 from taskqueue.models import Operation
-from taskqueue.permissions import OPERATE, PURGE, STOP
 
 
 class TaskBulk(ReadOnlyAdmin):

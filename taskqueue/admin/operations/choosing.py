@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.monitoring.searching import SearchError, parse, permitted_search
 
 MOST_CHOSEN = 1000
@@ -47,7 +47,7 @@ class Choice:
                 )
             return TaskFilter(ids=self.ids)
         connection = project_connection()
-        which = parse(self.query, now=wording_for(connection).now(connection)).which
+        which = parse(self.query, now=dialect_for(connection).now(connection)).which
         return permitted_search(which, user)
 
     @property

@@ -15,6 +15,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from taskqueue.access.authority import may
 from taskqueue.admin.addresses import redirect
 from taskqueue.admin.badges import badge
 from taskqueue.admin.choices import WordedChoices
@@ -25,14 +26,13 @@ from taskqueue.admin.operations.verbs import VERBS
 from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.refreshing import answer, fragment, is_refresh
 from taskqueue.admin.reports import report
-from taskqueue.authority import may
 from taskqueue.control import cancel_operation, get_operation
+from taskqueue.declarations.payload import storable
 from taskqueue.engine.operations import which_of
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Operation, Task
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.searching import hidden_from, shown_to, without
-from taskqueue.payload import storable
 
 LONGEST_WORDS = 80
 

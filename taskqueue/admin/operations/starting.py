@@ -12,6 +12,8 @@ from django.urls import path
 from django.utils.translation import gettext as _
 
 from taskqueue import control
+from taskqueue.access.authority import leaves_out_running, may, permitted
+from taskqueue.access.permissions import STOP, VIEW_TASKS
 from taskqueue.admin.addresses import redirect
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
@@ -21,17 +23,15 @@ from taskqueue.admin.operations.forms import StartForm
 from taskqueue.admin.operations.verbs import VERBS, BulkVerb
 from taskqueue.admin.reasons import LONGEST_REASON
 from taskqueue.admin.reports import report
-from taskqueue.authority import leaves_out_running, may, permitted
 from taskqueue.control import TaskFilter
+from taskqueue.core.states import TaskStatus
+from taskqueue.core.uuid7 import uuid7
+from taskqueue.declarations.payload import storable
 from taskqueue.engine.operations import Estimate, estimate, start_or_find
 from taskqueue.models import Operation, Task
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.searching import NEEDED_TO_SEE, SearchError, without
-from taskqueue.payload import storable
-from taskqueue.permissions import STOP, VIEW_TASKS
-from taskqueue.states import TaskStatus
-from taskqueue.uuid7 import uuid7
 
 LONGEST_NOTE = LONGEST_REASON + 200
 

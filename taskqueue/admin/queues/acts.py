@@ -14,6 +14,7 @@ from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from taskqueue import control
+from taskqueue.access.permissions import CONTROL_QUEUES
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.queues.addresses import from_path, queue_url
 from taskqueue.admin.reasons import LONGEST_REASON, ReasonField
@@ -21,7 +22,6 @@ from taskqueue.admin.returning import back
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
-from taskqueue.permissions import CONTROL_QUEUES
 
 LONGEST_PAUSE = 366 * 24 * 60
 """Minutes after which a pause that is to end by itself does so at the latest."""

@@ -22,7 +22,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Audit, Queue, Task, Worker
 from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
-from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 from taskqueue.monitoring.searching import search_text
 from taskqueue.monitoring.series import series
 

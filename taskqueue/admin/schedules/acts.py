@@ -16,15 +16,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue import schedules
+from taskqueue.access.authority import may_schedule
 from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import ReasonForm, reason_of
 from taskqueue.admin.searches import row_id
-from taskqueue.authority import may_schedule
+from taskqueue.declarations.payload import storable
+from taskqueue.declarations.scheduled import LONGEST_NAME
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule
-from taskqueue.payload import storable
-from taskqueue.scheduled import LONGEST_NAME
 
 logger = logging.getLogger("taskqueue.admin")
 

@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.display import EMPTY, as_json
-from taskqueue.definitions import registry
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.redaction import REDACTED, ShownArguments, redacted, redacted_for
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
-from taskqueue.redaction import REDACTED, ShownArguments, redacted, redacted_for
 
 VIEW_ARGUMENTS = "taskqueue.view_arguments"
 

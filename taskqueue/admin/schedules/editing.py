@@ -18,11 +18,11 @@ from taskqueue.admin.addresses import redirect
 from taskqueue.admin.schedules.acts import ScheduleActs
 from taskqueue.admin.schedules.arguments import VIEW_ARGUMENTS, visible_arguments
 from taskqueue.admin.schedules.form import ScheduleForm
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.redaction import REDACTED
 
 RULE = ("kind", "tz", "expression", "interval", "first", "last", "step", "days", "at", "start",
         "end")  # fmt: skip

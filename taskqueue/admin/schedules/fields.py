@@ -12,8 +12,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from taskqueue.declarations.payload import encode
 from taskqueue.exceptions import InvalidArguments
-from taskqueue.payload import encode
 
 MICROSECOND = timedelta(microseconds=1)
 UNITS = {

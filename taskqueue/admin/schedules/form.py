@@ -23,13 +23,20 @@ from taskqueue.admin.schedules.rules import (
     kinds_of,
     rule_of,
 )
-from taskqueue.definitions import registry
+from taskqueue.core.policies import Missed, Overlap
+from taskqueue.declarations.declared_schedules import definition_of, encode_call
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.scheduled import (
+    LONGEST_NAME,
+    MOST_FAILURES,
+    Scheduled,
+    check_name,
+    window_of,
+)
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
 from taskqueue.models import Schedule
-from taskqueue.policies import Missed, Overlap
 from taskqueue.rules import Cron
 from taskqueue.rules.values import DAYS
-from taskqueue.scheduled import LONGEST_NAME, MOST_FAILURES, Scheduled, check_name, window_of
 
 WIDE = {"class": "vTextField"}
 
@@ -199,7 +206,7 @@ class ScheduleForm(forms.Form):
             return
         given["args"], given["kwargs"] = found
         scheduled = Scheduled(given["rule"], args=found[0], kwargs=found[1], options=options)
-        if self._try("options", scheduled.definition_of, definition) is not None:
+        if self._try("options", definition_of, scheduled, definition) is not None:
             self._try("args", _encode, scheduled, definition)
 
     def _try(self, field: str, check: Any, *values: Any, **named: Any) -> Any:
@@ -223,7 +230,7 @@ class ScheduleForm(forms.Form):
 def _encode(scheduled: Scheduled, definition: Any) -> None:
     """Check the arguments; what a callable unique key raises is told too."""
     try:
-        scheduled.encode(definition)
+        encode_call(scheduled, definition)
     except InvalidSchedule:
         raise
     except Exception as error:

@@ -35,13 +35,13 @@ from taskqueue.admin.schedules.page import (
 from taskqueue.admin.schedules.policy_words import MISSED_WORDS, OVERLAP_WORDS
 from taskqueue.admin.schedules.rule_words import rule_words
 from taskqueue.admin.schedules.states import StateFilter, state_of
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.redaction import redacted
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.schedules.reading import due_at
 from taskqueue.models import Schedule
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.redaction import redacted
-from taskqueue.states import TaskStatus
 
 
 class ScheduleAdmin(ScheduleEditing):

@@ -20,7 +20,7 @@ from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment
 from taskqueue.admin.local_time import in_zone
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
-from taskqueue.definitions import registry
+from taskqueue.declarations.definition import registry
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import rule_of
 from taskqueue.models import Audit, Occurrence, Schedule, Task

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import path
 from django.utils.translation import gettext as _
 
+from taskqueue.access.authority import may_on
 from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
@@ -27,13 +28,12 @@ from taskqueue.admin.tasks.verbs import (
     VERBS,
     Verb,
 )
-from taskqueue.authority import may_on
+from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.abandoned import is_held_by_lost
 from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError
 from taskqueue.models import Task
-from taskqueue.payload import storable
-from taskqueue.states import FINISHED, TaskStatus
 
 LONGEST_NOTE = LONGEST_REASON + 100
 

@@ -10,10 +10,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.display import as_json
+from taskqueue.declarations.redaction import ShownArguments, redacted
 from taskqueue.models import Task
-from taskqueue.permissions import VIEW_ARGUMENTS
-from taskqueue.redaction import ShownArguments, redacted
 
 LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40
 """What is longer is folded."""

@@ -18,9 +18,9 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import EMPTY, breakable
 from taskqueue.admin.durations import short_duration
 from taskqueue.admin.local_time import local_time
+from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import written
-from taskqueue.states import FINISHED, WAITING, TaskStatus
 
 SHORT = 8
 """Digits of an id in the list: the last ones, since the first tell the time."""

@@ -19,10 +19,10 @@ from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
 from taskqueue.admin.tasks.task_form import TaskForm
 from taskqueue.admin.tasks.verbs import EDITS, Edit
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
-from taskqueue.redaction import REDACTED
 
 
 class TaskEditing(TaskActs):

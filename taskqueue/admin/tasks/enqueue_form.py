@@ -23,11 +23,11 @@ from taskqueue.admin.tasks.parameter_names import (
     null_name,
 )
 from taskqueue.admin.tasks.task_form import WIDE, name_parts
-from taskqueue.definitions import Definition
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.option_forms import options_from_json
+from taskqueue.declarations.parameters import call_of, parameters
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
-from taskqueue.option_forms import options_from_json
-from taskqueue.parameters import call_of, parameters
-from taskqueue.results.by_hand import enqueue_by_hand
+from taskqueue.results.audited_enqueue import enqueue_by_hand
 
 OPTIONS = ("queue_name", "priority", "run_after", "unique_key", "max_attempts", "timeout")
 
@@ -72,7 +72,7 @@ class EnqueueForm(forms.Form):
         label=gettext_lazy("Reason, for the audit"), required=False, widget=forms.TextInput(WIDE)
     )
 
-    def __init__(self, data: Any = None, *, definition: Definition[Any, Any]) -> None:
+    def __init__(self, data: Any = None, *, definition: BaseDefinition[Any, Any]) -> None:
         super().__init__(data)
         # A template that came upon it would call it, and so run the body.
         self._definition = definition
@@ -130,7 +130,7 @@ class EnqueueForm(forms.Form):
                 data[field_name(parameter)] = ""
                 self.data = data
 
-    def _chosen(self, given: dict[str, Any]) -> Definition[Any, Any] | None:
+    def _chosen(self, given: dict[str, Any]) -> BaseDefinition[Any, Any] | None:
         """The definition with the options that were given; each error beside its field."""
         own = {name: given[name] for name in OPTIONS if given[name] not in (None, "")}
         for name, value in own.items():
@@ -143,7 +143,7 @@ class EnqueueForm(forms.Form):
             self.add_error("options", told)
         if self.errors:
             return None
-        found: Definition[Any, Any] | None
+        found: BaseDefinition[Any, Any] | None
         found = self._try("options", self._definition.using, **{**further, **own})
         return found
 
@@ -187,7 +187,7 @@ class EnqueueForm(forms.Form):
         return None
 
 
-def _encode(chosen: Definition[Any, Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+def _encode(chosen: BaseDefinition[Any, Any], args: list[Any], kwargs: dict[str, Any]) -> None:
     """Check the arguments; what a callable unique key raises is told by its class alone."""
     try:
         chosen.encode(args, kwargs)

@@ -11,15 +11,15 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
+from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.enqueue_form import EnqueueForm
 from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
-from taskqueue.definitions import Definition, registry
+from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.exceptions import EnqueuedBefore, TaskQueueError, UnknownTask
 from taskqueue.models import Task
-from taskqueue.permissions import ENQUEUE
 
 
 class TaskEnqueueing(TaskActs):
@@ -95,6 +95,6 @@ class TaskEnqueueing(TaskActs):
         return redirect(f"{reverse('admin:taskqueue_task_add')}?name={form.task_name}")
 
 
-def _doc(definition: Definition[Any, Any]) -> str:
+def _doc(definition: BaseDefinition[Any, Any]) -> str:
     """What the body says of itself."""
     return inspect.cleandoc(definition.__doc__ or "")

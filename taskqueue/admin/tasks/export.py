@@ -19,6 +19,7 @@ from django.http.response import HttpResponseBase
 from django.urls import path
 from django.utils import timezone
 
+from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.tasks.export_formats import ARGUMENTS, COLUMNS, FORMATS, Format, row_of
 from taskqueue.admin.tasks.narrowing import searched
@@ -28,7 +29,6 @@ from taskqueue.engine.exports import KEPT, begin_export, end_export, renew_expor
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import Effort, SearchError, SearchNotAllowed, find
 from taskqueue.monitoring.searching.orders import is_cursor
-from taskqueue.permissions import VIEW_ARGUMENTS
 
 BATCH = 500
 MOST_ROWS = 1_000_000

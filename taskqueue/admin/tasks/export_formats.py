@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Protocol
 from unicodedata import category, normalize
 
+from taskqueue.declarations.redaction import ShownArguments, redacted
 from taskqueue.models import Task
-from taskqueue.redaction import ShownArguments, redacted
 
 COLUMNS = (
     "id", "name", "queue_name", "status", "priority", "attempt", "failures", "crashes",

@@ -20,9 +20,9 @@ from taskqueue.admin.schedules.rules import moment_in
 from taskqueue.admin.tasks.arguments import visible_arguments
 from taskqueue.admin.tasks.task_form import WIDE, TaskForm
 from taskqueue.admin.tasks.terms_form import UpdateForm
+from taskqueue.declarations.redaction import redacted
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
-from taskqueue.redaction import redacted
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 SPAN = re.compile(

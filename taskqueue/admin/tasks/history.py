@@ -21,9 +21,9 @@ from taskqueue.admin.durations import short_duration
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.searches import row_id
 from taskqueue.admin.tasks.timeline import begun_at, error_of
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
-from taskqueue.states import LeaseStatus
 
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
 """How many rows a task's page shows; the lists show the rest."""

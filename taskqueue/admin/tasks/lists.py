@@ -29,12 +29,12 @@ from taskqueue.admin.tasks.narrowing import (
     status_tabs,
     with_old_filters,
 )
+from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.searching import Page, Search, SearchError, find
-from taskqueue.payload import storable
 
 
 class TaskPages(LeanList):

@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import WORDS
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control import TaskFilter
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.searching import Page, Search, parse, permitted_search, written
-from taskqueue.states import TaskStatus
 
 MOST_QUEUES = 12
 TABS = (

@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.exceptions import EnqueuedBefore, TaskQueueError
-from taskqueue.uuid7 import uuid7
 
 FIELD = "once"
 OLDEST = 24 * 3600

@@ -26,10 +26,10 @@ from taskqueue.admin.tasks.once import once_field
 from taskqueue.admin.tasks.timeline import bar, parts, steps
 from taskqueue.admin.tasks.verbs import VERBS, buttons, edits
 from taskqueue.admin.tasks.waits import why_sentences
+from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
 
 class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):

@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.schedules.fields import JsonField
-from taskqueue.parameters import EMPTY, VARIABLE, Parameter
-from taskqueue.payload import LARGEST_INTEGER
+from taskqueue.declarations.parameters import EMPTY, VARIABLE, Parameter
+from taskqueue.declarations.payload import LARGEST_INTEGER
 
 LONGEST_DEFAULT = 80
 WIDE = {"class": "vTextField"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from taskqueue.parameters import EMPTY, VARIABLE, Parameter
+from taskqueue.declarations.parameters import EMPTY, VARIABLE, Parameter
 
 PREFIX, NULL_PREFIX = "arg_", "null_"
 """Before the names of the fields: options have fields too."""

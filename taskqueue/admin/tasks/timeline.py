@@ -15,9 +15,9 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.display import moment
 from taskqueue.admin.durations import short_duration
+from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.engine.lost import ENDED_BY_HAND
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
 LONGEST_DETAIL = 300
 ONE_TRANSACTION = timedelta(milliseconds=500)

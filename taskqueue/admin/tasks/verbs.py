@@ -9,11 +9,11 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import control
+from taskqueue.access.authority import cancel_waiting, fits, may, may_on, retry
 from taskqueue.admin.addresses import reverse
-from taskqueue.authority import cancel_waiting, fits, may, may_on, retry
+from taskqueue.core.states import PENDING, TaskStatus
 from taskqueue.engine.control.locking import ALLOWED, ALLOWED_OF_ONE
 from taskqueue.models import Task
-from taskqueue.states import PENDING, TaskStatus
 
 Done = Any
 """What a verb gives back."""

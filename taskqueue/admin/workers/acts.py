@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import control
+from taskqueue.access.permissions import STOP
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import reason_of
@@ -22,7 +23,6 @@ from taskqueue.admin.searches import row_id
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Worker
-from taskqueue.permissions import STOP
 
 VERBS: dict[str, tuple[Callable[..., None], Any]] = {
     "quiet": (

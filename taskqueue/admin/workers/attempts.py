@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch
 from django.utils.text import Truncator
 
+from taskqueue.access.permissions import STOP
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import EMPTY, breakable, link_to_row, moment
@@ -18,7 +19,6 @@ from taskqueue.admin.durations import short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.permissions import STOP
 
 MOST_HELD, MOST_PAST = 50, 20
 NEWEST = 10_000

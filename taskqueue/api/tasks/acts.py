@@ -10,6 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import control
+from taskqueue.access.authority import NEEDED, cancel_waiting, leaves_out_running, may, retry
+from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Reasoned, Text
 from taskqueue.api.problems import Problem
@@ -23,13 +25,11 @@ from taskqueue.api.tasks.option_fields import (
     ObjectField,
 )
 from taskqueue.api.tasks.whole import TaskWhole
-from taskqueue.authority import NEEDED, cancel_waiting, leaves_out_running, may, retry
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.exceptions import TransitionRefused
-from taskqueue.permissions import VIEW_TASKS
 from taskqueue.results.reading import row_of
-from taskqueue.states import TaskStatus
 
 CONFLICTS = (404, 409, 412)
 
@@ -74,8 +74,8 @@ class TaskRetry(TaskView):
 
         Other arguments take the permission to enqueue too, and a type marked `api=True`.
         """
-        self.asked(request)
-        given = self.told(request, Retry)
+        self.validated_query(request)
+        given = self.validated_body(request, Retry)
         who = {"by": request.user, "reason": given["reason"]}
         call = {name: given[name] for name in ("args", "kwargs") if name in given}
         if call and not may(request.user, "retry_with"):
@@ -114,8 +114,8 @@ class TaskCancel(TaskView):
 
         200 and `worker_lost` where the worker was lost: then its attempt has ended, as with stop.
         """
-        self.asked(request)
-        who = {"by": request.user, "reason": self.told(request, Reasoned)["reason"]}
+        self.validated_query(request)
+        who = {"by": request.user, "reason": self.validated_body(request, Reasoned)["reason"]}
 
         def act(known: UUID) -> Response:
             if leaves_out_running("cancel", request.user):
@@ -153,8 +153,8 @@ class TaskStop(TaskView):
         the body may still run there until it is reached again. Look at `worker_lost` of the task,
         and send its ETag as If-Match, to know before.
         """
-        self.asked(request)
-        who = {"by": request.user, "reason": self.told(request, Reasoned)["reason"]}
+        self.validated_query(request)
+        who = {"by": request.user, "reason": self.validated_body(request, Reasoned)["reason"]}
 
         def act(known: UUID) -> Response:
             control.request_stop(known, **who)
@@ -177,8 +177,8 @@ class TaskRunNow(TaskView):
     @describe("runTaskNow", answers={200: TaskWhole}, body=Reasoned, problems=CONFLICTS)
     def post(self, request: Request, task_id: str) -> Response:
         """Make a task ready that waits for its time."""
-        self.asked(request)
-        reason = self.told(request, Reasoned)["reason"]
+        self.validated_query(request)
+        reason = self.validated_body(request, Reasoned)["reason"]
 
         def act(known: UUID) -> Response:
             control.run_now(known, by=request.user, reason=reason)
@@ -196,8 +196,8 @@ class TaskReschedule(TaskView):
     @describe("rescheduleTask", answers={200: TaskWhole}, body=Reschedule, problems=CONFLICTS)
     def post(self, request: Request, task_id: str) -> Response:
         """Give a task that waits, or is ready, another time."""
-        self.asked(request)
-        given = self.told(request, Reschedule)
+        self.validated_query(request)
+        given = self.validated_body(request, Reschedule)
         check_each({"run_after": given["run_after"]})
 
         def act(known: UUID) -> Response:
@@ -220,8 +220,8 @@ class TaskDuplicate(TaskView):
 
         That takes a type marked `api=True`, as every enqueue does.
         """
-        self.asked(request)
-        given = self.told(request, Duplicate)
+        self.validated_query(request)
+        given = self.validated_body(request, Duplicate)
         changes = {name: given[name] for name in CHANGEABLE if name in given}
         check_each(changes)
 

@@ -9,15 +9,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
+from taskqueue.access.permissions import VIEW_LEASES, VIEW_TASKS
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
 from taskqueue.api.tasks.conditions import TaskView, id_of
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.models import Lease
-from taskqueue.permissions import VIEW_LEASES, VIEW_TASKS
-from taskqueue.states import LeaseStatus
 
 PAGE, MOST = 20, 100
 LARGEST = 2**31 - 1
@@ -70,7 +70,7 @@ class TaskAttempts(TaskView):
     @describe("listAttempts", answers={200: AttemptPage}, query=WhichAttempts, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
         """Every attempt by every worker, oldest first, with its traceback."""
-        given = self.asked(request, WhichAttempts)
+        given = self.validated_query(request, WhichAttempts)
         known = id_of(task_id)
         status_of(project_connection(), known)
         leases = Lease.objects.using(database_alias()).filter(

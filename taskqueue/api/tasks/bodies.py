@@ -13,7 +13,11 @@ from taskqueue.api.tasks.option_fields import (
     ListOfAnything,
     ObjectField,
 )
-from taskqueue.definitions import Definition, registry
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.options import check_options
+from taskqueue.declarations.redaction import REDACTED, redacted_for
+from taskqueue.declarations.unique_keys import check_names
 from taskqueue.exceptions import (
     ArgumentsDoNotBind,
     InvalidArguments,
@@ -21,12 +25,8 @@ from taskqueue.exceptions import (
     TaskQueueError,
 )
 from taskqueue.models.task import LONGEST_NAME
-from taskqueue.options import check_options
-from taskqueue.redaction import REDACTED, redacted_for
-from taskqueue.suggestions import did_you_mean
-from taskqueue.unique_keys import check_names
 
-AnyDefinition = Definition[Any, Any]
+AnyDefinition = BaseDefinition[Any, Any]
 Path = tuple[object, ...]
 
 

@@ -9,14 +9,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import ENQUEUE
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Reasoned
 from taskqueue.api.tasks.bodies import Enqueue, Wanted, wanted
 from taskqueue.api.tasks.enqueueing import receipts, telling_no_status
 from taskqueue.api.tasks.rows import Receipt
-from taskqueue.permissions import ENQUEUE
-from taskqueue.results.by_hand import enqueue_batches_by_hand
+from taskqueue.results.audited_enqueue import enqueue_batches_by_hand
 
 MOST = 1000
 MOST_COMPARED = 20
@@ -52,8 +52,8 @@ class TaskBulk(ApiView):
 
         200 where none is new, since others hold the unique keys.
         """
-        self.asked(request)
-        given = self.told(request, EnqueueMany)
+        self.validated_query(request)
+        given = self.validated_body(request, EnqueueMany)
         each_wanted = _wanted(given["tasks"])
 
         def act() -> Response:

@@ -14,11 +14,11 @@ from taskqueue.api.base import ApiView
 from taskqueue.api.etags import check_part, etag_of, has_condition
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.whole import shown, steps_of
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import locked, locked_leases
 from taskqueue.models import Task
 from taskqueue.results.reading import row_of
-from taskqueue.states import TaskStatus
 
 
 class TaskView(ApiView):

@@ -8,6 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import control
+from taskqueue.access.authority import NEEDED
+from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import is_known
 from taskqueue.api.fields import Strict, Text
@@ -18,11 +20,9 @@ from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of
 from taskqueue.api.tasks.option_fields import CHANGEABLE, ChangeableOptions
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, Waited, waited
 from taskqueue.api.tasks.whole import TaskWhole
-from taskqueue.authority import NEEDED
+from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
-from taskqueue.permissions import VIEW_TASKS
-from taskqueue.states import FINISHED
 
 
 class Waiting(Strict):
@@ -62,7 +62,7 @@ class TaskDetail(TaskView):
     @describe("getTask", answers={200: TaskWhole, 304: None}, query=Waiting, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
         """All there is to say about it; with `wait`, once it has ended or the time is over."""
-        seconds = self.asked(request, Waiting)["wait"]
+        seconds = self.validated_query(request, Waiting)["wait"]
         known = id_of(task_id)
         if "HTTP_IF_NONE_MATCH" not in request.META:
             if not seconds:
@@ -82,8 +82,8 @@ class TaskDetail(TaskView):
     @describe("changeTask", answers={200: TaskWhole}, body=Change, problems=(404, 409, 412))
     def patch(self, request: Request, task_id: str) -> Response:
         """Change its terms before it has finished: its queue, its priority, its limits."""
-        self.asked(request)
-        given = self.told(request, Change)
+        self.validated_query(request)
+        given = self.validated_body(request, Change)
         changes = {name: given[name] for name in CHANGEABLE if name in given}
         if not changes:
             told = f"Nothing to change: give at least one of {sorted(CHANGEABLE)}."
@@ -99,7 +99,7 @@ class TaskDetail(TaskView):
     @describe("deleteTask", answers={204: None}, query=Because, problems=(404, 409, 412, 422))
     def delete(self, request: Request, task_id: str) -> Response:
         """Delete a finished task with its attempts and log lines; only the audit tells of it."""
-        reason = self.asked(request, Because)["reason"]
+        reason = self.validated_query(request, Because)["reason"]
 
         def act(known: UUID) -> Response:
             control.delete(known, by=request.user, reason=reason)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_QUEUES, VIEW_WORKERS
 from taskqueue.api.access import has_all
 from taskqueue.monitoring.why import Reason, codes
-from taskqueue.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_QUEUES, VIEW_WORKERS
 
 
 class Veil(NamedTuple):

@@ -9,13 +9,13 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.api.addresses import address
 from taskqueue.api.fields import Text
 from taskqueue.api.tasks.bodies import Enqueue, Wanted
 from taskqueue.api.tasks.rows import bare_receipt, receipt
 from taskqueue.exceptions import DuplicateTask
-from taskqueue.permissions import VIEW_TASKS
-from taskqueue.results.by_hand import enqueue_by_hand
+from taskqueue.results.audited_enqueue import enqueue_by_hand
 
 
 class EnqueueOne(Enqueue):

@@ -14,7 +14,7 @@ from taskqueue.api.paging import Digits
 from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.monitoring.searching import (
     SearchError,
     SearchNotAllowed,
@@ -22,7 +22,7 @@ from taskqueue.monitoring.searching import (
     permitted_search,
 )
 from taskqueue.monitoring.searching.orders import is_cursor
-from taskqueue.monitoring.searching.terms import LONGEST, MOST_VALUES, Term, Value
+from taskqueue.monitoring.searching.search_tokens import LONGEST, MOST_VALUES, Term, Value
 
 PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
 QUALIFIERS = {
@@ -117,7 +117,7 @@ def usable_by(which: TaskFilter, user: Any) -> TaskFilter:
 def _searched(text: str, name: str) -> TaskFilter:
     connection = project_connection()
     try:
-        return parse(text, now=wording_for(connection).now(connection)).which
+        return parse(text, now=dialect_for(connection).now(connection)).which
     except SearchError as error:
         raise InvalidQuery({name: [str(error)]}) from None
 

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
+from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.tasks.bodies import wanted
@@ -19,7 +20,6 @@ from taskqueue.api.tasks.rows import COLUMNS, ListedTask, Receipt, row, row_with
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import find
-from taskqueue.permissions import ENQUEUE, VIEW_TASKS
 
 
 class TaskPage(serializers.Serializer[Any]):
@@ -53,7 +53,7 @@ class TaskList(ApiView):
     @describe("listTasks", answers={200: TaskPage}, query=Page)
     def get(self, request: Request) -> Response:
         """Tasks that fit, by pages; what no index has is looked for in bounded steps."""
-        given = self.asked(request, Page)
+        given = self.validated_query(request, Page)
         with_arguments = "include" in given
         more = ("args", "kwargs") if with_arguments else ()
         found = find(
@@ -83,8 +83,8 @@ class TaskList(ApiView):
         201 with its address; 200 where another task holds the unique key; with
         `on_duplicate` "raise" that is a 409 which names it.
         """
-        self.asked(request)
-        given = self.told(request, EnqueueOne)
+        self.validated_query(request)
+        given = self.validated_body(request, EnqueueOne)
         each = wanted(given)
         return self.once(request, lambda: answer_of_one(request, each, given["reason"]))
 

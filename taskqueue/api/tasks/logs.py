@@ -11,17 +11,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import VIEW_LOGS, VIEW_TASKS
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
 from taskqueue.api.tasks.conditions import TaskView, id_of
 from taskqueue.api.tasks.rows import STATUSES
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
+from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.models import TaskLog
-from taskqueue.permissions import VIEW_LOGS, VIEW_TASKS
-from taskqueue.states import FINISHED
 
 PAGE, MOST = 200, 1000
 LARGEST_ATTEMPT, LARGEST_ID = 2**31 - 1, 2**63 - 1
@@ -91,7 +91,7 @@ class TaskLogs(TaskView):
     @describe("listLogLines", answers={200: LinePage}, query=WhichLines, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
         """Lines in their order. To follow them, ask again with `after` and `wait`."""
-        given = self.asked(request, WhichLines)
+        given = self.validated_query(request, WhichLines)
         known, limit = id_of(task_id), given["limit"]
         found = waited(
             request,

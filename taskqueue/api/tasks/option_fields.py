@@ -27,16 +27,16 @@ from taskqueue.api.tasks.bounds import (
     MOST_DISTINCT_WORKERS,
     SHORTEST_BACKOFF,
 )
-from taskqueue.exceptions import InvalidTask
-from taskqueue.option_forms import backoff_from_json, exception_class
-from taskqueue.option_values import (
+from taskqueue.core.retries import LONGEST, POLICIES, Backoff
+from taskqueue.declarations.option_forms import backoff_from_json, exception_class
+from taskqueue.declarations.option_values import (
     HIGHEST_PRIORITY,
     LONGEST_WORKER_NAME,
     LOWEST_PRIORITY,
     MOST_WORKERS,
 )
-from taskqueue.retries import LONGEST, POLICIES, Backoff
-from taskqueue.unique_keys import LONGEST_UNIQUE_KEY
+from taskqueue.declarations.unique_keys import LONGEST_UNIQUE_KEY
+from taskqueue.exceptions import InvalidTask
 
 
 class BackoffField(serializers.Field[Any, Any, Any, Any]):

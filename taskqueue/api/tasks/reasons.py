@@ -8,13 +8,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Anything
 from taskqueue.api.tasks.conditions import TaskView, id_of
 from taskqueue.api.tasks.discretion import told
 from taskqueue.api.tasks.rows import STATUSES
 from taskqueue.monitoring.why import why
-from taskqueue.permissions import VIEW_TASKS
 from taskqueue.results.reading import row_of
 
 
@@ -48,7 +48,7 @@ class TaskWhy(TaskView):
         What is told of workers, attempts and pauses takes the permission to view these; without
         it, `code` and a `message` that names nobody remain.
         """
-        self.asked(request)
+        self.validated_query(request)
         task = row_of(id_of(task_id))
         reasons = [told(each, request.user) for each in why(task)]
         return Response({"id": task.id, "status": task.status, "reasons": reasons})

@@ -6,11 +6,11 @@ from typing import Any
 
 from rest_framework import serializers
 
+from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.api.fields import Anything
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.redaction import ShownArguments, redacted
 from taskqueue.models import Task
-from taskqueue.permissions import VIEW_ARGUMENTS
-from taskqueue.redaction import ShownArguments, redacted
-from taskqueue.states import TaskStatus
 
 STATUSES = [status.value for status in TaskStatus]
 COLUMNS = (

@@ -9,18 +9,18 @@ from uuid import UUID
 
 from rest_framework import serializers
 
+from taskqueue.access.authority import NEEDED, verbs_for
+from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES
 from taskqueue.api.etags import part_of
 from taskqueue.api.fields import Anything
 from taskqueue.api.tasks.bodies import is_exposed
 from taskqueue.api.tasks.rows import ListedTask, arguments, row
-from taskqueue.authority import NEEDED, verbs_for
+from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.abandoned import was_lost
-from taskqueue.engine.control.terms import COLUMNS as TERM_COLUMNS
+from taskqueue.engine.control.mutable_options import COLUMNS as TERM_COLUMNS
 from taskqueue.models import Lease, Schedule, Task
-from taskqueue.permissions import VIEW_AUDITS, VIEW_LEASES
 from taskqueue.results.reading import cancellation_of, did_not_succeed, failure_of, row_of
-from taskqueue.states import FINISHED, LeaseStatus, TaskStatus
 
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
 MAKING = ("retry_with", "duplicate")

@@ -15,6 +15,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q
 
 from taskqueue.conf import get_settings
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.control.locking import locked
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.lost import (
@@ -27,8 +29,6 @@ from taskqueue.engine.record import record
 from taskqueue.engine.takeover import LOST
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind, Outcome
-from taskqueue.states import LeaseStatus, TaskStatus
 
 
 class Ended(NamedTuple):
@@ -61,12 +61,12 @@ def lost_among(
 
 
 def end_attempts(
-    connection: BaseDatabaseWrapper, found: Sequence[LostAttempt], kind: Kind
+    connection: BaseDatabaseWrapper, found: Sequence[LostAttempt], kind: OutcomeKind
 ) -> Mapping[UUID, Ended]:
     """End these attempts, whose leases are locked, as `lost`; what came of it, by task.
 
-    With `Kind.LOST` that counts as a crash, with `Kind.FENCED` it counts as nothing, and the task
-    is ready. Where a stop was asked for, the task is cancelled either way.
+    With `OutcomeKind.LOST` that counts as a crash, with `OutcomeKind.FENCED` it counts as nothing,
+    and the task is ready. Where a stop was asked for, the task is cancelled either way.
     """
     if not found:
         return {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Func
 
-from taskqueue.payload import storable
+from taskqueue.declarations.payload import storable
 
 DEEPEST = 32
 LONGEST_PART = 255

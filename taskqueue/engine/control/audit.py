@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.payload import storable
+from taskqueue.declarations.payload import storable
 
 LONGEST_ACTOR, LONGEST_REASON = 150, 1000
 # Not by the ORM: of a bulk act on many tasks, its lines would take half of the time. `at` is the

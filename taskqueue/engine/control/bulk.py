@@ -16,6 +16,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
 from django.db.transaction import atomic
 
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.option_values import Moment
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.abandoned import runs_on
 from taskqueue.engine.control.audit import person
@@ -24,14 +26,12 @@ from taskqueue.engine.control.deleting import delete_each
 from taskqueue.engine.control.duplicating import duplicate_each
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import ALLOWED, Statuses, statuses_for
+from taskqueue.engine.control.mutable_options import check_terms
 from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each
-from taskqueue.engine.control.terms import check_terms
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import all_lost_attempts, is_held_by_lost_worker
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Task
-from taskqueue.option_values import Moment
-from taskqueue.states import TaskStatus
 
 CHUNK = 500
 """Tasks a transaction."""
@@ -81,7 +81,7 @@ def dry_run(
     if changes is not None:
         check_terms(changes)
     if run_after is not None:
-        moment_of(run_after, wording_for(connection).now(connection))
+        moment_of(run_after, dialect_for(connection).now(connection))
     tasks = which.tasks(connection)
     would = tasks.filter(status__in=sorted(statuses_for(verb, which.statuses)))
     if verb == "retry":

@@ -11,18 +11,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Case, Value, When
 from django.db.transaction import atomic
 
+from taskqueue.core.retries import seconds_of
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.option_values import Moment
+from taskqueue.declarations.options import check_options
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.locking import ALLOWED, Statuses, TaskId, id_of, locked, status_of
-from taskqueue.engine.control.terms import apply_terms, check_terms
+from taskqueue.engine.control.mutable_options import apply_terms, check_terms
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Task
-from taskqueue.option_values import Moment
-from taskqueue.options import check_options
-from taskqueue.retries import seconds_of
-from taskqueue.states import TaskStatus
 
 
 def run_now(task: TaskId, *, by: object = "", reason: str = "") -> None:
@@ -52,7 +52,7 @@ def run_now_each(
     tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
     if not tasks:
         return []
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     _rows(connection, tasks).update(status=TaskStatus.READY, run_after=now, ready_at=now)
     audit(
         connection,
@@ -91,7 +91,7 @@ def reschedule_each(
     skip_locked: bool = False,
 ) -> list[UUID]:
     """Give those of the tasks that wait another time. Raises `InvalidTask`."""
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     due = max(moment_of(run_after, now), now)  # As at an enqueue: in the past it means now.
     tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
     if not tasks:

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.uuid7 import uuid7_hexes
+from taskqueue.declarations.payload import encode
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.lineage import request_like
@@ -19,14 +21,12 @@ from taskqueue.engine.control.locking import (
     status_of,
     take_write_lock,
 )
+from taskqueue.engine.control.mutable_options import apply_terms, check_terms
 from taskqueue.engine.control.once import once
-from taskqueue.engine.control.terms import apply_terms, check_terms
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Payload
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
-from taskqueue.payload import encode
-from taskqueue.uuid7 import uuid7_hexes
 
 LARGEST = 2**31
 """What is stored was measured when it was enqueued; the setting may have changed since."""
@@ -101,6 +101,6 @@ def _enqueue_like(connection: BaseDatabaseWrapper, old: Task, new_id: str) -> UU
         encode(old.kwargs, limit=LARGEST, what="kwargs"),
     )
     payload = Payload(new_id, *texts, None)
-    if wording_for(connection).insert(connection, request_like(old), payload) is None:
+    if dialect_for(connection).insert(connection, request_like(old), payload) is None:
         raise TaskQueueError(f"Task {payload.id} exists already.")
     return UUID(hex=payload.id)

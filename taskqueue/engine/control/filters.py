@@ -11,15 +11,15 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from taskqueue.core.states import TaskStatus
+from taskqueue.core.suggestions import nearest
+from taskqueue.declarations.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from taskqueue.declarations.payload import storable
 from taskqueue.engine.control.at_path import split_path
 from taskqueue.engine.control.conditions import conditions
 from taskqueue.engine.control.locking import TaskId, id_of
 from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import Task
-from taskqueue.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from taskqueue.payload import storable
-from taskqueue.states import TaskStatus
-from taskqueue.suggestions import nearest
 
 Texts = str | Collection[str]
 """One text, or several of which one fits."""

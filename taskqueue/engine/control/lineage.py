@@ -8,17 +8,17 @@ from typing import Any
 from uuid import UUID
 
 from taskqueue.conf import get_settings
-from taskqueue.definitions import registry
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.option_values import LARGEST_METADATA
+from taskqueue.declarations.payload import encode
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import ALLOWED, TaskId, id_of, locked, status_of
 from taskqueue.engine.control.once import once
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Payload, Request
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
-from taskqueue.option_values import LARGEST_METADATA
-from taskqueue.payload import encode
 
 
 def retry_with(
@@ -51,7 +51,7 @@ def retry_with(
             old.name, old.args if args is None else args, old.kwargs if kwargs is None else kwargs
         )
         payload = Payload(made_id, *texts, None)
-        if wording_for(connection).insert(connection, request_like(old), payload) is None:
+        if dialect_for(connection).insert(connection, request_like(old), payload) is None:
             raise TaskQueueError(f"Task {payload.id} exists already.")
         made = UUID(hex=payload.id)
         Task.objects.using(connection.alias).filter(id=made).update(retry_of_id=task_id)

@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 
+from taskqueue.core.states import FINISHED, PENDING, WAITING, LeaseStatus, TaskStatus
 from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import Lease, Task
-from taskqueue.states import FINISHED, PENDING, WAITING, LeaseStatus, TaskStatus
 
 Statuses = frozenset[TaskStatus]
 

@@ -10,10 +10,10 @@ from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.engine.control.locking import take_write_lock
 from taskqueue.exceptions import EnqueuedBefore
 from taskqueue.models import Task
-from taskqueue.uuid7 import uuid7_hex
 
 
 @contextmanager

@@ -8,18 +8,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
 from django.db.transaction import atomic
 
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.option_values import Moment
+from taskqueue.declarations.options import check_options
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Queue
-from taskqueue.option_values import Moment
-from taskqueue.options import check_options
-from taskqueue.suggestions import did_you_mean
 
 
 def pause(name: str, *, until: Moment | None = None, by: object = "", reason: str = "") -> None:
@@ -34,7 +34,7 @@ def pause(name: str, *, until: Moment | None = None, by: object = "", reason: st
     who = person(by, reason)
     with atomic(using=connection.alias):
         workers.remember_queues(connection, [name])
-        now = wording_for(connection).now(connection)
+        now = dialect_for(connection).now(connection)
         ends = None if until is None else moment_of(until, now, what="until")
         if ends is not None and ends <= now:
             raise InvalidTask(f"until must lie ahead, not at {ends.isoformat()}.")
@@ -54,7 +54,7 @@ def resume(name: str, *, by: object = "", reason: str = "") -> None:
     connection = project_connection()
     who = person(by, reason)
     with atomic(using=connection.alias):
-        now = wording_for(connection).now(connection)
+        now = dialect_for(connection).now(connection)
         resumed = is_storable(name) and (
             _paused(connection, now)
             .filter(name=name)

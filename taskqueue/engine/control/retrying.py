@@ -10,7 +10,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 from django.db.transaction import atomic
 
-from taskqueue.engine import shared
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.engine import multi_worker
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.abandoned import Ended, end_attempts, ended_words, lost_among
 from taskqueue.engine.control.audit import Act, Person, audit, person
@@ -24,13 +26,11 @@ from taskqueue.engine.control.locking import (
     locked_leases,
     status_of,
 )
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Occurrence, Task
 from taskqueue.models.occurrence import OccurrenceStatus
-from taskqueue.outcomes import Kind
-from taskqueue.states import FINISHED, TaskStatus
 
 
 def retry(task: TaskId, *, by: object = "", reason: str = "") -> None:
@@ -80,10 +80,10 @@ def retry_each(
     if TaskStatus.RUNNING in statuses:
         running, _ = locked_leases(connection, ids, skip_locked=skip_locked)
         lost, _ = lost_among(connection, running, skip_locked=skip_locked)
-        ended = end_attempts(connection, lost, Kind.FENCED)
+        ended = end_attempts(connection, lost, OutcomeKind.FENCED)
     rest = [task_id for task_id in ids if task_id not in ended]
     finished = locked(connection, rest, statuses & FINISHED, skip_locked=skip_locked)
-    tasks = [task for task in finished if not shared.has_all_successes(task)]
+    tasks = [task for task in finished if not multi_worker.has_all_successes(task)]
     if not (tasks or ended):
         return []
     acts = [Act(str(task.id), before=task.status) for task in tasks]
@@ -102,7 +102,7 @@ def retry_each(
 
 def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
     """Make finished tasks ready. A unique key that was released is not taken back."""
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])
     chosen.update(
         status=TaskStatus.READY,
@@ -121,7 +121,7 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
         deadline_at=None,
         expires_at=None,
     )
-    shared.reopen(connection, tasks)
+    multi_worker.reopen(connection, tasks)
     _reopen_runs(connection, tasks)
 
 

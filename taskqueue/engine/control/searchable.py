@@ -11,13 +11,13 @@ from typing import Any
 
 from django.db.models import Q
 
-from taskqueue.definitions import Definition, registry
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.redaction import REDACTED, redacted_for
 from taskqueue.engine.control.at_path import AtPath, place_of, split_path
-from taskqueue.redaction import REDACTED, redacted_for
 
 Place = tuple[str, tuple[str, ...]]
 """A column of arguments, and the path in it."""
-AnyDefinition = Definition[Any, Any]
+AnyDefinition = BaseDefinition[Any, Any]
 
 
 def argument_is(path: str, values: Collection[str], *, names: Collection[str] | None) -> Q:

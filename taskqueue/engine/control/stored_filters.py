@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.control.filters import TaskFilter, each_of, is_storable
-from taskqueue.suggestions import did_you_mean
 
 MOMENTS = ("enqueued_after", "enqueued_before")
 NUMBERS = ("lowest_priority", "highest_priority")

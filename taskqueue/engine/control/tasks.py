@@ -16,7 +16,9 @@ from django.db.models import F
 from django.db.transaction import atomic, set_rollback
 
 from taskqueue.conf import get_settings
-from taskqueue.engine import shared
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import FINISHED, PENDING, TaskStatus
+from taskqueue.engine import multi_worker
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.abandoned import end_attempts, ended_words, lost_among
 from taskqueue.engine.control.audit import Act, Person, audit, person
@@ -30,15 +32,13 @@ from taskqueue.engine.control.locking import (
     status_of,
 )
 from taskqueue.engine.control.retention import prune_after
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.lost import LostAttempt
 from taskqueue.engine.notify import wake
 from taskqueue.engine.tally import count_by_hand
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Lease, Task
-from taskqueue.outcomes import Kind
-from taskqueue.states import FINISHED, PENDING, TaskStatus
 
 TRIES = 10
 """How often a cancel follows a task that starts and ends as it looks."""
@@ -106,7 +106,7 @@ def cancel_each(
 def _end_as_cancelled(
     connection: BaseDatabaseWrapper, tasks: Sequence[Task], *, reason: str
 ) -> None:
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks]).update(
         status=TaskStatus.CANCELLED,
         finished_at=now,
@@ -200,7 +200,7 @@ def _stop_each(
     running, missed = locked_leases(connection, ids, skip_locked=skip_locked)
     limits = Limits.of(get_settings())
     rest = [task_id for task_id in ids if task_id not in missed]
-    closed = shared.close(connection, rest, limits=limits, reason=person.reason)
+    closed = multi_worker.close(connection, rest, limits=limits, reason=person.reason)
     # A worker may have taken one in between. Its lease is not waited for: the task is held by now.
     late, _ = locked_leases(connection, list(closed), skip_locked=True)
     lost: list[LostAttempt] = []
@@ -210,7 +210,7 @@ def _stop_each(
         running = [lease for lease in running if lease.task_id not in held]
     _ask(connection, [*running, *late], person)
     asked = {lease.task_id: TaskStatus.RUNNING.value for lease in running}
-    ended = end_attempts(connection, lost, Kind.LOST)
+    ended = end_attempts(connection, lost, OutcomeKind.LOST)
     # Those that waited for a next worker have no attempt that could be asked.
     idle = {each: "" for each in closed if each not in asked}
     details = _asked_anew(running, person) | idle | ended_words(ended)
@@ -229,7 +229,7 @@ def _ask(connection: BaseDatabaseWrapper, leases: Iterable[Lease], person: Perso
     unasked = [lease.id for lease in leases if lease.stop_requested_at is None]
     rows = Lease.objects.using(connection.alias).filter(id__in=unasked, stop_requested_at=None)
     if unasked and rows.update(
-        stop_requested_at=wording_for(connection).now(connection),
+        stop_requested_at=dialect_for(connection).now(connection),
         stop_requested_by=person.by,
         stop_reason=person.reason,
     ):

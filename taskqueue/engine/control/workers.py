@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused, WorkerDoesNotExist
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
-from taskqueue.suggestions import did_you_mean
 
 STRENGTH = ("", WorkerRequest.QUIET.value, WorkerRequest.STOP.value, WorkerRequest.KILL.value)
 """A request is replaced by a stronger one only."""
@@ -92,7 +92,7 @@ def request_workers(
             id__in=[worker.id for worker in asked], request__in=weaker
         ).update(
             request=request.value,
-            requested_at=wording_for(connection).now(connection),
+            requested_at=dialect_for(connection).now(connection),
             requested_by=who.by,
             request_reason=who.reason,
             request_seen_at=None,

@@ -9,19 +9,19 @@ from uuid import UUID
 from django.db import IntegrityError
 from django.db.transaction import atomic
 
+from taskqueue.core.uuid7 import uuid7
+from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.operations.counting import estimate, newest_id
 from taskqueue.engine.operations.reading import get_operation
 from taskqueue.engine.operations.stored import chosen_json
 from taskqueue.engine.operations.verbs import verb_named
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models.operation import Operation, OperationStatus
-from taskqueue.payload import storable
-from taskqueue.uuid7 import uuid7
 
 MOST_IDS = 10_000
 """Tasks that may be chosen one by one."""
@@ -108,7 +108,7 @@ def cancel_operation(operation_id: UUID | str, *, by: object = "", reason: str =
     found = get_operation(operation_id)
     with atomic(using=connection.alias):
         rows = Operation.objects.using(connection.alias).filter(id=found.id, finished_at=None)
-        now = wording_for(connection).now(connection)
+        now = dialect_for(connection).now(connection)
         if not rows.update(status=OperationStatus.CANCELLED.value, finished_at=now):
             status = get_operation(found.id).status
             raise TransitionRefused(f"Operation {found.id} is {status}, and cannot be cancelled.")

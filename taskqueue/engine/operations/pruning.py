@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import installed
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Operation
 
 KEPT = timedelta(days=90)
@@ -17,7 +17,7 @@ BATCH = 500
 def prune_operations(connection: BaseDatabaseWrapper) -> int:
     """Delete, of the first operations, those that ended longer than `KEPT` ago."""
     with installed(connection):
-        before = wording_for(connection).now(connection) - KEPT
+        before = dialect_for(connection).now(connection) - KEPT
         rows = Operation.objects.using(connection.alias)
         ended = rows.filter(finished_at__isnull=False).order_by("id")
         first = list(ended.values_list("id", "finished_at")[:BATCH])

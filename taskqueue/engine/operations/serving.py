@@ -14,16 +14,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 
+from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import installed, is_busy, orm_transaction
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import statuses_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.operations.stored import Walk, which_of
 from taskqueue.engine.operations.verbs import VERBS, Verb
 from taskqueue.engine.operations.walking import fitting, narrowed, next_look
-from taskqueue.engine.wording import wording_for
 from taskqueue.models.operation import Operation, OperationStatus
-from taskqueue.payload import storable
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -59,7 +59,7 @@ def _in_turn(connection: BaseDatabaseWrapper) -> list[UUID]:
 
     A verb that a newer version brought is left to the workers of that version.
     """
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     rows = Operation.objects.using(connection.alias).filter(
         finished_at__isnull=True, verb__in=sorted(VERBS)
     )
@@ -204,7 +204,7 @@ def _note_error(connection: BaseDatabaseWrapper, operation: Operation, error: Ex
 
 def _save(connection: BaseDatabaseWrapper, operation: Operation, walk: Walk) -> None:
     """Progress, in the transaction of what was done."""
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     operation.started_at = operation.started_at or now
     operation.progressed_at = now
     if operation.status == OperationStatus.WAITING:

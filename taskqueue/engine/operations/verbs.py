@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.suggestions import nearest
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.changes import (
     moment_of,
@@ -24,12 +25,11 @@ from taskqueue.engine.control.changes import (
 )
 from taskqueue.engine.control.deleting import delete_each
 from taskqueue.engine.control.duplicating import duplicate_each
+from taskqueue.engine.control.mutable_options import check_terms, refusals
 from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each
-from taskqueue.engine.control.terms import check_terms, refusals
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.exceptions import InvalidTask
-from taskqueue.suggestions import nearest
 
 Arguments = Mapping[str, Any]
 Each = Callable[..., Collection[UUID]]
@@ -74,7 +74,7 @@ def _only(name: str, arguments: Arguments) -> Any:
 
 def _stored_moment(arguments: Arguments) -> dict[str, Any]:
     connection = project_connection()
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     return {"run_after": moment_of(_only("run_after", arguments), now).isoformat()}
 
 

@@ -14,13 +14,13 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
 
+from taskqueue.core.states import FINISHED, WAITING, LeaseStatus, TaskStatus
 from taskqueue.engine.control.abandoned import runs_on
 from taskqueue.engine.control.bulk import HAS_ALL_SUCCESSES
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import statuses_for
 from taskqueue.engine.operations.verbs import Verb
 from taskqueue.models import Lease, Task
-from taskqueue.states import FINISHED, WAITING, LeaseStatus, TaskStatus
 
 WINDOW = 20_000
 """Rows that one statement reads at most."""

@@ -58,4 +58,4 @@ class PostgreSQL:
     begin = staticmethod(claiming.begin)
 
 
-WORDING = PostgreSQL()
+DIALECT = PostgreSQL()

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import Outlook
+from taskqueue.engine.rows import DutyForecast
 from taskqueue.engine.statement import change, fetch
 
 # Locks: due tasks by run_after, skipping locked ones. `statement_timestamp()` lets the index
@@ -201,9 +201,9 @@ DELETE FROM taskqueue_audit AS audit USING old WHERE audit.id = old.id
 """
 
 
-def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
+def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> DutyForecast:
     (row,) = fetch(connection, PROMOTE, (limit, worker_id, worker_id))
-    outlook = Outlook._make(row)
+    outlook = DutyForecast._make(row)
     return outlook._replace(has_ready=outlook.has_ready or outlook.promoted > 0)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.statement import change, fetch
-from taskqueue.outcomes import Outcome
 
 # A lease runs as long as it has no `finished_at`, says a CHECK constraint. These statements ask for
 # that, not for the status: while the statistics say that few leases run, PostgreSQL would walk the

@@ -9,12 +9,12 @@ from itertools import islice
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue import rules
+from taskqueue.core.policies import Overlap
 from taskqueue.engine.schedules.deciding import Decision, decide
 from taskqueue.engine.schedules.runs import Runs, resting_reason
 from taskqueue.engine.schedules.settling import settle_ended
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
-from taskqueue.policies import Overlap
 from taskqueue.rules import Rule
 
 NOT_SERVED = "Not served: "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from taskqueue.policies import Missed
+from taskqueue.core.policies import Missed
 
 ON_TIME = timedelta(seconds=60)
 """A nominal time that is served no later than this, and before the next one, was not missed."""

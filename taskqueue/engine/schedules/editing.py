@@ -10,15 +10,15 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue import rules
-from taskqueue.definitions import Definition
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.option_forms import option_to_json, options_from_json
+from taskqueue.declarations.scheduled import Scheduled, window_of
 from taskqueue.engine.schedules.advancing import begin_from
 from taskqueue.engine.schedules.catching_up import catch_up
 from taskqueue.engine.schedules.snapshots import snapshot_of
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
-from taskqueue.option_forms import option_to_json, options_from_json
 from taskqueue.rules import Rule
-from taskqueue.scheduled import Scheduled, window_of
 
 COUNTING = frozenset({"rule", "is_enabled"})
 """What lets a schedule count from now on when it changes."""
@@ -26,7 +26,7 @@ SILENT = frozenset({"request"})
 """What follows the code, and is no change of the schedule's own."""
 
 
-def fields_of(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
+def fields_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
     """The columns that a checked declaration fills. Raises `InvalidSchedule`."""
     window: timedelta | None = None
     if scheduled.missed_window is not None:
@@ -70,7 +70,7 @@ def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
 
 
 def require_call(
-    schedule: Schedule, definition: Definition[Any, Any], changes: Mapping[str, Any]
+    schedule: Schedule, definition: BaseDefinition[Any, Any], changes: Mapping[str, Any]
 ) -> None:
     """Raise `InvalidSchedule` where another task would be given the arguments of the one before.
 

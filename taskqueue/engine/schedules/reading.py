@@ -9,13 +9,13 @@ from itertools import islice
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue import rules
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
-from taskqueue.suggestions import did_you_mean
 
 MOST_PREVIEWED = 1000
 OVERDUE = timedelta(seconds=60)
@@ -34,7 +34,7 @@ def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
     if rule.waits_for_end:
         return [schedule.next_at]
     connection = project_connection()
-    return preview_rule(rule, count=count, after=wording_for(connection).now(connection))
+    return preview_rule(rule, count=count, after=dialect_for(connection).now(connection))
 
 
 def due_at(schedule: Schedule) -> datetime | None:

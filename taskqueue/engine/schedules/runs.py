@@ -9,6 +9,8 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from taskqueue.core.policies import Overlap
+from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.tasks import ask_to_stop_each, cancel_each
 from taskqueue.engine.enqueue import enqueue
@@ -16,8 +18,6 @@ from taskqueue.engine.rows import Enqueued, Payload
 from taskqueue.engine.schedules.snapshots import request_from
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
-from taskqueue.policies import Overlap
-from taskqueue.uuid7 import uuid7_hex
 
 MOST_ENQUEUED = 100
 """How many of the runs that have not ended are looked at; under `allow` there may be any number."""

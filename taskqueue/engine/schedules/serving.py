@@ -10,13 +10,13 @@ from django.db import InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import installed, orm_transaction
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT, advance
 from taskqueue.engine.schedules.deciding import ON_TIME
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
-from taskqueue.states import FINISHED
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -48,13 +48,13 @@ class Scheduler:
         `now` is for simulations; otherwise it is the database's clock, read under each lock.
         """
         with installed(connection):
-            at = now or wording_for(connection).now(connection)
+            at = now or dialect_for(connection).now(connection)
             self._rouse()
             needy = self._needy(connection, at)
             served = [
                 schedule_id for schedule_id in needy if self._serve(connection, schedule_id, now)
             ]
-            at = now or wording_for(connection).now(connection)
+            at = now or dialect_for(connection).now(connection)
             first = self._active(connection).filter(next_at__isnull=False).order_by("next_at")
             next_at = first.values_list("next_at", flat=True).first()
         self.has_served = bool(served)
@@ -96,7 +96,7 @@ class Scheduler:
             with orm_transaction(connection):
                 schedule = rows.select_for_update(skip_locked=True).defer(*RESULT).first()
                 if schedule is not None:
-                    at = now or wording_for(connection).now(connection)
+                    at = now or dialect_for(connection).now(connection)
                     advance(connection, schedule, at)
                 return schedule is not None
         except (OperationalError, InterfaceError):
@@ -123,7 +123,7 @@ def ended_runs(connection: BaseDatabaseWrapper) -> QuerySet[Occurrence]:
 def prune_occurrences(connection: BaseDatabaseWrapper) -> int:
     """Delete, of the first occurrences, those that are final and older than `KEPT`."""
     with installed(connection):
-        before = wording_for(connection).now(connection) - KEPT
+        before = dialect_for(connection).now(connection) - KEPT
         rows = Occurrence.objects.using(connection.alias)
         final = rows.filter(status__in=[OccurrenceStatus.ENDED, OccurrenceStatus.SKIPPED])
         first = list(final.order_by("id").values_list("id", "created_at")[:PRUNE_BATCH])

@@ -8,10 +8,10 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, OuterRef
 
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
-from taskqueue.states import FINISHED, TaskStatus
 
 BATCH = 500
 ITSELF = "taskqueue"

@@ -5,22 +5,23 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from taskqueue.definitions import Definition
+from taskqueue.declarations.declared_schedules import definition_of, encode_call
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.engine.requests import request_of
 from taskqueue.engine.rows import Request
 from taskqueue.exceptions import InvalidSchedule
-from taskqueue.scheduled import Scheduled
 
 DURATIONS = ("crash_delay", "lease_duration", "ping_interval", "retention")
 
 
-def snapshot_of(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
+def snapshot_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
     """The request as plain JSON, with the arguments and the unique key. Raises `InvalidSchedule`.
 
     A callable that makes the unique key is called here, for the arguments are always the same.
     """
-    own = scheduled.definition_of(definition)
-    args, kwargs, unique_key = scheduled.encode(definition)
+    own = definition_of(scheduled, definition)
+    args, kwargs, unique_key = encode_call(scheduled, definition)
     request = request_of(own)
     values = request._asdict()
     for name in DURATIONS:

@@ -15,18 +15,19 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.transaction import atomic
 
-from taskqueue.definitions import Definition, registry
+from taskqueue.declarations.declared_schedules import check_scheduled, named
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.engine.connections import installed, orm_transaction, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT
 from taskqueue.engine.schedules.editing import apply, begin, differing, fields_of, scheduled_of
 from taskqueue.engine.schedules.snapshots import snapshot_of
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule, Worker
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.models.worker import WorkerStatus
-from taskqueue.scheduled import Scheduled, named
 
 CODE = Person("taskqueue", "declared in code")
 LIVE = (WorkerStatus.RUNNING, WorkerStatus.QUIET, WorkerStatus.STOPPING)
@@ -43,7 +44,7 @@ class Synced:
     """Sentences: which declarations cannot work, and why."""
 
 
-def declared() -> Iterator[tuple[str, Scheduled, Definition[Any, Any]]]:
+def declared() -> Iterator[tuple[str, Scheduled, BaseDefinition[Any, Any]]]:
     """Every schedule that stands beside a task, by name."""
     for definition in registry.all():
         for name, scheduled in named(definition):
@@ -79,17 +80,17 @@ def sync_schedules(*, worker: str = "") -> Synced:
         workers = Worker.objects.using(connection.alias).filter(name=worker)
         workers.update(schedules=list(names))
     if names:
-        now = wording_for(connection).now(connection)
+        now = dialect_for(connection).now(connection)
         rows.filter(source=ScheduleSource.CODE, name__in=list(names)).update(declared_at=now)
     synced.removed = rest_undeclared(connection, besides=list(names))
     _refresh(connection)
     return synced
 
 
-def _checked_fields(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
+def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
     """The columns that it fills. Raises `InvalidSchedule`, whatever is wrong with it."""
     try:
-        scheduled.check(definition)
+        check_scheduled(scheduled, definition)
         return fields_of(scheduled, definition)
     except InvalidSchedule:
         raise
@@ -108,7 +109,7 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
     with atomic(using=connection.alias):
         _take_write_lock(connection)
         known = rows.select_for_update().filter(name=name).first()
-        now = wording_for(connection).now(connection)
+        now = dialect_for(connection).now(connection)
         if known is None:
             # Two workers may start at once: who comes second finds it as it should be.
             rows.bulk_create([_new(name, now, fields)], ignore_conflicts=True)
@@ -159,7 +160,7 @@ def rest_undeclared(
             _take_write_lock(connection)
             list(_declared_rows(connection).order_by("id").select_for_update().values_list("id"))
             gone = _undeclared(connection, besides)
-            now = wording_for(connection).now(connection)
+            now = dialect_for(connection).now(connection)
             _declared_rows(connection).filter(name__in=gone).update(removed_at=now)
             person = CODE._replace(reason="no longer declared in code")
             audit(connection, "remove schedule", map(Act, gone), person=person)
@@ -199,7 +200,7 @@ def _undeclared(connection: BaseDatabaseWrapper, besides: Sequence[str] | None) 
 
 def _live_workers(connection: BaseDatabaseWrapper) -> list[Worker] | None:
     """The live workers with what their code declares; None if that is not known of all."""
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     rows = Worker.objects.using(connection.alias).filter(status__in=LIVE)
     live = [
         worker
@@ -225,12 +226,12 @@ def _refresh(connection: BaseDatabaseWrapper) -> None:
                 rows.filter(id=locked.id).update(request=request, trouble=trouble)
 
 
-def _is_fresh(schedule: Schedule, definition: Definition[Any, Any]) -> bool:
+def _is_fresh(schedule: Schedule, definition: BaseDefinition[Any, Any]) -> bool:
     return _request_now(schedule, definition) == (schedule.request, schedule.trouble)
 
 
 def _request_now(
-    schedule: Schedule, definition: Definition[Any, Any]
+    schedule: Schedule, definition: BaseDefinition[Any, Any]
 ) -> tuple[dict[str, Any], str]:
     """What its tasks share by this code; or what they shared, and why it stays so."""
     trouble = schedule.trouble if schedule.trouble.startswith(NOT_SERVED) else ""

@@ -13,17 +13,21 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import rules
-from taskqueue.definitions import Definition, registry
+from taskqueue.core.retries import Backoff
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.declared_schedules import check_scheduled
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.scheduled import Scheduled, check_name
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.schedules.advancing import save
 from taskqueue.engine.schedules.catching_up import catch_up
 from taskqueue.engine.schedules.editing import apply, begin, fields_of, require_call, scheduled_of
 from taskqueue.engine.schedules.reading import missing, rule_text
 from taskqueue.engine.schedules.runs import Runs, resting_reason
-from taskqueue.engine.wording import wording_for
 from taskqueue.exceptions import (
     InvalidSchedule,
     ScheduleExists,
@@ -33,10 +37,7 @@ from taskqueue.exceptions import (
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.retries import Backoff
 from taskqueue.rules import Rule
-from taskqueue.scheduled import Scheduled, check_name
-from taskqueue.suggestions import did_you_mean
 
 TRIES = 5
 EDITABLE = frozenset(
@@ -47,7 +48,7 @@ EDITABLE = frozenset(
 
 def create_schedule(
     name: str,
-    task: Definition[Any, Any] | str,
+    task: BaseDefinition[Any, Any] | str,
     rule: Rule,
     *,
     args: Sequence[Any] = (),
@@ -81,7 +82,7 @@ def create_schedule(
     )
     fields = _checked_fields(scheduled, _definition(task))
     connection = project_connection()
-    _require_future(rule, wording_for(connection).now(connection))
+    _require_future(rule, dialect_for(connection).now(connection))
     for _ in range(TRIES):
         try:
             with atomic(using=connection.alias):
@@ -98,7 +99,7 @@ def create_schedule(
 def _create(
     connection: BaseDatabaseWrapper, name: str, fields: dict[str, Any], *, person: Person
 ) -> Schedule:
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     schedule = Schedule(
         name=name, source=ScheduleSource.ROW, created_at=now, changed_at=now, served_until=now,
         **fields,
@@ -220,12 +221,12 @@ def _locked(name: str) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime
         schedule = rows.select_for_update().filter(name=name).first() if is_storable(name) else None
         if schedule is None:
             raise missing(connection, name)
-        yield connection, schedule, wording_for(connection).now(connection)
+        yield connection, schedule, dialect_for(connection).now(connection)
 
 
-def _definition(task: Definition[Any, Any] | str) -> Definition[Any, Any]:
+def _definition(task: BaseDefinition[Any, Any] | str) -> BaseDefinition[Any, Any]:
     """The registered definition. Raises `UnknownTask`."""
-    if not isinstance(task, Definition):
+    if not isinstance(task, BaseDefinition):
         name = getattr(task, "module_path", task)  # That is where a task of Django's stands.
         if not isinstance(name, str):
             raise UnknownTask(f"A schedule needs a task or the name of one, not {task!r}.")
@@ -233,8 +234,8 @@ def _definition(task: Definition[Any, Any] | str) -> Definition[Any, Any]:
     return registry.get(task.name)
 
 
-def _checked_fields(scheduled: Scheduled, definition: Definition[Any, Any]) -> dict[str, Any]:
-    scheduled.check(definition)
+def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
+    check_scheduled(scheduled, definition)
     fields = fields_of(scheduled, definition)
     for name, value in scheduled.options.items():
         if not _is_plain(value):

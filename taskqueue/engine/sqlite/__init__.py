@@ -49,4 +49,4 @@ class SQLite:
     begin = staticmethod(claiming.begin)
 
 
-WORDING = SQLite()
+DIALECT = SQLite()

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import Outlook
+from taskqueue.engine.rows import DutyForecast
 from taskqueue.engine.sqlite.record import prune_after
 from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.engine.statement import change
@@ -152,7 +152,7 @@ WHERE id IN (SELECT id FROM taskqueue_audit ORDER BY id LIMIT %s) AND at < %s
 """
 
 
-def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> Outlook:
+def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> DutyForecast:
     moment = clock()
     with connection.cursor() as cursor:
         cursor.execute(OUTLOOK, (worker_id, stored(moment)))
@@ -169,7 +169,7 @@ def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> O
     due, deadline, expires, expiry, has_apart, has_ready, schedule = seen[:7]
     has_ended_runs, has_operations = map(bool, seen[7:])
     ends = [end for end in (_until(deadline, moment), _until(expires, moment)) if end is not None]
-    return Outlook(
+    return DutyForecast(
         promoted=promoted,
         next_due=_until(due, moment),
         next_end=min(ends, default=None),

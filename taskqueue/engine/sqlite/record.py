@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sqlite.values import ago, clock, loaded, rows, stored
-from taskqueue.outcomes import Kind, Outcome
 
 END_SUCCEEDED = """
 UPDATE taskqueue_lease
@@ -207,14 +207,14 @@ def _end(
 ) -> str:
     started_at = ago(moment, outcome.started)
     message = outcome.error_message or held.stop_reason
-    leaves_no_trace = outcome.kind == Kind.UNSTARTED and not held.stopping
+    leaves_no_trace = outcome.kind == OutcomeKind.UNSTARTED and not held.stopping
     if leaves_no_trace:
         cursor.execute(WITHDRAW, (held.lease_id,))
     else:
         cursor.execute(
             END,
             (
-                _lease_status(held, Kind(outcome.kind)),
+                _lease_status(held, OutcomeKind(outcome.kind)),
                 started_at,
                 ago(moment, outcome.ended),
                 outcome.error_class,
@@ -228,7 +228,7 @@ def _end(
     wait = None
     if status in ("retrying", "scheduled"):
         wait = timedelta(seconds=outcome.delay)
-        if outcome.kind == Kind.LOST:
+        if outcome.kind == OutcomeKind.LOST:
             wait = timedelta(microseconds=held.crash_delay)
     retention = limits.keep_failed if status == "failed" else limits.keep_cancelled
     cursor.execute(
@@ -236,11 +236,11 @@ def _end(
         (
             status,
             leaves_no_trace,
-            outcome.kind in (Kind.FAILED, Kind.RETRY_LATER),
-            outcome.kind == Kind.LOST,
+            outcome.kind in (OutcomeKind.FAILED, OutcomeKind.RETRY_LATER),
+            outcome.kind == OutcomeKind.LOST,
             stored(moment + wait) if wait is not None else None,
             stored(moment) if status == "ready" else None,
-            _parked_at(held, Kind(outcome.kind), moment),
+            _parked_at(held, OutcomeKind(outcome.kind), moment),
             stored(loaded(held.started_at)) or started_at,
             outcome.error_class if finished else "",
             message if finished else "",
@@ -262,29 +262,29 @@ def _end(
     return status
 
 
-def _parked_at(held: _HeldTask, kind: Kind, moment: datetime) -> str | None:
+def _parked_at(held: _HeldTask, kind: OutcomeKind, moment: datetime) -> str | None:
     """Since when it has met only workers that do not know its definition."""
     since = stored(loaded(held.parked_at))
-    if kind == Kind.PARKED:
+    if kind == OutcomeKind.PARKED:
         return since or stored(moment)
-    return since if kind == Kind.UNSTARTED else None
+    return since if kind == OutcomeKind.UNSTARTED else None
 
 
 _LEASE_STATUSES = {
-    Kind.FAILED: "failed",
-    Kind.RETRY_LATER: "failed",
-    Kind.CANCELLED: "stopped",
-    Kind.STOPPED: "stopped",
-    Kind.LOST: "lost",
-    Kind.FENCED: "lost",
-    Kind.SNOOZED: "returned",
-    Kind.RETURNED: "returned",
-    Kind.PARKED: "returned",
+    OutcomeKind.FAILED: "failed",
+    OutcomeKind.RETRY_LATER: "failed",
+    OutcomeKind.CANCELLED: "stopped",
+    OutcomeKind.STOPPED: "stopped",
+    OutcomeKind.LOST: "lost",
+    OutcomeKind.FENCED: "lost",
+    OutcomeKind.SNOOZED: "returned",
+    OutcomeKind.RETURNED: "returned",
+    OutcomeKind.PARKED: "returned",
 }
 
 
-def _lease_status(held: _HeldTask, kind: Kind) -> str:
-    if held.stopping and kind not in (Kind.LOST, Kind.FENCED):
+def _lease_status(held: _HeldTask, kind: OutcomeKind) -> str:
+    if held.stopping and kind not in (OutcomeKind.LOST, OutcomeKind.FENCED):
         return "stopped"
     return _LEASE_STATUSES[kind]
 
@@ -292,18 +292,18 @@ def _lease_status(held: _HeldTask, kind: Kind) -> str:
 def _verdict(held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime) -> str:
     """What becomes of the task; the same table as PostgreSQL's statement."""
     kind = outcome.kind
-    if held.stopping or kind in (Kind.CANCELLED, Kind.STOPPED):
+    if held.stopping or kind in (OutcomeKind.CANCELLED, OutcomeKind.STOPPED):
         return "cancelled"
-    if kind == Kind.FAILED:
+    if kind == OutcomeKind.FAILED:
         remains = outcome.retryable and held.failures + 1 < held.max_attempts
         return "retrying" if remains else "failed"
-    if kind == Kind.RETRY_LATER:
+    if kind == OutcomeKind.RETRY_LATER:
         return "retrying"
-    if kind == Kind.SNOOZED:
+    if kind == OutcomeKind.SNOOZED:
         return "scheduled"
-    if kind == Kind.LOST:
+    if kind == OutcomeKind.LOST:
         return "retrying" if held.crashes + 1 < held.max_crashes else "failed"
-    if kind == Kind.PARKED:
+    if kind == OutcomeKind.PARKED:
         parked_at = loaded(held.parked_at)
         too_old = parked_at is not None and parked_at < moment - limits.park_limit
         return "failed" if too_old else "scheduled"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from taskqueue.engine import control
-from taskqueue.engine.control.terms import check_terms
+from taskqueue.engine.control.mutable_options import check_terms
 from taskqueue.management.cli.base import Subcommand, add_person
 from taskqueue.management.cli.options import options_of, typed_option
 from taskqueue.management.cli.output import Output

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from taskqueue.definitions import Definition, registry
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
@@ -16,8 +17,7 @@ from taskqueue.management.cli.options import VALUES, options_of, typed_option
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
 from taskqueue.results import TaskResult
-from taskqueue.results.by_hand import enqueue_by_hand
-from taskqueue.states import TaskStatus
+from taskqueue.results.audited_enqueue import enqueue_by_hand
 
 
 def _add_enqueue(parser: ArgumentParser) -> None:
@@ -79,7 +79,7 @@ def _options(flags: Namespace) -> dict[str, Any]:
     return options
 
 
-def _enqueued(definition: Definition[..., Any], flags: Namespace) -> TaskResult[Any]:
+def _enqueued(definition: BaseDefinition[..., Any], flags: Namespace) -> TaskResult[Any]:
     try:
         who = person_of(flags)
         result: TaskResult[Any] = enqueue_by_hand(

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from taskqueue.declarations.option_forms import is_duration, options_from_json
+from taskqueue.declarations.option_values import MOMENTS
 from taskqueue.exceptions import InvalidTask
 from taskqueue.management.cli.base import usage_error
 from taskqueue.management.cli.json_values import json_value
 from taskqueue.management.cli.times import moment
-from taskqueue.option_forms import is_duration, options_from_json
-from taskqueue.option_values import MOMENTS
 
 VALUES = (
     "a value is JSON, text as it stands, a duration such as 5m, "

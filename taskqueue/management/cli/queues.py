@@ -13,7 +13,7 @@ from taskqueue.management.cli.durations import short
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
 from taskqueue.management.cli.worker_choice import CHOICE, add_worker_choice, chosen_workers
-from taskqueue.monitoring.lanes import QueueFigures, queue_figures
+from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 
 MOST_QUEUES = 1000
 COLUMNS = (

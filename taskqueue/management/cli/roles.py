@@ -8,7 +8,7 @@ from typing import Any
 from django.apps import apps
 from django.core.management.base import CommandError
 
-from taskqueue import roles
+from taskqueue.access import roles
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
 

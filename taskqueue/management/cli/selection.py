@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
 from taskqueue.engine.control.bulk import ENDING
 from taskqueue.management.cli.base import given, person_of, usage_error
@@ -20,7 +21,6 @@ from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
 from taskqueue.monitoring.searching import parse
 from taskqueue.results import identifier_of
-from taskqueue.states import TaskStatus
 
 NO_TERMS: Mapping[str, Any] = MappingProxyType({})
 ALL_AND_SOME = "--all is for every task: leave it out, or what chooses among them."

@@ -6,11 +6,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from typing import Any
 
+from taskqueue.declarations.redaction import redacted
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.redaction import redacted
 from taskqueue.results import identifier_of
 from taskqueue.results.reading import cancellation_of, row_of
 

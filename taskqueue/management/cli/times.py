@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
-from taskqueue.option_forms import duration_from_text, is_duration
+from taskqueue.declarations.option_forms import duration_from_text, is_duration
 
 
 def duration(text: str) -> timedelta:

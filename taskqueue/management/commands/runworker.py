@@ -13,18 +13,18 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
-from taskqueue.checks import check_transactions
 from taskqueue.conf import Settings, get_settings
+from taskqueue.declarations.checks import check_transactions
+from taskqueue.declarations.declared_schedules import definitions_unread
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
 from taskqueue.management.ports import add_port_flags, open_ports
-from taskqueue.schedule_checks import definitions_unread
 from taskqueue.worker.enrolment import NameTaken
-from taskqueue.worker.lanes import QueueChoice
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions, default_name
-from taskqueue.worker.patience import ending_at_once, until_reached
+from taskqueue.worker.queue_quotas import QueueChoice
+from taskqueue.worker.shutdown import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO}

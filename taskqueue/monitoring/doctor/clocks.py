@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.wording import wording_for
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.monitoring.doctor.finding import OK, Finding, by_limits
 from taskqueue.monitoring.doctor.words import duration
 
@@ -24,7 +24,7 @@ SOME, MUCH = 1.0, 60.0
 def look_at_clocks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """By how much they differ, at the least: an answer takes its time too."""
     asked, began = datetime.now(UTC), time.monotonic()
-    theirs = wording_for(connection).now(connection)
+    theirs = dialect_for(connection).now(connection)
     took = time.monotonic() - began
     ahead = (theirs - asked).total_seconds()
     yield of_difference(max(0.0, -ahead, ahead - took), is_behind=ahead > 0)

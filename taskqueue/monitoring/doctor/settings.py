@@ -9,10 +9,10 @@ from django.conf import settings as django_settings
 from django.core.checks import ERROR, CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.checks import check_settings, check_transactions
 from taskqueue.conf import get_settings
+from taskqueue.declarations.checks import check_settings, check_transactions
+from taskqueue.declarations.declared_schedules import check_schedules
 from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, WARNING, Finding
-from taskqueue.schedule_checks import check_schedules
 
 CHECK = "settings"
 

@@ -12,7 +12,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.conf import get_settings
-from taskqueue.engine.wording import wording_for
+from taskqueue.core.states import TaskStatus
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Lease, Schedule, Task
 from taskqueue.monitoring.doctor.finding import (
     DUTIES,
@@ -28,11 +29,10 @@ from taskqueue.monitoring.doctor.finding import (
 from taskqueue.monitoring.doctor.sayings import finding_of
 from taskqueue.monitoring.doctor.words import duration
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
-from taskqueue.monitoring.lanes import queue_figures
 from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.queue_stats import queue_figures
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal
-from taskqueue.states import TaskStatus
 
 PRUNING_LATE = timedelta(hours=1)
 KEPT = "See the workers' logs: something keeps them from their duties."
@@ -45,7 +45,7 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """What the dashboard warns of, and what it does not."""
     workers = worker_figures(limit=MOST)
     queues = queue_figures(limit=MOST, workers=workers)
-    now = wording_for(connection).now(connection)
+    now = dialect_for(connection).now(connection)
     running = running_now(limit=MOST)
     told = notices(queues=queues, workers=workers, running=running, most=MOST_LOOKED_AT)
     found = [*map(finding_of, told), *versions(workers)]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from taskqueue.core.histogram import Histogram
 from taskqueue.engine.totals import DEFAULT, label_among
-from taskqueue.histogram import Histogram
 from taskqueue.models.total import NAME, QUEUE
 from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.metrics.statements import COUNTED

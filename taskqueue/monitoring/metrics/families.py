@@ -16,7 +16,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.metrics_core import Metric
 
-from taskqueue.histogram import cumulative
+from taskqueue.core.histogram import cumulative
 from taskqueue.monitoring.fleet import STATES, WorkerFigures, living
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted
 from taskqueue.monitoring.metrics.gauges import Timetable

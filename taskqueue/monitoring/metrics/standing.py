@@ -15,9 +15,9 @@ from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.absence import Absence
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.fleet import WorkerFigures, living
-from taskqueue.monitoring.lane_statements import LANES
-from taskqueue.monitoring.lanes import COUNTED, LEAST_CAP
 from taskqueue.monitoring.metrics.statements import WAITING
+from taskqueue.monitoring.queue_statements import LANES
+from taskqueue.monitoring.queue_stats import COUNTED, LEAST_CAP
 from taskqueue.monitoring.reading import moment, read
 
 STATUSES = ("blocked", "scheduled", "ready", "running", "retrying")

@@ -12,7 +12,7 @@ from taskqueue.monitoring.searching.discretion import (
 )
 from taskqueue.monitoring.searching.finding import Effort, Page, find
 from taskqueue.monitoring.searching.search import Search, parse, written
-from taskqueue.monitoring.searching.terms import SearchError, search_text
+from taskqueue.monitoring.searching.search_tokens import SearchError, search_text
 
 __all__ = [
     "NEEDED_TO_SEE",

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from taskqueue.access.permissions import VIEW_ARGUMENTS, VIEW_LEASES
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.control import TaskFilter
-from taskqueue.monitoring.searching.terms import SearchError, Value, split
-from taskqueue.permissions import VIEW_ARGUMENTS, VIEW_LEASES
-from taskqueue.redaction import REDACTED
+from taskqueue.monitoring.searching.search_tokens import SearchError, Value, split
 
 NEEDED_TO_SEE = {"args": VIEW_ARGUMENTS, "worker": VIEW_LEASES}
 """By a qualifier, the permission to see the values that others search by."""

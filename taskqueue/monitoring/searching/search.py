@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from taskqueue.engine.control import TaskFilter
 from taskqueue.monitoring.searching.qualifiers import QUALIFIERS, fields_of, is_id
-from taskqueue.monitoring.searching.terms import SearchError, Term, Value, split
+from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value, split
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,11 @@ from django.db import connections
 from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
+from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.control import TaskFilter
 from taskqueue.engine.control.filters import each_of
 from taskqueue.models import Lease, Occurrence, Task
 from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
-from taskqueue.states import FINISHED, WAITING, TaskStatus
 
 MOST_CANDIDATES = 1_000
 """So many rows are looked at one by one; of more only those that a page needs."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from taskqueue.core.states import FINISHED, PENDING
 from taskqueue.models import Task
 from taskqueue.monitoring.why.finished import why_finished
 from taskqueue.monitoring.why.pending import why_pending
 from taskqueue.monitoring.why.reason import Reason
 from taskqueue.monitoring.why.running import why_running
 from taskqueue.monitoring.why.surroundings import Surroundings
-from taskqueue.states import FINISHED, PENDING
 
 __all__ = ["Reason", "why"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.why import codes
 from taskqueue.monitoring.why.reason import Reason, known
 from taskqueue.monitoring.why.surroundings import Surroundings
 from taskqueue.results.reading import cancellation_of
-from taskqueue.states import TaskStatus
 
 LONGEST_MESSAGE = 500
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.models import Task
 from taskqueue.monitoring.counts import CAP
@@ -14,7 +15,6 @@ from taskqueue.monitoring.searching.streams import IS_APART, IS_READY, literal
 from taskqueue.monitoring.why import codes
 from taskqueue.monitoring.why.reason import Reason
 from taskqueue.monitoring.why.surroundings import Surroundings
-from taskqueue.states import TaskStatus
 
 
 def in_line(around: Surroundings) -> Iterator[Reason]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from taskqueue.conf import get_settings
+from taskqueue.core.states import WAITING, TaskStatus
 from taskqueue.monitoring.why import codes
 from taskqueue.monitoring.why.line import in_line
 from taskqueue.monitoring.why.reason import Reason, known
 from taskqueue.monitoring.why.several import of_several
 from taskqueue.monitoring.why.staffing import without_workers
 from taskqueue.monitoring.why.surroundings import Surroundings
-from taskqueue.states import WAITING, TaskStatus
 
 
 def why_pending(around: Surroundings) -> list[Reason]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from taskqueue.core.states import LeaseStatus
 from taskqueue.monitoring.why import codes
 from taskqueue.monitoring.why.reason import Reason
 from taskqueue.monitoring.why.staffing import listed
 from taskqueue.monitoring.why.surroundings import Surroundings
-from taskqueue.states import LeaseStatus
 
 LONG_AFTER = 9000
 """A year that stands for never."""

@@ -6,12 +6,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import lost_attempts
-from taskqueue.engine.wording import wording_for
 from taskqueue.models import Lease, Queue, Task
 from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
-from taskqueue.states import LeaseStatus
 
 MOST_WORKERS = 1_000
 MOST_LEASES = 1_000
@@ -28,7 +28,7 @@ class Surroundings:
     def now(self) -> datetime:
         """By the database's clock."""
         connection = project_connection()
-        return wording_for(connection).now(connection)
+        return dialect_for(connection).now(connection)
 
     @cached_property
     def workers(self) -> list[WorkerFigures]:

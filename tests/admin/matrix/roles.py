@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from taskqueue.roles import ADMINISTRATOR, ROLES
+from taskqueue.access.roles import ADMINISTRATOR, ROLES
 
 Permissions = frozenset[str]
 EVERY_PERMISSION: Permissions = ADMINISTRATOR.permissions

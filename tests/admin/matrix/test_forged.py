@@ -9,10 +9,10 @@ import pytest
 from django.contrib import admin
 from django.db.transaction import atomic, set_rollback
 
+from taskqueue.access.roles import OPERATOR, VIEWER
+from taskqueue.core.states import PENDING
 from taskqueue.engine.operations import which_of
 from taskqueue.models import Operation
-from taskqueue.roles import OPERATOR, VIEWER
-from taskqueue.states import PENDING
 from tests.admin.everything import Everything
 from tests.admin.matrix.cells import act_address, filled_in, page_address
 from tests.admin.matrix.roles import IS_FULL, Clients

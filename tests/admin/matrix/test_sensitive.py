@@ -12,9 +12,9 @@ from django.db.transaction import atomic, set_rollback
 from django.test import Client
 
 from taskqueue import Every, schedules
+from taskqueue.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from taskqueue.admin.refreshing import HEADER
 from taskqueue.models import Audit, Operation, Task
-from taskqueue.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tests.admin.everything import Everything, everything
 from tests.admin.matrix.cells import act_address, filled_in
 from tests.admin.matrix.roles import IS_FULL, Permissions

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.test import Client
 
-from taskqueue.api.nothing import Slashless
+from taskqueue.api.not_found import Slashless
 from taskqueue.api.urls import urlpatterns
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.models import Task
-from taskqueue.uuid7 import uuid7
 from tests.admin.everything import Everything
 from tests.api.matrix.table import NOWHERE, Ask
 from tests.sample.tasks import greet

@@ -11,8 +11,8 @@ from django.db.transaction import atomic, set_rollback
 from django.test import Client
 
 from taskqueue import Every, schedules
+from taskqueue.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from taskqueue.models import Audit, Operation, Schedule, Task
-from taskqueue.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from tests.admin.everything import Everything, everything
 from tests.api.matrix.cells import address, body_of, exposed_task, knock
 from tests.api.matrix.table import ASKS

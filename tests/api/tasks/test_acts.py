@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.outcomes import Kind
 from taskqueue.results import get_result
-from taskqueue.states import FINISHED, PENDING, WAITING, TaskStatus
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
 from tests.api.tasks.test_detail import path
@@ -78,7 +78,7 @@ def test_to_cancel_what_runs_takes_the_permission_to_stop(member: Any) -> None:
 
 def test_a_retry_with_other_arguments_is_a_new_task(root: ApiClient) -> None:
     old = order.using(priority=4).enqueue(1, note="old")
-    end(claim_one(), Kind.FAILED, error_class="E")
+    end(claim_one(), OutcomeKind.FAILED, error_class="E")
     answer = root.act(path(old, "retry/"), {"kwargs": {"note": "new"}, "reason": "typo"})
     assert answer.status_code == 201
     told = answer.json()
@@ -91,7 +91,7 @@ def test_a_retry_with_other_arguments_is_a_new_task(root: ApiClient) -> None:
 
 def test_other_arguments_take_what_an_enqueue_takes(root: ApiClient, member: Any) -> None:
     old = order.enqueue(1)
-    end(claim_one(), Kind.FAILED, error_class="E")
+    end(claim_one(), OutcomeKind.FAILED, error_class="E")
     operator = member("view_task", "operate")
     answer = operator.act(path(old, "retry/"), {"args": [2]})
     problem(answer, 403, "permission_denied")
@@ -100,7 +100,7 @@ def test_other_arguments_take_what_an_enqueue_takes(root: ApiClient, member: Any
     deep = root.act(path(old, "retry/"), {"kwargs": {"note": 2**70}})
     assert problem(deep, 422, "invalid_arguments")["errors"][0]["pointer"] == "/kwargs/note"
     closed = log_in.enqueue("ann", "x")
-    end(claim_one(), Kind.FAILED, error_class="E")
+    end(claim_one(), OutcomeKind.FAILED, error_class="E")
     problem(root.act(path(closed, "retry/"), {"args": ["a", "b"]}), 403, "task_not_exposed")
     Task.objects.filter(id=closed.id).update(name="shop.gone")
     problem(root.act(path(closed, "retry/"), {"args": []}), 403, "task_not_exposed")
@@ -110,7 +110,7 @@ def test_other_arguments_take_what_an_enqueue_takes(root: ApiClient, member: Any
 
 def test_what_was_copied_from_an_answer_does_not_become_a_secret(root: ApiClient) -> None:
     sign_in.enqueue("ann", "hush")
-    end(claim_one(), Kind.FAILED, error_class="E")
+    end(claim_one(), OutcomeKind.FAILED, error_class="E")
     old = Task.objects.get()
     told = root.look(path(old)).json()
     copied = {"args": ["bob", told["args"][1]], "kwargs": {}}

@@ -11,8 +11,8 @@ import pytest
 from django.test import override_settings
 
 from taskqueue.api.tasks.option_fields import OPTIONS
+from taskqueue.core.retries import Backoff, Fixed
 from taskqueue.models import Audit, Task
-from taskqueue.retries import Backoff, Fixed
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
 from tests.option_rows import ACCEPTED

@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.api.tasks.whole import steps_of
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.outcomes import Kind
 from taskqueue.results import get_result
-from taskqueue.states import FINISHED, TaskStatus
 from tests.admin.rows import EVIL, SECRET, make_rows
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
@@ -34,7 +34,9 @@ def path(task: Any, act: str = "") -> str:
 
 def test_all_there_is_to_say_of_a_failed_attempt_and_a_retry(root: ApiClient) -> None:
     result = noop.using(max_attempts=2, metadata={"a": 1}).enqueue()
-    end(claim_one(), Kind.FAILED, error_class="E", error_message=EVIL, traceback="T", delay=0)
+    end(
+        claim_one(), OutcomeKind.FAILED, error_class="E", error_message=EVIL, traceback="T", delay=0
+    )
     promote()
     running = claim_one(worker="w2")
     Lease.objects.filter(id=running.lease_id).update(progress=50, progress_message="half")
@@ -46,7 +48,7 @@ def test_all_there_is_to_say_of_a_failed_attempt_and_a_retry(root: ApiClient) ->
     (held,) = told["running"]
     assert (held["attempt"], held["worker_name"], held["progress"]) == (2, "w2", 50)
     assert told["can"] == ["update", "cancel", "stop"]
-    end(running, Kind.SUCCEEDED, return_value='{"x": [1]}')
+    end(running, OutcomeKind.SUCCEEDED, return_value='{"x": [1]}')
     told = root.look(path(result)).json()
     assert (told["return_value"], told["is_finished"], told["running"]) == ({"x": [1]}, True, [])
 
@@ -61,7 +63,7 @@ def test_who_cancelled_a_task_or_stops_it_is_told_with_the_reason(
     for result, by, reason in ((waiting, "ann", "a mistake"), (running, "bob", "too long")):
         told = root.look(path(result)).json()
         assert told["cancellation"] == {"by": by, "reason": reason}
-    end(claimed, Kind.STOPPED, error_message="too long")
+    end(claimed, OutcomeKind.STOPPED, error_message="too long")
     (error,) = root.look(path(running)).json()["errors"]
     assert error["exception_class_path"] == "taskqueue.exceptions.Stopped"
     assert (error["message"], error["status"]) == ("too long", "stopped")

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.api.tasks import discretion
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Lease, Task, TaskLog
 from taskqueue.monitoring.why import Reason
-from taskqueue.outcomes import Kind
 from tests.admin.rows import EVIL
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
@@ -36,7 +36,9 @@ def say(task_id: Any, *messages: str, level: int = 20, attempt: int = 1) -> None
 
 def test_attempts_tell_what_they_came_to_oldest_first(root: ApiClient) -> None:
     result = noop.using(max_attempts=2).enqueue()
-    end(claim_one(), Kind.FAILED, error_class="E", error_message=EVIL, traceback="T", delay=0)
+    end(
+        claim_one(), OutcomeKind.FAILED, error_class="E", error_message=EVIL, traceback="T", delay=0
+    )
     promote()
     claim_one(worker="w2")
     answer = root.look(path(result, "attempts/"))

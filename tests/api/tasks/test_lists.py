@@ -10,8 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Task
-from taskqueue.outcomes import Kind
 from tests.admin.rows import SECRET, fail_many, make_rows
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
@@ -39,7 +39,7 @@ def some(db: None) -> None:
     """Tasks that differ in all that they are found by."""
     end_of = fail.using(unique_key="failed", queue_name="mail").enqueue("no")
     claimed = claim_one(queue="mail", worker="w1")
-    end(claimed, Kind.FAILED, error_class="builtins.ValueError", error_message="it broke")
+    end(claimed, OutcomeKind.FAILED, error_class="builtins.ValueError", error_message="it broke")
     assert str(end_of.id) == claimed.task_id
     echo.using(unique_key="urgent", priority=9).enqueue({"user": {"id": 42}})
     echo.using(unique_key="later", run_after=HOUR).enqueue()

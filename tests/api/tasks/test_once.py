@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.transaction import atomic
 
 from taskqueue.engine.idempotency import Answer, first_answer
-from taskqueue.engine.passing import OutOfSight, is_passing
+from taskqueue.engine.transient_errors import OutOfSight, is_passing
 from taskqueue.models import Audit, IdempotencyKey, Task
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from taskqueue.histogram import bucket_of, stored
+
 from taskqueue.models import Rollup
 from tests.browser.lively.kinds import KINDS, Kind
 from tests.browser.lively.moments import spread

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import F
 
-from taskqueue.engine.terms import Terms
+from taskqueue.engine.live_changes import Terms
 from tests.chaos.bugs.planting import Planting
 
 ENGINE = "taskqueue.engine"

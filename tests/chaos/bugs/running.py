@@ -30,10 +30,10 @@ def takeover_without_expiry(planting: Planting) -> None:
 
 def takeover_without_lock(planting: Planting) -> None:
     """What was found expired is taken over a while later, without another look."""
+    from taskqueue.core.outcomes import Outcome, OutcomeKind
     from taskqueue.engine.connections import transaction
+    from taskqueue.engine.dialect import dialect_for
     from taskqueue.engine.takeover import LOST, MESSAGE
-    from taskqueue.engine.wording import wording_for
-    from taskqueue.outcomes import Kind, Outcome
 
     # The guardian and the next claim would hide it: what nobody renews has no body for long.
     children_outlive_leases(planting)
@@ -41,14 +41,14 @@ def takeover_without_lock(planting: Planting) -> None:
     def take_over(
         connection: Any, *, limits: Any, grace: Any, tally: Any, suspects: Any = None
     ) -> Any:
-        wording = wording_for(connection)
+        wording = dialect_for(connection)
         with transaction(connection):
             expired = wording.expired_leases(connection, limit=500, grace=grace)
         if not expired:
             return {}
         time.sleep(2.0)
         outcomes = [
-            Outcome(lease_id, Kind.LOST, 0.0, error_class=LOST, error_message=MESSAGE)
+            Outcome(lease_id, OutcomeKind.LOST, 0.0, error_class=LOST, error_message=MESSAGE)
             for lease_id in expired
         ]
         with transaction(connection):

@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 from django.db import connection
 
+from taskqueue.core.states import FINISHED
 from taskqueue.models import Lease, Task
 from taskqueue.results import TaskResult
-from taskqueue.states import FINISHED
 from tests.chaos.bugs import PLANTED
 from tests.chaos.clients import ClientLog
 from tests.chaos.gathering import gather, read_journal

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from taskqueue.states import FINISHED
+from taskqueue.core.states import FINISHED
 from tests.chaos.history import (
     NO_ANSWER,
     Change,

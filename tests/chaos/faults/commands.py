@@ -7,9 +7,9 @@ from contextlib import suppress
 from uuid import UUID
 
 from taskqueue import control
+from taskqueue.core.states import FINISHED, PENDING
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Lease, Task
-from taskqueue.states import FINISHED, PENDING
 from tests.chaos import bad_bodies
 from tests.chaos.faults.base import Fault
 from tests.chaos.faults.processes import kill_a_child

@@ -9,10 +9,10 @@ from functools import cached_property
 
 from django.db import connection
 
+from taskqueue.core.states import FINISHED
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OPEN
-from taskqueue.states import FINISHED
-from taskqueue.worker.suspicion import SECOND_LOOK
+from taskqueue.worker.takeover_checks import SECOND_LOOK
 from tests.chaos.changes import read_changes
 from tests.chaos.checker.schedules import Outage, Run, lateness, wrong_schedule
 from tests.chaos.faults.base import Fault

@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from taskqueue.core.histogram import upper_bound
 from taskqueue.engine import totals
-from taskqueue.histogram import upper_bound
 from taskqueue.models import Queue, Rollup, Schedule, Task, Total
 from taskqueue.monitoring import counts
 from taskqueue.monitoring.metrics import collector, exposition

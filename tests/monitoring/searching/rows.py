@@ -9,9 +9,9 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.models import Lease, Task
-from taskqueue.states import FINISHED, TaskStatus
-from taskqueue.uuid7 import uuid7
 
 NAMES = ("shop.send", "shop.pay", "mail.send")
 

@@ -12,10 +12,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from taskqueue.core.states import FINISHED
 from taskqueue.engine.control import TaskFilter
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.monitoring.searching import Effort, Page, find, parse, streams
-from taskqueue.states import FINISHED
 from tests.monitoring.searching.rows import make_tasks
 
 pytestmark = pytest.mark.django_db

@@ -13,9 +13,10 @@ from multiprocessing.process import BaseProcess
 
 from django.db import connection
 
+from taskqueue.declarations.declared_schedules import check_scheduled
+from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.engine.schedules.editing import fields_of
 from taskqueue.models import Schedule
-from taskqueue.scheduled import Scheduled
 from tests.rules.oracle import moments_of_walls, offsets
 from tests.sample.tasks import noop
 from tests.schedules.year.plans import Plan
@@ -58,7 +59,7 @@ def create_schedules(plan: Plan, *, prefix: str = "") -> dict[str, int]:
     for entry in plan.entries:
         rule = entry.rule()
         declared = Scheduled(rule, missed="all", overlap=entry.overlap)
-        declared.check(noop)
+        check_scheduled(declared, noop)
         # Not by the verb: it refuses a rule whose times have all passed.
         schedule = Schedule.objects.create(
             name=prefix + entry.name,

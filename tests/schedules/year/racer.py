@@ -14,10 +14,10 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import open_worker_connection, own_session
 from taskqueue.engine.schedules.serving import Scheduler
 from taskqueue.models import Task
-from taskqueue.states import TaskStatus
 from tests.schedules.year.plans import Plan
 from tests.schedules.year.shared import Shared
 

@@ -8,6 +8,8 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from taskqueue import schedules
+from taskqueue.core.policies import Missed, Overlap
+from taskqueue.declarations.scheduled import MOST_FAILURES
 from taskqueue.engine.schedules.reading import due_at, rule_text
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
@@ -20,8 +22,6 @@ from taskqueue.management.cli.schedules.rows import now, row_of, statuses_of, ut
 from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
 from taskqueue.management.cli.times import duration
 from taskqueue.models import Schedule
-from taskqueue.policies import Missed, Overlap
-from taskqueue.scheduled import MOST_FAILURES
 
 OPTIONS = {"queue": "queue_name", "priority": "priority"}
 """Options that have a flag of their own."""

@@ -11,7 +11,7 @@ import django
 from django.core.management.base import CommandError
 
 import taskqueue
-from taskqueue.definitions import registry
+from taskqueue.declarations.discovery import discover_tasks
 
 NOT_OF_PROJECTS = (
     "<frozen ",
@@ -23,7 +23,7 @@ NOT_OF_PROJECTS = (
 def load_tasks() -> None:
     """Import every `tasks` module. Raises CommandError, one line, where one cannot be."""
     try:
-        registry.autodiscover()
+        discover_tasks()
     except Exception as error:  # Code of the project: anything may come of it.
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise CommandError(

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from taskqueue.declarations.redaction import redacted
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.schedules.reading import conditions, due_at, rule_text
 from taskqueue.engine.schedules.runs import resting_reason
-from taskqueue.engine.wording import wording_for
 from taskqueue.management.cli.output import shown, told
 from taskqueue.management.cli.showing import HIDDEN
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OPEN
-from taskqueue.redaction import redacted
 
 COLUMNS = (
     "options", "missed", "missed_window", "overlap", "pause_after_failures", "source",
@@ -62,7 +62,7 @@ def state_of(schedule: Schedule, now: datetime) -> str:
 def now() -> datetime:
     """The moment by the database's clock."""
     connection = project_connection()
-    return wording_for(connection).now(connection)
+    return dialect_for(connection).now(connection)
 
 
 def utc(moment: datetime | None) -> str:

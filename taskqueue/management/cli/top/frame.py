@@ -9,9 +9,9 @@ from taskqueue.management.cli.durations import short, size
 from taskqueue.management.cli.output import without_controls
 from taskqueue.management.cli.top.cells import aligned, bars, fitted_line
 from taskqueue.monitoring.fleet import LIVING, LOST, WorkerFigures
-from taskqueue.monitoring.lanes import QueueFigures
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
+from taskqueue.monitoring.queue_stats import QueueFigures
 from taskqueue.monitoring.running import RunningTask
 
 QUEUE = ("queue", "waiting", "oldest", "running", "last hour", "")

@@ -1,0 +1,232 @@
+"""The backend of Django's Tasks framework: `django.tasks`, or `django-tasks` on Django 5.2.
+
+    TASKS = {"default": {"BACKEND": "taskqueue.backend.TaskQueueBackend"}}
+
+`QUEUES` names the queues that tasks may use, an empty list any; `OPTIONS` are our options for all
+tasks of the backend that do not set them, such as `{"max_attempts": 5}`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from django.apps import apps
+from django.core.checks import CheckMessage, Error
+from django.db.transaction import atomic
+
+from taskqueue import exceptions
+from taskqueue.backend.definitions import TaskDefinition
+from taskqueue.backend.framework import (
+    AnyResult,
+    AnyTask,
+    BaseTaskBackend,
+    InvalidTaskBackend,
+    Task,
+    TaskResultDoesNotExist,
+    signals,
+    task_backends,
+)
+from taskqueue.backend.tasks import DJANGO_FIELDS, QueueTask, changed, errors_of_django
+from taskqueue.declarations.definition import Call, registry
+from taskqueue.declarations.options import check_options
+from taskqueue.engine.connections import project_connection
+from taskqueue.exceptions import DuplicateTask, TaskDoesNotExist
+
+LARGEST_CACHE = 1024
+
+
+class TaskQueueBackend(BaseTaskBackend):
+    """Runs the tasks of Django's framework on our tables and workers."""
+
+    task_class = QueueTask
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def __init__(self, alias: str, params: dict[str, Any]) -> None:
+        super().__init__(alias, params)
+        self._defaults, self._mistakes = _parse(self.options)
+        self._definition = lru_cache(maxsize=LARGEST_CACHE)(self._make_definition)
+
+    def validate_task(self, task: AnyTask) -> None:
+        """Raise Django's `InvalidTask` if the task cannot be enqueued here."""
+        # Django knows points in time only; a delay is ours.
+        is_delayed = task.run_after is not None and not isinstance(task.run_after, datetime)
+        super().validate_task(changed(task, run_after=None) if is_delayed else task)
+        self.definition_of(task)
+
+    def definition_of(self, task: AnyTask) -> TaskDefinition:
+        """What workers run for a task. Raises Django's `InvalidTask`."""
+        with errors_of_django():
+            return self._definition(task)
+
+    def _make_definition(self, task: AnyTask) -> TaskDefinition:
+        return TaskDefinition.of(task, self._defaults)
+
+    def declare(self, task: AnyTask) -> None:
+        """Let workers find the task. Raises Django's `InvalidTask`."""
+        with errors_of_django():
+            registry.register(self.definition_of(task))
+
+    def enqueue(self, task: AnyTask, args: Any, kwargs: Any) -> AnyResult:  # type: ignore[override]
+        """Write one task, in the caller's transaction.
+
+        Raises Django's `InvalidTask`, and what `taskqueue.BaseDefinition.enqueue` does.
+        """
+        from taskqueue import results
+
+        self.validate_task(task)
+        with self._telling_of_holder():
+            result = results.enqueue(self.definition_of(task), args, kwargs)
+            found = self._results([result], task)
+        return self._announced([result], found)[0]
+
+    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[AnyResult]:
+        """Write many tasks, all or none; results stand in the order of the calls."""
+        from taskqueue import results
+
+        self.validate_task(task)
+        definition = self.definition_of(task)
+        with self._telling_of_holder(), _all_or_none(definition):
+            written = results.enqueue_many(definition, calls)
+            found = self._results(written, task)
+        return self._announced(written, found)
+
+    @contextmanager
+    def _telling_of_holder(self) -> Iterator[None]:
+        """Let a `DuplicateTask` carry the holder's result as Django's framework shows it."""
+        try:
+            yield
+        except DuplicateTask as duplicate:
+            holder: Any = duplicate.result
+            if holder is not None and isinstance(holder.definition, TaskDefinition):
+                duplicate.result = self.get_result(str(holder.id))
+            raise
+
+    def _results(self, written: list[Any], task: AnyTask) -> list[AnyResult]:
+        """Django's results of an enqueue.
+
+        Raises `DuplicateTask` where a task that Django's framework does not know holds the key.
+        """
+        from taskqueue.backend.results import enqueued_result, read_rows, stored_result
+
+        # A unique key may have led to tasks that were there before, and tests may let a task run
+        # as it is enqueued.
+        known = [each.id for each in written if not each.created or each.attempts]
+        rows = read_rows(known) if known else {}
+        found = []
+        for each in written:
+            if each.id not in rows:
+                result = enqueued_result(each, changed(task, backend=self.alias))
+            else:
+                own = task if each.name == self.definition_of(task).name else _task_of(each)
+                result = stored_result(rows[each.id], own, backend=self.alias)
+            found.append(result)
+        return found
+
+    def _announced(self, written: list[Any], found: list[AnyResult]) -> list[AnyResult]:
+        """The results, told to the receivers of Django's signal."""
+        for each, result in zip(written, found, strict=True):
+            if each.created or each.updated:
+                signals.task_enqueued.send(type(self), task_result=result)
+        return found
+
+    def get_result(self, result_id: str) -> AnyResult:
+        """The result of a task by its id. Raises `TaskResultDoesNotExist`.
+
+        On an event loop it is read in a thread, and what the caller has not committed is not
+        seen: use `aget_result` there.
+        """
+        from taskqueue.backend.results import read_rows, stored_result
+        from taskqueue.results import identifier_of
+
+        try:
+            identifier = identifier_of(result_id)
+        except TaskDoesNotExist as error:
+            raise TaskResultDoesNotExist(result_id) from error
+        row = read_rows([identifier]).get(identifier)
+        if row is None:
+            raise TaskResultDoesNotExist(result_id)
+        definition = registry.find(row[0].name)
+        if not isinstance(definition, TaskDefinition):
+            raise TaskResultDoesNotExist(
+                f"Task {result_id} runs {row[0].name!r}, which is not declared with Django's @task."
+            )
+        return stored_result(row, definition.task, backend=self.alias)
+
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        """Mistakes in the settings of this backend."""
+        messages: list[CheckMessage] = [
+            Error(f"TASKS[{self.alias!r}]['OPTIONS']: {mistake}", id="taskqueue.E010")
+            for mistake in self._mistakes
+        ]
+        if not apps.is_installed("taskqueue"):
+            messages.append(
+                Error(
+                    f"TASKS[{self.alias!r}] needs the app 'taskqueue'.",
+                    hint="Add 'taskqueue' to INSTALLED_APPS.",
+                    id="taskqueue.E011",
+                )
+            )
+        return messages
+
+
+def _all_or_none(definition: TaskDefinition) -> AbstractContextManager[None]:
+    """A transaction for what may meet a holder that cannot be answered with.
+
+    Any key may: other definitions can name the scope of this one.
+    """
+    if definition.options.unique_key is None:
+        return nullcontext()
+    return atomic(using=project_connection().alias)
+
+
+def _task_of(holder: Any) -> AnyTask:
+    """The task of Django's framework that holds a key. Raises `DuplicateTask` if it is none."""
+    if isinstance(holder.definition, TaskDefinition):
+        return holder.definition.task
+    raise DuplicateTask(
+        f"Task {holder.id} holds the unique key. It runs {holder.name!r}, which is not declared "
+        "with Django's @task.",
+        holder,
+    )
+
+
+def _parse(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """`OPTIONS`, as far as they are right, and what is wrong in them."""
+    options: dict[str, Any] = {}
+    mistakes = []
+    for name, value in raw.items():
+        try:
+            if name in DJANGO_FIELDS or name == "name":
+                raise exceptions.InvalidTask(f"{name} belongs to each task.")
+            options |= check_options({name: value}, declared=True)
+        except (exceptions.InvalidTask, exceptions.InvalidArguments, TypeError) as error:
+            mistakes.append(str(error))
+    return options, mistakes
+
+
+def adopt(name: str) -> TaskDefinition | None:
+    """The definition of a task that was declared for another backend and then enqueued here.
+
+    Its module must have been loaded: nothing is imported because a row names it.
+    """
+    module_name, _, function_name = name.rpartition(".")
+    module = sys.modules.get(module_name)
+    task = vars(module).get(function_name) if module else None
+    if not isinstance(task, Task) or task.module_path != name:
+        return None
+    for alias in task_backends:
+        try:
+            backend = task_backends[alias]
+        except InvalidTaskBackend:
+            continue
+        if isinstance(backend, TaskQueueBackend):
+            return backend.definition_of(changed(task, backend=alias))
+    return None

@@ -1,0 +1,170 @@
+"""A task of Django's framework as a definition, which workers find and run."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.utils import timezone
+
+from taskqueue.backend.announcing import announcing
+from taskqueue.backend.context import QueueContext
+from taskqueue.backend.framework import (
+    AnyResult,
+    AnyTask,
+    TaskResultStatus,
+    signals,
+    task_backends,
+)
+from taskqueue.backend.lazy import make_lazy
+from taskqueue.backend.tasks import QueueTask, values_of
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.retries import class_path
+from taskqueue.declarations.context import AttemptContext
+from taskqueue.declarations.definition import BaseDefinition, check_body
+from taskqueue.declarations.options import Options, check_options
+from taskqueue.exceptions import Cancel, Stopped
+
+logger = logging.getLogger("taskqueue.worker")
+
+OF_THE_TASK = frozenset({"priority", "queue_name", "run_after"})
+OF_THE_RESULT = frozenset(
+    {"enqueued_at", "started_at", "last_attempted_at", "args", "kwargs", "errors", "worker_ids"}
+)
+ENDS = {
+    OutcomeKind.SUCCEEDED: TaskResultStatus.SUCCESSFUL,
+    OutcomeKind.FAILED: TaskResultStatus.FAILED,
+    OutcomeKind.CANCELLED: TaskResultStatus.FAILED,
+    OutcomeKind.STOPPED: TaskResultStatus.FAILED,
+}
+"""What a task has come to by the end of an attempt; after any other end it runs again."""
+STOPS = {OutcomeKind.CANCELLED: class_path(Cancel), OutcomeKind.STOPPED: class_path(Stopped)}
+"""The errors of attempts that were stopped: they have none of their own."""
+
+
+class TaskDefinition(BaseDefinition[Any, Any]):
+    """A definition whose body is a task of Django's framework."""
+
+    task: AnyTask
+
+    @classmethod
+    def of(cls, task: AnyTask, defaults: Mapping[str, Any]) -> TaskDefinition:
+        """The definition of a task. Raises `InvalidTask`."""
+        given = {**defaults, **(task.options if isinstance(task, QueueTask) else {})}
+        given |= check_options(
+            {
+                "queue_name": task.queue_name,
+                "priority": int(task.priority),
+                "takes_context": task.takes_context,
+            },
+            declared=True,
+        )
+        given |= check_options({"run_after": task.run_after}, declared=False)
+        definition = cls(task.func, Options(**given))
+        definition.task = task
+        check_body(definition)
+        return definition
+
+    def __init__(self, body: Any, options: Options) -> None:
+        super().__init__(body, options)
+        self._running: WeakKeyDictionary[AttemptContext, AnyResult] = WeakKeyDictionary()
+
+    def using(self, **options: Any) -> TaskDefinition:
+        """The same definition with other options. Raises `InvalidTask`."""
+        definition = super().using(**options)
+        assert isinstance(definition, TaskDefinition)
+        definition.task = self.task
+        return definition
+
+    def context_for(self, context: AttemptContext) -> QueueContext:
+        """Django's context, which offers ours too."""
+        return QueueContext(context, lambda: self.result_in(context))
+
+    def result_in(self, context: AttemptContext) -> AnyResult:
+        """The result of the task whose attempt runs here, the same one throughout the attempt."""
+        result = self._running.get(context)
+        if result is None:
+            result = self._running[context] = _running_result(self.task, context)
+        return result
+
+    def announce_start(self, context: AttemptContext) -> None:
+        """Send Django's `task_started`. Never raises."""
+        try:
+            result = self.result_in(context)
+            signals.task_started.send_robust(self._sender, task_result=result)
+        except Exception:
+            logger.exception("Signal not sent task=%s id=%s", self.name, context.task_id)
+
+    def announce_end(
+        self, context: AttemptContext, outcome: Outcome, *, may_be_retried: bool
+    ) -> None:
+        """Send Django's `task_finished` for this attempt. Never raises.
+
+        Where the task runs again, its status is READY.
+        """
+        try:
+            result = self.result_in(context)
+            _end(result, outcome, may_be_retried=may_be_retried)
+            with announcing():
+                signals.task_finished.send_robust(self._sender, task_result=result)
+        except Exception:
+            logger.exception("Signal not sent task=%s id=%s", self.name, context.task_id)
+
+    @property
+    def _sender(self) -> type:
+        return type(task_backends[self.task.backend])
+
+
+def _running_result(task: AnyTask, context: AttemptContext) -> AnyResult:
+    from taskqueue.backend.results import QueueResult, read_rows, result_values
+
+    values: dict[str, Any] | None = None
+
+    def read() -> dict[str, Any]:
+        nonlocal values
+        if values is None:
+            rows = read_rows([UUID(context.task_id)])
+            values = result_values(rows[UUID(context.task_id)], task, backend=task.backend)
+        return values
+
+    def read_task() -> dict[str, Any]:
+        return values_of(read()["task"])
+
+    known: dict[str, Any] = {
+        "id": context.task_id,
+        "status": TaskResultStatus.RUNNING,
+        "finished_at": None,
+        "backend": task.backend,
+        "_return_value": None,
+    }
+    if isinstance(task, QueueTask):
+        of_any = {name: value for name, value in values_of(task).items() if name not in OF_THE_TASK}
+        known["task"] = make_lazy(type(task), of_any, OF_THE_TASK, read_task)
+    else:
+        known["task"] = read()["task"]
+    if context.attempt == 1:
+        known |= {"errors": [], "worker_ids": [context.worker_name]}
+    return make_lazy(QueueResult, known, OF_THE_RESULT, read)
+
+
+def _end(result: AnyResult, outcome: Outcome, *, may_be_retried: bool) -> None:
+    """Note in a result what its attempt came to."""
+    from taskqueue.backend.results import error_told
+
+    path = outcome.error_class or STOPS.get(OutcomeKind(outcome.kind), "")
+    if path:
+        result.errors.append(error_told(path, outcome.error_message, outcome.traceback))
+    status = ENDS.get(OutcomeKind(outcome.kind), TaskResultStatus.READY)
+    if may_be_retried:
+        status = TaskResultStatus.READY
+    changes: dict[str, Any] = {"status": status}
+    if status != TaskResultStatus.READY:
+        changes["finished_at"] = timezone.now()
+    if outcome.return_value is not None:
+        changes["_return_value"] = json.loads(outcome.return_value)
+    for name, value in changes.items():
+        object.__setattr__(result, name, value)

@@ -1,0 +1,114 @@
+"""A task of Django's framework that carries our options too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import sync_to_async
+
+from taskqueue import exceptions
+from taskqueue.backend.framework import AnyResult, AnyTask, InvalidTask, Task
+from taskqueue.backend.lazy import Lazy, make
+from taskqueue.declarations.definition import BaseDefinition, Call
+from taskqueue.declarations.options import Options, check_options
+from taskqueue.exceptions import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DJANGO_FIELDS = frozenset(each.name for each in fields(Task))
+DEFAULTS = {"priority": 0, "backend": "default", "queue_name": "default", "run_after": None}
+"""Those of Django 6.1, where the fields of 6.0 have none."""
+
+
+class InvalidQueueTask(InvalidTask, exceptions.InvalidTask):
+    """A task or an option of one that cannot work: Django's error, and ours."""
+
+
+@contextmanager
+def errors_of_django() -> Iterator[None]:
+    """Raise our `InvalidTask` as one that is Django's too."""
+    try:
+        yield
+    except exceptions.InvalidTask as error:
+        if isinstance(error, InvalidTask):
+            raise
+        raise InvalidQueueTask(str(error)) from error
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class QueueTask(Lazy, AnyTask):
+    """A task whose decorator and `.using()` take the options of `taskqueue.task` as well."""
+
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Those of our options that were given, in their normal form."""
+
+    def __init__(self, *, options: Mapping[str, Any] | None = None, **given: Any) -> None:
+        """Raise Django's `InvalidTask` for an option that is unknown or out of range.
+
+        Without `options` the task is a declaration, which workers find; with them it is a copy.
+        """
+        own = {name: given.pop(name) for name in given.keys() & DJANGO_FIELDS}
+        if options is None:
+            with errors_of_django():
+                checked = check_options(given, declared=True)
+        else:
+            checked = dict(options)
+        object.__setattr__(self, "options", checked)
+        super().__init__(**{**DEFAULTS, **own})
+        declare = getattr(self.get_backend(), "declare", None)
+        if options is None and declare is not None:
+            declare(self)
+
+    def using(
+        self,
+        *,
+        priority: int | None = None,
+        queue_name: str | None = None,
+        run_after: datetime | Duration | None = None,
+        backend: str | None = None,
+        **options: Any,
+    ) -> QueueTask:
+        """The same task with other options. Raises Django's `InvalidTask`."""
+        changes: dict[str, Any] = {
+            "priority": priority,
+            "queue_name": queue_name,
+            "run_after": run_after,
+            "backend": backend,
+        }
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if options:
+            with errors_of_django():
+                BaseDefinition(self.func, Options()).using(**options)
+                checked = check_options(options, declared=False)
+            changes["options"] = {**self.options, **checked}
+        return replace(self, **changes)
+
+    def enqueue_many(self, calls: Iterable[Call]) -> list[AnyResult]:
+        """Write many tasks, all or none; results stand in the order of the calls.
+
+        `calls` holds pairs of positional and keyword arguments.
+        """
+        backend: Any = self.get_backend()
+        results: list[AnyResult] = backend.enqueue_many(self, calls)
+        return results
+
+    async def aenqueue_many(self, calls: Iterable[Call]) -> list[AnyResult]:
+        """As `enqueue_many`, from async code."""
+        return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
+
+
+def values_of(task: AnyTask) -> dict[str, Any]:
+    """The fields of a task, by name."""
+    return {each.name: getattr(task, each.name) for each in fields(task)}
+
+
+def changed(task: AnyTask, **changes: Any) -> AnyTask:
+    """A copy of a task that is not validated again; the task itself where nothing differs."""
+    if all(getattr(task, name) == value for name, value in changes.items()):
+        return task
+    return make(type(task), {**values_of(task), **changes})

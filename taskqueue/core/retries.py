@@ -1,0 +1,168 @@
+"""When to try again: the backoff policies. Standard library only."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from taskqueue.exceptions import Duration
+
+LONGEST = 366 * 24 * 3600.0
+"""No policy waits longer than this many seconds."""
+
+
+def seconds_of(duration: Duration) -> float:
+    """A duration in seconds. Raises TypeError for anything but a number or a timedelta."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    if isinstance(duration, bool) or not isinstance(duration, int | float):
+        raise TypeError(f"A duration is a number of seconds or a timedelta, not {duration!r}.")
+    try:
+        return float(duration)
+    except OverflowError:  # an integer beyond every limit that a caller checks
+        return math.inf if duration > 0 else -math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backoff:
+    """Base of the policies: how long to wait after the n-th failure.
+
+    `jitter` is the share of the delay that is drawn at random: 1 is "full jitter" (uniform
+    between 0 and the delay), 0 none. See Marc Brooker, "Exponential Backoff And Jitter", AWS
+    Architecture Blog, 2015.
+    """
+
+    policy: ClassVar[str] = ""
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            seconds = seconds_of(value)
+            if not 0 <= seconds <= LONGEST:
+                raise ValueError(
+                    f"{type(self).__name__}: {field.name} must be between 0 and {LONGEST:g}, "
+                    f"not {value!r}."
+                )
+            object.__setattr__(self, field.name, seconds)
+        if self.jitter > 1:
+            raise ValueError(f"{type(self).__name__}: jitter must be between 0 and 1.")
+
+    def base_delay(self, failures: int) -> float:
+        """Seconds to wait after this many failures (from 1), before jitter."""
+        raise NotImplementedError
+
+    def delay(self, failures: int) -> float:
+        """Seconds to wait after this many failures (from 1)."""
+        longest = min(self.base_delay(max(1, failures)), LONGEST)
+        # Jitter spreads load; nothing secret depends on it.
+        return longest * (1 - self.jitter * random.random())  # noqa: S311
+
+    def snapshot(self) -> dict[str, Any]:
+        """The policy as JSON, to be stored with a task."""
+        return {"policy": self.policy} | {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class Fixed(Backoff):
+    """Always the same delay."""
+
+    policy: ClassVar[str] = "fixed"
+    seconds: float = 10.0
+
+    def __init__(self, seconds: Duration = 10.0, *, jitter: float = 0.0) -> None:
+        _assign(self, seconds=seconds, jitter=jitter)
+
+    def base_delay(self, failures: int) -> float:
+        return self.seconds
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class Linear(Backoff):
+    """`base` seconds more after each failure, at most `cap`."""
+
+    policy: ClassVar[str] = "linear"
+    base: float = 10.0
+    cap: float = 3600.0
+
+    def __init__(
+        self, base: Duration = 10.0, *, cap: Duration = 3600.0, jitter: float = 0.0
+    ) -> None:
+        _assign(self, base=base, cap=cap, jitter=jitter)
+
+    def base_delay(self, failures: int) -> float:
+        return min(self.cap, self.base * failures)
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class Exponential(Backoff):
+    """`base` to the power of the number of failures, in seconds, at most `cap`."""
+
+    policy: ClassVar[str] = "exponential"
+    base: float = 2.0
+    cap: float = 3600.0
+
+    def __init__(
+        self, base: Duration = 2.0, *, cap: Duration = 3600.0, jitter: float = 1.0
+    ) -> None:
+        _assign(self, base=base, cap=cap, jitter=jitter)
+
+    def base_delay(self, failures: int) -> float:
+        try:
+            return float(min(self.cap, self.base**failures))
+        except OverflowError:
+            return self.cap
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class Fibonacci(Backoff):
+    """`base` seconds times 1, 1, 2, 3, 5, 8 …, at most `cap`."""
+
+    policy: ClassVar[str] = "fibonacci"
+    base: float = 1.0
+    cap: float = 3600.0
+
+    def __init__(
+        self, base: Duration = 1.0, *, cap: Duration = 3600.0, jitter: float = 0.0
+    ) -> None:
+        _assign(self, base=base, cap=cap, jitter=jitter)
+
+    def base_delay(self, failures: int) -> float:
+        current, following = self.base, self.base
+        for _ in range(failures - 1):
+            if current >= self.cap or following == 0:
+                break
+            current, following = following, current + following
+        return min(self.cap, current)
+
+
+def _assign(policy: Backoff, **values: Duration) -> None:
+    for name, value in values.items():
+        object.__setattr__(policy, name, value)
+    policy.__post_init__()
+
+
+DEFAULT = Exponential()
+POLICIES: dict[str, type[Backoff]] = {
+    policy.policy: policy for policy in (Fixed, Linear, Exponential, Fibonacci)
+}
+
+
+def from_snapshot(snapshot: Mapping[str, Any] | None) -> Backoff:
+    """The policy that was stored with a task; the default where none was.
+
+    Raises KeyError or TypeError for a snapshot of a policy that this version does not know.
+    """
+    if not snapshot:
+        return DEFAULT
+    values = dict(snapshot)
+    return POLICIES[values.pop("policy")](**values)
+
+
+def class_path(exception_class: type[BaseException]) -> str:
+    """Where a class is found: `module.qualname`."""
+    return f"{exception_class.__module__}.{exception_class.__qualname__}"

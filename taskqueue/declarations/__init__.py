@@ -1,0 +1,1 @@
+"""What a project declares: definitions, their options and schedules. Loads no model."""

@@ -1,0 +1,196 @@
+"""The arguments of a definition as JSON Schema (2020-12), made from the signature of its body."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import types
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date, datetime, time
+from enum import Enum
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+from uuid import UUID
+
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.payload import LARGEST_INTEGER
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DEEPEST = 8
+"""Types may name themselves; from here on anything will do."""
+EMPTY: Any = inspect.Parameter.empty
+Schema = dict[str, Any]
+INTEGER: Schema = {"type": "integer", "minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER - 1}
+PLAIN: dict[Any, Schema] = {
+    bool: {"type": "boolean"},
+    int: INTEGER,
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bytes: {"type": "string"},
+    None: {"type": "null"},
+    type(None): {"type": "null"},
+    datetime: {"type": "string", "format": "date-time"},
+    date: {"type": "string", "format": "date"},
+    time: {"type": "string", "format": "time"},
+    UUID: {"type": "string", "format": "uuid"},
+}
+
+
+def argument_schema(definition: BaseDefinition[Any, Any]) -> Schema:
+    """What an enqueue takes: an object with `args`, a list, and `kwargs`, an object.
+
+    Each argument stands in `kwargs` by its name, but for those that have to be given by their
+    place: positional-only ones, and all that stand before `*args`. Python takes more than that:
+    an argument that has a name may also be given by its place.
+    """
+    found = inspect.signature(definition.body).parameters
+    hints, sensitive = _hints(definition.body), definition.options.sensitive
+    listed = [found[name] for name in definition.signature.names]
+    schemas = {each.name: _of(each, hints.get(each.name, EMPTY), sensitive) for each in listed}
+    by_place = [each for each in listed if _goes_by_place(each, listed)]
+    by_name = [each for each in listed if each.kind not in VARIABLE and each not in by_place]
+    rest, extra = (next((e for e in listed if e.kind is kind), None) for kind in VARIABLE)
+    args = _list(
+        [schemas[each.name] for each in by_place],
+        least=sum(each.default is EMPTY for each in by_place),
+        items=schemas[rest.name] if rest else False,
+    )
+    kwargs = _object(
+        {each.name: schemas[each.name] for each in by_name}
+        | {name: {"writeOnly": True} for name in sorted(sensitive - set(schemas))},
+        required=[each.name for each in by_name if each.default is EMPTY],
+        more=schemas[extra.name] if extra else False,
+    )
+    needed = [("args", "minItems" in args), ("kwargs", "required" in kwargs)]
+    return {
+        "$schema": DIALECT,
+        **_object(
+            {"args": args, "kwargs": kwargs},
+            required=[name for name, is_needed in needed if is_needed],
+            more=False,
+        ),
+    }
+
+
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _goes_by_place(each: inspect.Parameter, listed: Iterable[inspect.Parameter]) -> bool:
+    if each.kind is inspect.Parameter.POSITIONAL_ONLY:
+        return True
+    has_rest = any(other.kind is inspect.Parameter.VAR_POSITIONAL for other in listed)
+    return has_rest and each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def _hints(body: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(body)
+    except Exception:  # Annotations may name what is only there for a type checker.
+        return {}
+
+
+def _of(parameter: inspect.Parameter, hint: Any, sensitive: Collection[str]) -> Schema:
+    """A parameter: its type, its default where JSON has it, and whether it is never shown."""
+    if parameter.name in sensitive:
+        return {**_type(hint, 0), "writeOnly": True}
+    default = parameter.default
+    if hint is EMPTY and type(default) in (bool, int, float, str):
+        hint = type(default)
+    schema = _type(hint, 0)
+    if default is EMPTY:
+        return schema
+    value = default.value if isinstance(default, Enum) else default
+    return {**schema, "default": value} if _is_json(value) else schema
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _type(hint: Any, depth: int) -> Schema:
+    """The values that an annotation allows; anything where JSON Schema cannot tell."""
+    if depth > DEEPEST or hint is EMPTY:
+        return {}
+    if isinstance(hint, type | types.NoneType) and hint in PLAIN:
+        return dict(PLAIN[hint])
+    alias = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
+    if alias is not None:  # A NewType, or a name that is declared by `type`.
+        return _type(alias, depth + 1)
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _type(inner[0], depth + 1)
+    if origin in (Union, types.UnionType):
+        return _any_of([_type(each, depth + 1) for each in inner])
+    if origin is Literal:
+        return _enum(inner)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _enum([member.value for member in hint])
+    if is_typeddict(hint):
+        return _typed_dict(hint, depth)
+    return _container(origin if isinstance(origin, type) else hint, inner, depth)
+
+
+def _container(plain: Any, inner: tuple[Any, ...], depth: int) -> Schema:
+    if not isinstance(plain, type) or issubclass(plain, str | bytes):
+        return {}
+    if issubclass(plain, Mapping):
+        values = _type(inner[1], depth + 1) if len(inner) == 2 else {}
+        return {"type": "object", **({"additionalProperties": values} if values else {})}
+    if issubclass(plain, tuple) and inner and inner[-1] is not Ellipsis:
+        each = [_type(hint, depth + 1) for hint in inner]
+        return _list(each, least=len(each), items=False)
+    if issubclass(plain, Iterable):
+        items = _type(inner[0], depth + 1) if inner else {}
+        return {"type": "array", **({"items": items} if items else {})}
+    return {}
+
+
+def _typed_dict(hint: Any, depth: int) -> Schema:
+    fields = {name: _type(each, depth + 1) for name, each in _hints(hint).items()}
+    return _object(fields, required=sorted(hint.__required_keys__), more=False)
+
+
+def _any_of(schemas: list[Schema]) -> Schema:
+    """One of them, each once; anything where one of them is anything."""
+    if {} in schemas:
+        return {}
+    different = [each for number, each in enumerate(schemas) if each not in schemas[:number]]
+    return different[0] if len(different) == 1 else {"anyOf": different}
+
+
+def _enum(values: Iterable[Any]) -> Schema:
+    listed = [each.value if isinstance(each, Enum) else each for each in values]
+    return {"enum": listed} if all(map(_is_json, listed)) else {}
+
+
+def _list(places: list[Schema], *, least: int, items: Schema | bool) -> Schema:
+    schema: Schema = {"type": "array"}
+    if places:
+        schema["prefixItems"] = places
+    if least:
+        schema["minItems"] = least
+    if items is False:
+        schema["maxItems"] = len(places)
+    elif items:
+        schema["items"] = items
+    return schema
+
+
+def _object(fields: dict[str, Schema], *, required: list[str], more: Schema | bool) -> Schema:
+    schema: Schema = {"type": "object", "properties": fields}
+    if required:
+        schema["required"] = required
+    if more != {}:
+        schema["additionalProperties"] = more
+    return schema

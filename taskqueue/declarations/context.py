@@ -1,0 +1,88 @@
+"""What a body can learn of its own attempt, and say of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from taskqueue.exceptions import Stopped
+
+
+class AttemptContext:
+    """One attempt, as its body sees it."""
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        lease_id: int,
+        attempt: int,
+        worker_name: str,
+        metadata: dict[str, Any],
+        schedule: str = "",
+        nominal_at: datetime | None = None,
+        report_progress: Callable[[int, float, str], None],
+        report_line: Callable[[int, int, str, str], None],
+    ) -> None:
+        self.task_id = task_id
+        """The id of the task, as text."""
+        self.attempt = attempt
+        """Which start of the task this is, from 1."""
+        self.worker_name = worker_name
+        self.metadata = metadata
+        self.schedule = schedule
+        """The name of the schedule that the task is a run of; empty if of none."""
+        self.nominal_at = nominal_at
+        """The time of the schedule's rule that this run stands for, in UTC."""
+        self._lease_id = lease_id
+        self._report_progress = report_progress
+        self._report_line = report_line
+        self._stop_reason: str | None = None
+        self._is_stopped = False
+
+    def progress(self, done: float, total: float = 100, message: str = "") -> None:
+        """Say that `done` of `total` is done; shown as 0 to 100 percent. Never blocks.
+
+        Raises ValueError for a total that is not positive.
+        """
+        if not total > 0:
+            raise ValueError(f"The total must be more than 0, not {total!r}.")
+        percent = min(100.0, max(0.0, 100.0 * done / total))
+        self._report_progress(self._lease_id, percent, str(message))
+
+    def log(self, message: object, level: int | str = logging.INFO) -> None:
+        """Keep a line with this attempt. Never blocks.
+
+        `level` is one of `logging`, as a number or by its name. Raises ValueError for another.
+        """
+        self._report_line(self._lease_id, _level_number(level), "", str(message))
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether somebody asked this attempt to stop, or its time is over."""
+        return self._stop_reason is not None
+
+    def check(self) -> None:
+        """Raise `Stopped` if this attempt was asked to stop."""
+        if self._stop_reason is not None:
+            raise Stopped(self._stop_reason)
+
+    def _request_stop(self, reason: str) -> None:
+        """Somebody asks the attempt to stop: whatever it does now, its task is cancelled."""
+        self._stop_reason = reason
+        self._is_stopped = True
+
+    def _announce_limit(self, reason: str) -> None:
+        """Its timeout or deadline is over."""
+        self._stop_reason = reason
+
+
+def _level_number(level: int | str) -> int:
+    if not isinstance(level, str):
+        return int(level)
+    levels = logging.getLevelNamesMapping()
+    if level.upper() not in levels:
+        raise ValueError(f"No level is named {level!r}. Choose one of {', '.join(levels)}.")
+    return levels[level.upper()]

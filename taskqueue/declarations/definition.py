@@ -1,0 +1,195 @@
+"""Definitions: functions with their options, and the registry that finds them by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+
+from taskqueue.conf import get_settings
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations import snapshots
+from taskqueue.declarations.context import AttemptContext
+from taskqueue.declarations.discovery import discover_tasks
+from taskqueue.declarations.identity import is_same_function, is_same_place, place, run_of
+from taskqueue.declarations.options import Options, check_options, check_together
+from taskqueue.declarations.payload import encode
+from taskqueue.declarations.signatures import Signature
+from taskqueue.declarations.unique_keys import check_names, make_key
+from taskqueue.exceptions import InvalidTask, UnknownTask
+
+if TYPE_CHECKING:
+    from taskqueue.conf import Settings
+    from taskqueue.core.outcomes import Outcome
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Call = tuple[Iterable[Any], Mapping[str, Any]]
+
+
+class BaseDefinition(Generic[P, R]):
+    """A function with its options, as engine, worker and faces know it. Immutable."""
+
+    def __init__(self, body: Callable[P, R], options: Options) -> None:
+        self.body = body
+        self.options = options
+        self.name = options.name or f"{body.__module__}.{body.__qualname__}"
+        self.is_async = inspect.iscoroutinefunction(body)
+        self.request: tuple[Settings, Any] | None = None
+        """What its enqueues share, under the settings that it was made for."""
+        self.__doc__ = body.__doc__
+        self.__name__ = getattr(body, "__name__", self.name)
+        self.__module__ = body.__module__
+        self.__qualname__ = getattr(body, "__qualname__", self.name)
+        self.__wrapped__ = body
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
+
+    @cached_property
+    def signature(self) -> Signature:
+        """The parameters that an enqueue fills."""
+        options = self.options
+        return Signature(
+            self.body, takes_context=options.takes_context, sensitive=options.sensitive
+        )
+
+    @cached_property
+    def snapshot(self) -> str:
+        """The options that the worker needs, as JSON text, to be stored with each task."""
+        return snapshots.dump(self.options)
+
+    @property
+    def unique_scope(self) -> str:
+        """Within which its unique keys are unique."""
+        return self.options.unique_scope or self.name
+
+    def context_for(self, context: AttemptContext) -> Any:
+        """What a body that takes its context is given."""
+        return context
+
+    def announce_start(self, context: AttemptContext) -> None:
+        """Called in the worker's child before the body. Must not raise."""
+
+    def announce_end(
+        self, context: AttemptContext, outcome: Outcome, *, may_be_retried: bool
+    ) -> None:
+        """Called in the worker's child after the body. Must not raise.
+
+        `may_be_retried`: it failed, and another attempt follows.
+        """
+
+    def using(self, **options: Any) -> Self:
+        """The same definition with other options. Raises `InvalidTask`."""
+        changes = check_options(options, declared=False)
+        if "backoff" in changes and not snapshots.is_storable(changes["backoff"]):
+            raise InvalidTask(
+                "A callable backoff belongs to the definition: set it in @task(backoff=...)."
+            )
+        changed = replace(self.options, **changes)
+        check_together(changed, name=self.name)
+        check_names(self.name, changed.unique_key, self.signature)
+        return type(self)(self.body, changed)
+
+    def encode(self, args: Any, kwargs: Any) -> tuple[str, str, str | None]:
+        """Arguments and unique key as they are stored.
+
+        Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidTask`.
+        """
+        self.signature.check(self.name, args, kwargs)
+        limit = get_settings().MAX_ARGUMENTS
+        args_text = encode(list(args), limit=limit, what="args") if args else "[]"
+        kwargs_text = (
+            encode(dict(kwargs), limit=limit - len(args_text), what="kwargs") if kwargs else "{}"
+        )
+        key = self.options.unique_key
+        if key is not None and not isinstance(key, str):
+            stored = args_text, kwargs_text
+            key = make_key(key, self.signature, args, kwargs, stored=stored)
+        return args_text, kwargs_text, key
+
+
+class Registry:
+    """All definitions of the project, by name; filled by importing each app's `tasks` module."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[str, BaseDefinition[Any, Any]] = {}
+        self._runs: dict[str, object] = {}
+        """In which run of its module each was defined."""
+        self.finders: list[Callable[[str], BaseDefinition[Any, Any] | None]] = []
+        """Asked, in turn, for definitions that nobody has registered."""
+
+    def register(self, definition: BaseDefinition[Any, Any]) -> None:
+        """Add a definition. Raises `InvalidTask` if another function has its name."""
+        name, body = definition.name, definition.body
+        known = self._definitions.get(name)
+        if known is not None and not (
+            is_same_function(known.body, body)
+            or (is_same_place(known.body, body) and run_of(body) is not self._runs[name])
+        ):
+            raise InvalidTask(
+                f"Two functions are named {name!r}: {place(known.body)} and "
+                f"{place(body)}. Give one of them another name with @task(name=...)."
+            )
+        self._definitions[name] = definition
+        self._runs[name] = run_of(body)
+
+    def find(self, name: str) -> BaseDefinition[Any, Any] | None:
+        """The definition of that name, if there is one."""
+        definition = self._definitions.get(name)
+        if definition is None:
+            discover_tasks()
+            definition = self._definitions.get(name)
+        return self._adopt(name) if definition is None else definition
+
+    def _adopt(self, name: str) -> BaseDefinition[Any, Any] | None:
+        for find in self.finders:
+            definition = find(name)
+            if definition is not None:
+                self.register(definition)
+                return definition
+        return None
+
+    def get(self, name: str) -> BaseDefinition[Any, Any]:
+        """The definition of that name. Raises `UnknownTask`, which suggests the nearest."""
+        definition = self.find(name)
+        if definition is None:
+            raise UnknownTask(f"No task is named {name!r}." + did_you_mean(name, self._definitions))
+        return definition
+
+    def all(self) -> list[BaseDefinition[Any, Any]]:
+        """All definitions, by name."""
+        discover_tasks()
+        return [self._definitions[name] for name in sorted(self._definitions)]
+
+
+registry = Registry()
+
+
+def check_body(definition: BaseDefinition[Any, Any]) -> None:
+    """Raise `InvalidTask` if the options of a definition do not fit its body."""
+    body, options = definition.body, definition.options
+    if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
+        raise InvalidTask(f"{definition.name} is a generator; a body must return its result.")
+    if "<locals>" in body.__qualname__ and not options.name:
+        raise InvalidTask(
+            f"{body.__qualname__} is defined inside another function, where no worker finds it. "
+            "Move it to the top of its module."
+        )
+    parameters = list(inspect.signature(body).parameters.values())
+    if options.takes_context and not (
+        parameters
+        and parameters[0].kind
+        in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+    ):
+        raise InvalidTask(f"{definition.name} takes its context as first argument, and has none.")
+    if options.atomic and definition.is_async:
+        raise InvalidTask(f"{definition.name}: atomic is for `def` bodies only.")
+    unknown = options.sensitive - set(definition.signature.names)
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        raise InvalidTask(f"{definition.name} has no argument {sorted(unknown)[0]!r} to redact.")
+    check_together(options, name=definition.name)
+    check_names(definition.name, options.unique_key, definition.signature)
+    definition.snapshot  # noqa: B018  (raises what cannot be stored)

@@ -1,0 +1,159 @@
+"""The parameters of a definition, and a call from what was given for them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from taskqueue.declarations.definition import BaseDefinition
+
+EMPTY: Any = inspect.Parameter.empty
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One parameter of a body, as an enqueue fills it."""
+
+    name: str
+    place: Any
+    """Which way a call fills it, as `inspect` says."""
+    default: Any
+    kind: object
+    """The plain type behind its annotation, or the choices there are; `object`: anything."""
+    is_nullable: bool
+    is_sensitive: bool
+    annotation: str
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a call without it is none."""
+        return self.default is EMPTY and self.place not in VARIABLE
+
+
+def parameters(definition: BaseDefinition[Any, Any]) -> list[Parameter]:
+    """Those that an enqueue fills, and the sensitive names that only `**kwargs` takes."""
+    found = inspect.signature(definition.body).parameters
+    hints = _hints(definition.body)
+    sensitive = definition.options.sensitive
+    known = definition.signature.names
+    listed = [_parameter(found[name], hints.get(name, EMPTY), name in sensitive) for name in known]
+    extra = [
+        Parameter(
+            name=name, place=inspect.Parameter.KEYWORD_ONLY, default=None, kind=str,
+            is_nullable=True, is_sensitive=True, annotation="",
+        )
+        for name in sorted(sensitive - set(known))
+    ]  # fmt: skip
+    return listed + extra
+
+
+def _hints(body: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(body)
+    except Exception:  # Annotations may name what is only there for a type checker.
+        return {}
+
+
+def _parameter(found: inspect.Parameter, hint: Any, is_sensitive: bool) -> Parameter:
+    kind, is_nullable = _kind(hint)
+    if found.kind is inspect.Parameter.VAR_POSITIONAL:
+        kind = list
+    elif found.kind is inspect.Parameter.VAR_KEYWORD:
+        kind = dict
+    elif hint is EMPTY and type(found.default) in (bool, int, float, str):
+        kind = type(found.default)
+    text = "" if found.annotation is EMPTY else _annotation(found.annotation)
+    return Parameter(
+        name=found.name, place=found.kind, default=found.default, kind=kind,
+        is_nullable=is_nullable, is_sensitive=is_sensitive, annotation=text,
+    )  # fmt: skip
+
+
+def _annotation(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+
+
+def _kind(hint: Any) -> tuple[object, bool]:
+    """The plain type behind an annotation or its choices, and whether None is one too."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        rest = [each for each in get_args(hint) if each is not type(None)]
+        is_nullable = len(rest) < len(get_args(hint))
+        return (_kind(rest[0])[0] if len(rest) == 1 else object), is_nullable
+    if hint in (bool, int, float, str):
+        return hint, False
+    if origin is Literal:
+        return _choices({str(each): each for each in get_args(hint)}), False
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _choices({member.name: member.value for member in hint}), False
+    plain = origin if isinstance(origin, type) else hint
+    if isinstance(plain, type) and issubclass(plain, Mapping):
+        return dict, False
+    if isinstance(plain, type) and issubclass(plain, Sequence) and plain is not bytes:
+        return list, False
+    return object, False
+
+
+def _choices(values: Mapping[str, Any]) -> object:
+    """The values by their JSON text; any value at all where one of them has none."""
+    try:
+        return tuple((json.dumps(value), label) for label, value in values.items())
+    except (TypeError, ValueError):
+        return object
+
+
+def call_of(
+    found: Sequence[Parameter], given: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments that the values make; names that are not given are left out.
+
+    One behind which others are given by their place is given as its default. Raises ValueError,
+    with its name, where that is none that JSON can hold.
+    """
+    rest = next((each for each in found if each.place is inspect.Parameter.VAR_POSITIONAL), None)
+    is_by_place = rest is not None and rest.name in given
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    left_out: list[Parameter] = []
+    for parameter in found:
+        if parameter.place is inspect.Parameter.VAR_POSITIONAL:
+            if is_by_place:
+                args.extend(_defaults(left_out))
+            args.extend(given.get(parameter.name, ()))
+        elif parameter.place is inspect.Parameter.VAR_KEYWORD:
+            kwargs.update(given.get(parameter.name, {}))
+        elif _goes_by_place(parameter, is_by_place):
+            if parameter.name not in given:
+                left_out.append(parameter)
+                continue
+            args.extend(_defaults(left_out))
+            left_out = []
+            args.append(given[parameter.name])
+        elif parameter.name in given:
+            kwargs[parameter.name] = given[parameter.name]
+    return args, kwargs
+
+
+def _defaults(left_out: Sequence[Parameter]) -> list[Any]:
+    """Their defaults as an enqueue stores them. Raises ValueError."""
+    found = []
+    for each in left_out:
+        value = each.default.value if isinstance(each.default, Enum) else each.default
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError(each.name) from None
+        found.append(value)
+    return found
+
+
+def _goes_by_place(parameter: Parameter, is_by_place: bool) -> bool:
+    if parameter.place is inspect.Parameter.POSITIONAL_ONLY:
+        return True
+    return is_by_place and parameter.place is inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -1,0 +1,56 @@
+"""What may be shown of a task's arguments: the one place that every output asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from taskqueue.declarations.definition import BaseDefinition, registry
+
+REDACTED = "[redacted]"
+
+
+class ShownArguments(NamedTuple):
+    """Arguments without the values of `sensitive` ones."""
+
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+
+def redacted(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ShownArguments | None:
+    """The arguments of a task as everybody who sees the task may see them.
+
+    None where no definition of that name is known here, so that nothing says which are
+    sensitive: then they are for those who may view any argument.
+    """
+    definition = registry.find(name)
+    return None if definition is None else redacted_for(definition, args, kwargs)
+
+
+def redacted_for(
+    definition: BaseDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> ShownArguments:
+    """The arguments without the values that the definition calls sensitive.
+
+    A value that fits no parameter of a definition with secrets is redacted too: it was enqueued
+    by other code, under a name that may have been the secret's.
+    """
+    sensitive = definition.options.sensitive
+    if not sensitive:
+        return ShownArguments(list(args), dict(kwargs))
+    signature = definition.signature
+    names = signature.positional_names(len(args))
+    return ShownArguments(
+        [
+            REDACTED if name is None or name in sensitive else value
+            for name, value in zip(names, args, strict=True)
+        ],
+        {
+            key: REDACTED if _is_secret(key, signature.keyword_name(key), sensitive) else value
+            for key, value in kwargs.items()
+        },
+    )
+
+
+def _is_secret(key: str, parameter: str | None, sensitive: frozenset[str]) -> bool:
+    return key in sensitive or parameter is None or parameter in sensitive

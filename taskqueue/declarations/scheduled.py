@@ -1,0 +1,100 @@
+"""What is declared of a schedule beside its rule: name, arguments, options, policies; checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from taskqueue.core.policies import Missed, Overlap
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.option_values import check_duration
+from taskqueue.declarations.payload import check_text
+from taskqueue.exceptions import Duration, InvalidSchedule, InvalidTask
+from taskqueue.rules import Rule
+
+LONGEST_NAME = 255
+MOST_FAILURES = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A rule with what its runs are given and how they behave; for `@task(schedule=...)`.
+
+    `name` is that of the schedule, unique in the project; without one, the task's. `options` are
+    those of `.using(...)`. `missed_window` is in seconds or a timedelta. `pause_after_failures`
+    counts failed tasks in a row.
+    """
+
+    rule: Rule
+    _: KW_ONLY
+    name: str = ""
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    missed: str = Missed.LATEST.value
+    missed_window: Duration | None = None
+    overlap: str = Overlap.SKIP.value
+    pause_after_failures: int | None = None
+    enabled: bool = True
+
+
+def check_policies(
+    *, missed: object, missed_window: object, overlap: object, pause_after_failures: object
+) -> None:
+    """Raise `InvalidSchedule` for policies that there are not, or that do not go together."""
+    _check_choice("missed", missed, Missed)
+    _check_choice("overlap", overlap, Overlap)
+    if (missed == Missed.WINDOW) != (missed_window is not None):
+        raise InvalidSchedule("missed='window' and missed_window go together.")
+    if missed_window is not None:
+        window_of(missed_window)
+    count = pause_after_failures
+    if count is not None and (
+        isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_FAILURES
+    ):
+        raise InvalidSchedule(
+            f"pause_after_failures must be a whole number of 1 or more, not {count!r}."
+        )
+
+
+def window_of(value: Any) -> timedelta:
+    """The window as a timedelta. Raises `InvalidSchedule`."""
+    try:
+        return check_duration("missed_window", value, smallest=1.0)
+    except InvalidTask as error:
+        raise InvalidSchedule(str(error)) from None
+
+
+def _check_choice(name: str, value: object, choices: type[StrEnum]) -> None:
+    known = [choice.value for choice in choices]
+    if not isinstance(value, str) or value not in known:
+        hint = did_you_mean(str(value), known)
+        raise InvalidSchedule(f"{name} must be one of {', '.join(known)}, not {value!r}.{hint}")
+
+
+def check_name(name: Any) -> str:
+    """The name. Raises `InvalidSchedule` if no schedule can have it."""
+    try:
+        text = check_text(name, limit=LONGEST_NAME, what="The name of a schedule")
+    except (TypeError, ValueError) as error:
+        raise InvalidSchedule(str(error)) from None
+    if not text or not text.isprintable() or text != text.strip() or "/" in text:
+        raise InvalidSchedule(
+            "The name of a schedule is printable text without '/' and without blanks at its ends, "
+            f"not {text!r}."
+        )
+    if text in (".", ".."):
+        raise InvalidSchedule(f"No schedule is named {text!r}: no address leads to such a name.")
+    return text
+
+
+def scheduled_of(value: Any) -> tuple[Scheduled, ...]:
+    """What `@task(schedule=...)` was given, each as `Scheduled`; checked later, by `check`."""
+    if value is None:
+        return ()
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    given = tuple(value) if several else (value,)
+    return tuple(each if isinstance(each, Scheduled) else Scheduled(each) for each in given)

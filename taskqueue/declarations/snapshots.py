@@ -1,0 +1,65 @@
+"""The options that a worker needs, as they stood when the task was enqueued.
+
+A snapshot holds only what differs from the defaults. A key that this version does not know means
+that a newer one enqueued the task: it is left to a worker that knows it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from taskqueue.core.retries import Backoff, class_path, from_snapshot
+from taskqueue.declarations.options import Options
+
+KEYS = frozenset({"backoff", "retry_for", "give_up_on", "timeout", "schedule", "nominal_at"})
+"""The last two are put in by whoever serves a schedule, for the body to know."""
+EMPTY = "{}"
+
+
+def is_storable(backoff: object) -> bool:
+    """Whether the policy can travel with the task; a callable stays with the definition."""
+    return backoff is None or isinstance(backoff, Backoff)
+
+
+def dump(options: Options) -> str:
+    """The snapshot of the options, as JSON text."""
+    snapshot: dict[str, Any] = {}
+    if isinstance(options.backoff, Backoff):
+        snapshot["backoff"] = options.backoff.snapshot()
+    if options.retry_for is not None:
+        snapshot["retry_for"] = [class_path(each) for each in options.retry_for]
+    if options.give_up_on:
+        snapshot["give_up_on"] = [class_path(each) for each in options.give_up_on]
+    if options.timeout is not None:
+        snapshot["timeout"] = options.timeout.total_seconds()
+    return json.dumps(snapshot, separators=(",", ":")) if snapshot else EMPTY
+
+
+def unknown_in(snapshot: Mapping[str, Any]) -> str:
+    """The option that this version does not know, for a newer one wrote it; empty if none."""
+    for name in sorted(snapshot.keys() - KEYS):
+        return repr(name)
+    try:
+        from_snapshot(snapshot.get("backoff"))
+    except (KeyError, TypeError, ValueError):
+        return f"backoff={snapshot['backoff']!r}"
+    return ""
+
+
+def retries(snapshot: Mapping[str, Any], exception_class: type[BaseException]) -> bool:
+    """Whether a failure of that class may be retried, by the classes' names.
+
+    Names, not classes: the process that decides need not be able to import them.
+    """
+    paths = {class_path(each) for each in exception_class.__mro__}
+    if not paths.isdisjoint(snapshot.get("give_up_on", ())):
+        return False
+    retry_for = snapshot.get("retry_for")
+    return retry_for is None or not paths.isdisjoint(retry_for)
+
+
+def delay(snapshot: Mapping[str, Any], failures: int) -> float:
+    """Seconds until the next attempt after that many failures, by the stored policy."""
+    return from_snapshot(snapshot.get("backoff")).delay(failures)

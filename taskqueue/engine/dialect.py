@@ -1,0 +1,251 @@
+"""The statements that are worded differently for each database, as one contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.outcomes import Outcome
+from taskqueue.engine.rows import (
+    NO_FLOORS,
+    Candidate,
+    Claimed,
+    DutyForecast,
+    Enqueued,
+    Held,
+    LogLine,
+    Note,
+    Payload,
+    Quiet,
+    Renewal,
+    Request,
+    RollupRow,
+)
+
+
+class Dialect(Protocol):
+    """Each method is one guarded statement, or a few in the caller's transaction."""
+
+    def now(self, connection: BaseDatabaseWrapper) -> datetime:
+        """The moment by the database's clock."""
+
+    def insert(
+        self, connection: BaseDatabaseWrapper, request: Request, payload: Payload
+    ) -> Enqueued | None:
+        """Insert one task; None if another holds its unique key."""
+
+    def insert_many(
+        self, connection: BaseDatabaseWrapper, request: Request, payloads: Sequence[Payload]
+    ) -> list[Enqueued]:
+        """Insert tasks without unique keys."""
+
+    def claim(
+        self,
+        connection: BaseDatabaseWrapper,
+        *,
+        worker: str,
+        quotas: Sequence[tuple[str, int]],
+        unknown: Sequence[str],
+        lease_duration: timedelta,
+        floors: Mapping[str, datetime] = NO_FLOORS,
+    ) -> list[Claimed]:
+        """Lease up to the quota of each queue's ready tasks.
+
+        A queue's floor leaves out those that were due before it.
+        """
+
+    def earliest_ready(
+        self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]
+    ) -> dict[str, datetime]:
+        """When the earliest ready task of each queue was due: floors that leave nothing out yet.
+
+        Empty where dead rows cost a claim nothing.
+        """
+
+    def ready_queues(self, connection: BaseDatabaseWrapper) -> list[str]:
+        """The queues that have a ready task."""
+
+    def candidates(
+        self,
+        connection: BaseDatabaseWrapper,
+        *,
+        worker: str,
+        queue_names: Sequence[str],
+        unknown: Sequence[str],
+        limit: int,
+    ) -> list[Candidate]:
+        """Lock tasks that not every worker may take, but this one may; up to `limit` a queue."""
+
+    def apart_queues(self, connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
+        """The queues where such a task waits."""
+
+    def best_ordinary(
+        self, connection: BaseDatabaseWrapper, *, queue_name: str, unknown: Sequence[str]
+    ) -> tuple[int, float] | None:
+        """Priority and time of the ordinary task that is next in a queue."""
+
+    def unseated(
+        self, connection: BaseDatabaseWrapper, *, queue_names: Sequence[str], limit: int
+    ) -> list[tuple[str, str]]:
+        """Lock broadcasts that have no workers yet: their ids and queues."""
+
+    def insert_lease(
+        self,
+        connection: BaseDatabaseWrapper,
+        *,
+        task_id: str,
+        worker: str,
+        attempt: int,
+        is_shared: bool,
+        duration: timedelta,
+    ) -> int:
+        """Insert a running lease for a task that is locked; its id."""
+
+    def withdraw(self, connection: BaseDatabaseWrapper, lease_id: int) -> None:
+        """Delete a lease that is locked, and whose body never started."""
+
+    def lock_shared(
+        self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
+    ) -> dict[int, str]:
+        """Lock those of the leases that run for a task of several workers, then their tasks.
+
+        The ids of the tasks, by lease.
+        """
+
+    def lock_tasks(self, connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
+        """Lock tasks, by id."""
+
+    def live_terms(
+        self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
+    ) -> list[tuple[int, str | None, float | None]]:
+        """What may have changed under a running lease: the workers' names as JSON, the ping."""
+
+    def record_successes(
+        self,
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        retention: timedelta | None,
+    ) -> set[int]:
+        """Record what succeeded, where the lease still runs and no stop was seen."""
+
+    def record_endings(
+        self,
+        connection: BaseDatabaseWrapper,
+        outcomes: Sequence[Outcome],
+        limits: Any,
+    ) -> dict[int, str]:
+        """Record every other outcome, where the lease still runs; the tasks' new statuses."""
+
+    def insert_logs(self, connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
+        """Keep captured lines of attempts whose lease still runs."""
+
+    def write_notes(self, connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
+        """Write starts and progress of attempts whose lease still runs."""
+
+    def write_rollups(self, connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
+        """Insert the rows, or set the figures of those that are there."""
+
+    def take_arrivals(
+        self, connection: BaseDatabaseWrapper, *, limit: int
+    ) -> list[tuple[str, str, int, int]]:
+        """Delete up to so many arrivals: queues, names, how many tasks, and how many rows."""
+
+    def renew(self, connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
+        """Extend leases, and bring what was asked of them."""
+
+    def see_stops(self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
+        """Acknowledge stop requests: from here on these attempts cannot succeed."""
+
+    def unknown_leases(
+        self, connection: BaseDatabaseWrapper, *, worker: str, known: Sequence[int], since: datetime
+    ) -> list[int]:
+        """Running leases that this worker took since then and does not know."""
+
+    def expired_leases(
+        self, connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta
+    ) -> list[int]:
+        """Lock leases that have run out, and give their ids."""
+
+    def promote(
+        self, connection: BaseDatabaseWrapper, *, worker_id: int, limit: int
+    ) -> DutyForecast:
+        """Make due tasks ready, and tell what comes next."""
+
+    def end_overdue(
+        self,
+        connection: BaseDatabaseWrapper,
+        *,
+        limit: int,
+        failed: timedelta | None,
+        cancelled: timedelta | None,
+    ) -> list[tuple[str, str, str, str]]:
+        """Fail tasks past their deadline and cancel those that expired, where none runs.
+
+        Their queues, names, new statuses and ids.
+        """
+
+    def waiting_broadcasts(
+        self, connection: BaseDatabaseWrapper, *, after: UUID | None, limit: int
+    ) -> list[str]:
+        """Broadcasts that wait for a worker that they name: the next ids behind that one."""
+
+    def overdue_shared(self, connection: BaseDatabaseWrapper, *, limit: int) -> list[str]:
+        """Ids of tasks that run past their deadline, and wait for a further worker."""
+
+    def prune(self, connection: BaseDatabaseWrapper, *, limit: int) -> int:
+        """Delete finished tasks whose retention is over, with their leases and lines."""
+
+    def prune_audit(self, connection: BaseDatabaseWrapper, *, limit: int, kept: timedelta) -> int:
+        """Delete, of the first rows of the audit, those that are older than that."""
+
+    def quiet_attempts(self, connection: BaseDatabaseWrapper, *, least: timedelta) -> list[Quiet]:
+        """Running attempts without a sign of life for that long, and all that are marked."""
+
+    def recent_runs(
+        self, connection: BaseDatabaseWrapper, *, names: Sequence[str], sample: int
+    ) -> list[tuple[str, float]]:
+        """Of the newest attempts, names and seconds of those that succeeded."""
+
+    def set_wedged(self, connection: BaseDatabaseWrapper, lease_id: int) -> bool:
+        """Mark an attempt that runs and is not marked."""
+
+    def clear_wedged(self, connection: BaseDatabaseWrapper, lease_id: int) -> bool:
+        """Take the mark from an attempt that runs."""
+
+    def begin(self, connection: BaseDatabaseWrapper) -> None:
+        """Prepare a worker's own connection, once it is open."""
+
+    def own_session(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
+        """Prepare a session that is known to be the worker's alone, with no pooler between.
+
+        The server ends it when it has been silent for that many seconds within a transaction.
+        """
+
+    def leave_session(self, connection: BaseDatabaseWrapper) -> None:
+        """Undo all that was set on such a session."""
+
+    def plan_transaction(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
+        """The same for this transaction alone, on a session that may be shared."""
+
+    def limit_idleness(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
+        """Have the server end the session after so many seconds of silence in this transaction."""
+
+
+def dialect_for(connection: BaseDatabaseWrapper) -> Dialect:
+    """The wording for a connection's database. Raises ValueError for an unsupported one."""
+    if connection.vendor == "postgresql":
+        from taskqueue.engine.postgresql import DIALECT as POSTGRESQL
+
+        return POSTGRESQL
+    if connection.vendor == "sqlite":
+        from taskqueue.engine.sqlite import DIALECT as SQLITE
+
+        return SQLITE
+    raise ValueError(
+        f"taskqueue does not run on {connection.display_name}. "
+        "Point TASKQUEUE['DATABASE'] at a PostgreSQL or SQLite database."
+    )

@@ -1,0 +1,29 @@
+"""Tasks of several workers: each of `workers` distinct ones must succeed.
+
+`open_slots`, `running_leases` and `successes` are changed arithmetically under the task's lock,
+never counted from the leases.
+"""
+
+from taskqueue.engine.multi_worker.closing import (
+    begin_anew,
+    close,
+    end_overdue,
+    has_all_successes,
+    reopen,
+)
+from taskqueue.engine.multi_worker.recording import NEVER, has_succeeded, record_shared
+from taskqueue.engine.multi_worker.settling import ended_as, leases_of, settle
+
+__all__ = [
+    "NEVER",
+    "begin_anew",
+    "close",
+    "end_overdue",
+    "ended_as",
+    "has_all_successes",
+    "has_succeeded",
+    "leases_of",
+    "record_shared",
+    "reopen",
+    "settle",
+]

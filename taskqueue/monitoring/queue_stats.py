@@ -1,0 +1,170 @@
+"""The queues: what waits there, what runs, who serves them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.models import Queue
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.absence import Absence
+from taskqueue.monitoring.counts import CAP, Count
+from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
+from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
+from taskqueue.monitoring.reading import moment, read
+
+STEPS = 12
+"""Of five minutes, in what finished lately."""
+COUNTED = 100_000
+"""Ready tasks that are counted in all: the more queues, the fewer of each."""
+LEAST_CAP = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueFigures:
+    """A queue at this moment."""
+
+    name: str
+    waiting: Count
+    """Tasks that are ready. With many queues the count is capped sooner."""
+    oldest_seconds: float | None
+    """Since the one of them could run that waits longest; None where none does."""
+    reachable_seconds: float | None
+    """As above, without those that name workers which are all away: no other may take them."""
+    running: int
+    """Tasks that workers hold, up to as many as they can run."""
+    slots: int
+    """Of the workers that take from it."""
+    is_served: bool
+    """Whether a worker lives that takes from it."""
+    is_paused: bool
+    paused_at: datetime | None
+    paused_until: datetime | None
+    paused_by: str
+    pause_reason: str
+    finished_lately: list[int]
+    """Tasks that came to their end, in steps of five minutes over the last hour, oldest first."""
+    attempts_recently: int
+    """That ended in the minute that is not over, and in the 15 before it, of whatever outcome."""
+    failed_recently: int
+    """Those of them that failed or were lost."""
+
+
+@dataclass
+class _Lane:
+    """What the statements say of a queue."""
+
+    waiting: int = 0
+    cap: int = CAP
+    oldest_seconds: float | None = None
+    reachable_seconds: float | None = None
+    held: int = 0
+    finished: list[int] = field(default_factory=lambda: [0] * STEPS)
+    attempts_recently: int = 0
+    failed_recently: int = 0
+
+    def note_age(self, seconds: float, *, is_reachable: bool) -> None:
+        self.oldest_seconds = max(self.oldest_seconds or 0.0, seconds)
+        if is_reachable:
+            self.reachable_seconds = max(self.reachable_seconds or 0.0, seconds)
+
+
+def queue_figures(
+    *, limit: int = 100, workers: Sequence[WorkerFigures] | None = None
+) -> list[QueueFigures]:
+    """The queues by name. `workers`, where they have been read already, spare a query."""
+    if workers is None:
+        workers = worker_figures(limit=1_000)
+    rows = _by_name(_rows()[:limit])
+    cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
+    lanes = _lanes(limit, cap=cap, absence=Absence(workers))
+    names = sorted({*rows, *lanes})[:limit]
+    return [_figures(name, lanes[name], rows.get(name), workers) for name in names]
+
+
+def queues_after(name: str, *, limit: int) -> list[QueueFigures]:
+    """So many queues behind the one of that name, in the database's order."""
+    workers = worker_figures(limit=1_000)
+    rows = _by_name(_rows().filter(name__gt=name)[:limit])
+    cap = max(LEAST_CAP, min(CAP, COUNTED // limit))
+    # One more: that of the name itself may be the first.
+    lanes = _lanes(limit + 1, cap=cap, absence=Absence(workers), first=name)
+    names = json.dumps([*{*rows, *lanes}])
+    following = [each for (each,) in read(NEXT, names=names, after=name, limit=limit)]
+    return [_figures(each, lanes[each], rows.get(each), workers) for each in following]
+
+
+def queue_named(name: str) -> QueueFigures | None:
+    """That queue, however many others there are; None if no task or worker has or had it."""
+    if not is_storable(name):
+        return None
+    workers = worker_figures(limit=1_000)
+    row = _rows().filter(name=name).first()
+    lanes = _lanes(1, cap=CAP, absence=Absence(workers), first=name)
+    if row is None and name not in lanes:
+        return None
+    return _figures(name, lanes[name], row, workers)
+
+
+def _rows() -> QuerySet[Any]:
+    return Queue.objects.using(database_alias()).annotate(now=DatabaseClock()).order_by("name")
+
+
+def _by_name(rows: Iterable[Any]) -> dict[str, Any]:
+    return {row.name: row for row in rows}
+
+
+def _lanes(limit: int, *, cap: int, absence: Absence, first: str = "") -> defaultdict[str, _Lane]:
+    """By queue; one that no worker has seen yet is among them while something waits there.
+
+    What is ready is read from the first on.
+    """
+    lanes: defaultdict[str, _Lane] = defaultdict(lambda: _Lane(cap=cap))
+    for kind, name, number, seconds, names in read(
+        LANES, now=moment(), first=first, limit=limit, cap=cap + 1
+    ):
+        if kind == "running":
+            lanes[name].held += number
+            continue
+        lanes[name].waiting += number
+        lanes[name].note_age(seconds, is_reachable=not absence.keeps(name, names))
+    for name, ago, tasks, attempts, failed in read(FINISHED, now=moment()):
+        if 0 <= ago < STEPS:
+            lanes[name].finished[STEPS - 1 - ago] += int(tasks)
+        lanes[name].attempts_recently += int(attempts)
+        lanes[name].failed_recently += int(failed)
+    return lanes
+
+
+def _figures(
+    name: str, lane: _Lane, row: Any | None, workers: Sequence[WorkerFigures]
+) -> QueueFigures:
+    serving = [each for each in workers if each.takes_tasks and each.serves(name)]
+    slots = sum(each.slots for each in serving)
+    is_paused = row is not None and row.is_paused_at(row.now)
+    return QueueFigures(
+        name=name,
+        waiting=Count.of(lane.waiting, cap=lane.cap),
+        oldest_seconds=lane.oldest_seconds,
+        reachable_seconds=lane.reachable_seconds,
+        # Workers hold more than they run, so as not to wait for the next.
+        running=min(lane.held, slots) if slots else lane.held,
+        slots=slots,
+        is_served=bool(serving),
+        is_paused=is_paused,
+        paused_at=row.paused_at if row is not None and is_paused else None,
+        paused_until=row.paused_until if row is not None and is_paused else None,
+        paused_by=row.paused_by if row is not None and is_paused else "",
+        pause_reason=row.pause_reason if row is not None and is_paused else "",
+        finished_lately=lane.finished,
+        attempts_recently=lane.attempts_recently,
+        failed_recently=lane.failed_recently,
+    )

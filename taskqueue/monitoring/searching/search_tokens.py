@@ -1,0 +1,143 @@
+"""The text of a search, cut into words and qualifiers with their values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _
+
+from taskqueue.declarations.payload import storable
+
+LONGEST, MOST_TERMS, MOST_VALUES = 2000, 20, 100
+_QUALIFIER = re.compile(r'([A-Za-z_][A-Za-z_0-9]*)(?:\.([^\s:"]+))?:')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_BARE_VALUE = re.compile(r"[^\s,]+")
+_BARE_WORD = re.compile(r"\S+")
+_SPACE = re.compile(r"\s*")
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+class SearchError(ValueError):
+    """What was typed is no search; says what, and what to do."""
+
+
+class Value(NamedTuple):
+    """One value, and whether it stood in quotation marks: then it means just itself."""
+
+    text: str
+    is_quoted: bool = False
+
+    def __str__(self) -> str:
+        if not self.is_quoted and _BARE_VALUE.fullmatch(self.text) and self.text[0] != '"':
+            return self.text
+        return quoted(self.text)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A qualifier with its values, one of which has to fit; or, without a key, a word."""
+
+    key: str
+    path: str
+    values: tuple[Value, ...]
+
+    def __str__(self) -> str:
+        if not self.key:
+            [word] = self.values
+            is_plain = _BARE_WORD.fullmatch(word.text) and not _QUALIFIER.match(word.text)
+            if is_plain and not word.is_quoted and word.text[0] != '"':
+                return word.text
+            return quoted(word.text)
+        path = f".{self.path}" if self.path else ""
+        return f"{self.key}{path}:{','.join(map(str, self.values))}"
+
+
+def quoted(text: str) -> str:
+    """The text as a value that means just itself."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def search_text(**words: str) -> str:
+    """What the search takes that finds this, such as `status:failed name:"shop.tasks.send"`.
+
+    Each word means just itself, whatever characters it holds.
+    """
+    return " ".join(
+        f"{name}:{word if word.isalpha() else quoted(word)}" for name, word in words.items()
+    )
+
+
+def split(text: str) -> list[Term]:
+    """The terms, in their order. Raises SearchError."""
+    if len(text) > LONGEST:
+        raise SearchError(
+            _("A search has at most %(limit)s characters; this one has %(length)s.")
+            % {"limit": LONGEST, "length": len(text)}
+        )
+    if storable(text, limit=len(text)) != text:
+        raise SearchError(_("The search holds a character that no task can hold."))
+    terms = []
+    position = _skip(text, 0)
+    while position < len(text):
+        term, position = _term(text, position)
+        terms.append(term)
+        position = _skip(text, position)
+    if len(terms) > MOST_TERMS:
+        raise SearchError(
+            _("A search has at most %(limit)s parts; this one has %(count)s.")
+            % {"limit": MOST_TERMS, "count": len(terms)}
+        )
+    return terms
+
+
+def _skip(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
+
+
+def _term(text: str, position: int) -> tuple[Term, int]:
+    qualifier = _QUALIFIER.match(text, position)
+    if qualifier is None:
+        value, position = _value(text, position, _BARE_WORD)
+        return Term("", "", (value,)), position
+    key, path = qualifier[1].lower(), qualifier[2] or ""
+    values, position = _values(text, qualifier.end(), f"{key}:")
+    return Term(key, path, values), position
+
+
+def _values(text: str, position: int, qualifier: str) -> tuple[tuple[Value, ...], int]:
+    """The values behind a qualifier, with a comma between them."""
+    values = []
+    while position < len(text) and not text[position].isspace():
+        if text[position] == ",":
+            position += 1
+            continue
+        value, position = _value(text, position, _BARE_VALUE)
+        values.append(value)
+    if not values:
+        raise SearchError(
+            _("Nothing stands behind “%(qualifier)s”. Write the value without a space.")
+            % {"qualifier": qualifier}
+        )
+    if len(values) > MOST_VALUES:
+        raise SearchError(
+            _("“%(qualifier)s” takes at most %(limit)s values.")
+            % {"qualifier": qualifier, "limit": MOST_VALUES}
+        )
+    return tuple(values), position
+
+
+def _value(text: str, position: int, bare: re.Pattern[str]) -> tuple[Value, int]:
+    if text[position] != '"':
+        found = bare.match(text, position)
+        assert found is not None  # The caller stands at neither a space nor a comma.
+        return Value(found[0]), found.end()
+    found = _QUOTED.match(text, position)
+    if found is None:
+        raise SearchError(_("A quotation mark is not closed."))
+    end = found.end()
+    if end < len(text) and not text[end].isspace() and text[end] != ",":
+        raise SearchError(_("Put a space behind the closing quotation mark."))
+    return Value(_ESCAPED.sub(r"\1", found[1]), is_quoted=True), end

@@ -1,0 +1,34 @@
+"""The context of the attempt that runs here."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from taskqueue.declarations.context import AttemptContext
+from taskqueue.exceptions import TaskQueueError
+
+if TYPE_CHECKING:
+    from taskqueue.results import TaskResult
+
+_current: ContextVar[Context | None] = ContextVar("taskqueue_current", default=None)
+
+
+class Context(AttemptContext):
+    """One attempt, as its body sees it."""
+
+    @cached_property
+    def task_result(self) -> TaskResult[Any]:
+        """The task as the database knows it, read once."""
+        from taskqueue.results import get_result
+
+        return get_result(self.task_id)
+
+
+def current() -> Context:
+    """The context of the body that runs here. Raises `TaskQueueError` outside of one."""
+    context = _current.get()
+    if context is None:
+        raise TaskQueueError("current() is for the bodies of tasks that a worker runs.")
+    return context

@@ -1,0 +1,109 @@
+"""What the pool has found out and the database does not know yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from taskqueue.core.outcomes import Outcome
+from taskqueue.engine.rows import LogLine, Note
+from taskqueue.worker.jobs import Job
+
+Line = tuple[int, float, int, str, str]
+"""Lease, moment, level, logger, text."""
+
+
+class Findings:
+    """Outcomes, lines and progress, each with moments of this host's monotonic clock."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self.recorded: list[int] = []
+        """Leases that a child recorded itself, within an atomic body's transaction."""
+        self.unsure: dict[int, tuple[float, float]] = {}
+        """Leases whose success may or may not have been committed: when it began and ended."""
+        self.unknown: dict[str, float] = {}
+        """Names that no child here can run, and when that was found."""
+        self._told_unknown: set[str] = set()
+        self.lines: list[Line] = []
+        self.progress: dict[int, tuple[float, str]] = {}
+
+    @property
+    def has_reports(self) -> bool:
+        """Whether running bodies have said something."""
+        return bool(self.lines or self.progress)
+
+    def unknown_names(self, now: float, *, limit: float) -> list[str]:
+        """The names found unknown less than `limit` seconds ago."""
+        self.unknown = {
+            name: found_at for name, found_at in self.unknown.items() if now - found_at <= limit
+        }
+        return list(self.unknown)
+
+    def learn_unknown(self, name: str, now: float) -> bool:
+        """No child here can run that name; whether this is the first that is heard of it."""
+        self.unknown[name] = now
+        is_news = name not in self._told_unknown
+        self._told_unknown.add(name)
+        return is_news
+
+    def take_outcomes(self, now: float) -> list[Outcome]:
+        """The outcomes, their moments turned into ages for the database's clock to subtract."""
+        outcomes, self.outcomes = self.outcomes, []
+        return [_aged(outcome, now) for outcome in outcomes]
+
+    def take_lines(self, now: float) -> list[LogLine]:
+        """The captured lines, with their ages."""
+        lines, self.lines = self.lines, []
+        return [
+            LogLine(lease_id, now - at, level, name, text)
+            for lease_id, at, level, name, text in lines
+        ]
+
+    def take_notes(
+        self, running: Iterable[Job], now: float, *, started_before: float
+    ) -> list[Note]:
+        """Progress, and the starts of bodies that run for a while."""
+        progress, self.progress = self.progress, {}
+        notes = {
+            lease_id: Note(lease_id, None, percent, message)
+            for lease_id, (percent, message) in progress.items()
+        }
+        for job in running:
+            if job.started_at is None or job.noted:
+                continue
+            if job.started_at <= started_before or job.lease_id in notes:
+                job.noted = True
+                note = notes.get(job.lease_id, Note(job.lease_id, None, None, None))
+                notes[job.lease_id] = note._replace(started=now - job.started_at)
+        return list(notes.values())
+
+    def put_back(
+        self, outcomes: list[Outcome], lines: list[LogLine], notes: list[Note], taken_at: float
+    ) -> None:
+        """What was taken has not been written: keep it for the next time."""
+        self.outcomes = [_dated(outcome, taken_at) for outcome in outcomes] + self.outcomes
+        self.lines = [
+            (line.lease_id, taken_at - line.age, line.level, line.logger, line.message)
+            for line in lines
+        ] + self.lines
+        for note in notes:
+            if note.progress is not None:
+                self.progress.setdefault(note.lease_id, (note.progress, note.message or ""))
+
+
+def _aged(outcome: Outcome, now: float) -> Outcome:
+    # Once for every attempt: by position, which costs a third of what `_replace` does.
+    started = outcome[9]
+    return Outcome._make(
+        (
+            *outcome[:2],
+            now - outcome[2],
+            *outcome[3:9],
+            None if started is None else now - started,
+        )
+    )
+
+
+def _dated(outcome: Outcome, taken_at: float) -> Outcome:
+    started = None if outcome.started is None else taken_at - outcome.started
+    return outcome._replace(started=started, ended=taken_at - outcome.ended)

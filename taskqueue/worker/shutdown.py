@@ -1,0 +1,78 @@
+"""Waiting for a database that is not there yet."""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn, TypeVar
+
+from django.db import InterfaceError, OperationalError
+
+from taskqueue.core.log_text import one_line
+
+logger = logging.getLogger("taskqueue.worker")
+
+STOPPING_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+"""Seconds between two tries, before jitter."""
+LOOK_INTERVAL = 0.1
+"""Seconds between two looks at whether to go on waiting."""
+
+T = TypeVar("T")
+
+
+def until_reached(step: Callable[[], T], *, is_stopping: Callable[[], bool]) -> T | None:
+    """What `step` gives, tried until the database answers; None when it is time to stop.
+
+    Each reason is logged once, however often it is met.
+    """
+    reason = ""
+    pause = SHORTEST_PAUSE
+    while not is_stopping():
+        try:
+            found = step()
+        except (OperationalError, InterfaceError) as error:
+            met = one_line(" ".join(str(error).split()))
+            if met != reason:
+                logger.error("Database away, waiting for it error=%s", met)
+            reason = met
+        else:
+            if reason:
+                logger.info("Database back")
+            return found
+        _sleep(pause * (0.5 + random.random()), is_stopping)  # noqa: S311
+        pause = min(LONGEST_PAUSE, pause * 2)
+    return None
+
+
+def _sleep(seconds: float, is_stopping: Callable[[], bool]) -> None:
+    ends_at = time.monotonic() + seconds
+    while (left := ends_at - time.monotonic()) > 0 and not is_stopping():
+        time.sleep(min(left, LOOK_INTERVAL))
+
+
+@contextmanager
+def ending_at_once() -> Iterator[None]:
+    """TERM and INT end the process, with exit code 0 and whatever it waits for.
+
+    For the time before a worker has begun, and after it has ended, when there is nothing to finish.
+    """
+    before = {number: signal.signal(number, _end) for number in STOPPING_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # Once told to end, it ignores the signal for good: see `wakeup.Signals`.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, handler)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    for each in STOPPING_SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit(0)
