@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from taskqueue.histogram import bucket_of, stored
-
+from taskqueue.core.histogram import bucket_of, stored
 from taskqueue.models import Rollup
 from tests.browser.lively.kinds import KINDS, Kind
 from tests.browser.lively.moments import spread
