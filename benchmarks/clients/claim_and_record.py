@@ -17,15 +17,12 @@ django.setup()
 
 from taskqueue.conf import get_settings  # noqa: E402
 from taskqueue.core.outcomes import Outcome, OutcomeKind  # noqa: E402
-from taskqueue.engine.connections import (  # noqa: E402
-    open_worker_connection,
-    own_session,
-    transaction,
-)
+from taskqueue.engine.connections import open_worker_connection, transaction  # noqa: E402
 from taskqueue.engine.dialect import dialect_for  # noqa: E402
 from taskqueue.engine.limits import Limits  # noqa: E402
 from taskqueue.engine.record import record  # noqa: E402
 from taskqueue.engine.rows import Claimed  # noqa: E402
+from taskqueue.engine.sessions import own_session  # noqa: E402
 
 BATCH = 100
 UNCOUNTED = 10

@@ -13,16 +13,10 @@ from django.db.transaction import atomic
 from django.db.utils import load_backend
 
 from taskqueue.conf import get_settings
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.sessions import is_sqlite, plan_transaction, set_up_file
 
 CONNECT_TIMEOUT = 5
 """Seconds to wait for a connection."""
-OWNED = "TASKQUEUE_OWNS_SESSION"
-"""In the settings of one connection, which are a copy of its own."""
-SHORTEST_SILENCE = 1.0
-"""Seconds for which a busy host may leave a worker without a turn."""
-SQLITE_BUSY, SQLITE_LOCKED = 5, 6
-"""As https://www.sqlite.org/rescode.html numbers them."""
 BUSY_TIMEOUT = 2.0
 """Seconds that a worker's statement waits for SQLite's write lock before it tries again."""
 
@@ -63,7 +57,7 @@ def open_worker_connection(
     # the thread that joins it.
     connection.inc_thread_sharing()
     connection.ensure_connection()
-    dialect_for(connection).begin(connection)
+    set_up_file(connection)
     return connection
 
 
@@ -78,34 +72,6 @@ def _prepare_postgresql(settings: dict[str, Any], options: dict[str, Any], silen
     options.setdefault("keepalives_interval", 1)
     options.setdefault("keepalives_count", 3)
     options.setdefault("tcp_user_timeout", int(silence * 1000))
-
-
-def longest_silence() -> float:
-    """For how many seconds a worker may be silent while it holds locks.
-
-    They are free again before its leases run out, and others can take these over.
-    """
-    return max(SHORTEST_SILENCE, get_settings().LEASE_DURATION.total_seconds() / 3)
-
-
-def own_session(connection: BaseDatabaseWrapper) -> None:
-    """Set up a session that `session_proof` has found to be this connection's alone.
-
-    Settings and prepared statements stay on it until `leave_session`.
-    """
-    dialect_for(connection).own_session(connection, silence=longest_silence())
-    connection.settings_dict[OWNED] = True
-
-
-def leave_session(connection: BaseDatabaseWrapper) -> None:
-    """Undo all that was set on a session of one's own, so that it may be given to others."""
-    if connection.settings_dict.pop(OWNED, False):
-        dialect_for(connection).leave_session(connection)
-
-
-def owns_session(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the session is known to be this connection's alone, and may keep settings."""
-    return bool(connection.settings_dict.get(OWNED))
 
 
 @contextmanager
@@ -132,12 +98,11 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     if connection.in_atomic_block:
         yield
         return
-    begin = "BEGIN IMMEDIATE" if connection.vendor == "sqlite" else "BEGIN"
+    begin = "BEGIN IMMEDIATE" if is_sqlite(connection) else "BEGIN"
     with connection.cursor() as cursor:
         cursor.execute(begin)
         try:
-            if not owns_session(connection):
-                dialect_for(connection).plan_transaction(connection, silence=longest_silence())
+            plan_transaction(connection)
             yield
         except BaseException:
             _roll_back(cursor)
@@ -156,16 +121,8 @@ def orm_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
             yield
             return
         with atomic(using=connection.alias):
-            if not owns_session(connection):
-                dialect_for(connection).plan_transaction(connection, silence=longest_silence())
+            plan_transaction(connection)
             yield
-
-
-def is_busy(error: BaseException) -> bool:
-    """Whether SQLite is in good health, and another connection holds its write lock."""
-    # The lowest byte is the kind of the error, the others say more of it.
-    code = getattr(error.__cause__, "sqlite_errorcode", 0)
-    return code & 0xFF in (SQLITE_BUSY, SQLITE_LOCKED)
 
 
 def _roll_back(cursor: Any) -> None:

@@ -15,6 +15,7 @@ from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.takeover import LOST
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Task, Worker
@@ -57,8 +58,7 @@ def end_departed(
     while True:
         with tally.guard(), orm_transaction(connection):
             workers = Worker.objects.using(connection.alias).filter(incarnation=incarnation)
-            if connection.vendor == "sqlite":
-                workers.update(is_idle=False)  # Locks the database, before anything is read.
+            take_write_lock(connection)
             worker = workers.select_for_update(skip_locked=True).first()
             if worker is None:
                 return Departed("", lost, is_done=not workers.exists())

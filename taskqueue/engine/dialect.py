@@ -216,24 +216,6 @@ class Dialect(Protocol):
     def clear_wedged(self, connection: BaseDatabaseWrapper, lease_id: int) -> bool:
         """Take the mark from an attempt that runs."""
 
-    def begin(self, connection: BaseDatabaseWrapper) -> None:
-        """Prepare a worker's own connection, once it is open."""
-
-    def own_session(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
-        """Prepare a session that is known to be the worker's alone, with no pooler between.
-
-        The server ends it when it has been silent for that many seconds within a transaction.
-        """
-
-    def leave_session(self, connection: BaseDatabaseWrapper) -> None:
-        """Undo all that was set on such a session."""
-
-    def plan_transaction(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
-        """The same for this transaction alone, on a session that may be shared."""
-
-    def limit_idleness(self, connection: BaseDatabaseWrapper, *, silence: float) -> None:
-        """Have the server end the session after so many seconds of silence in this transaction."""
-
 
 def dialect_for(connection: BaseDatabaseWrapper) -> Dialect:
     """The wording for a connection's database. Raises ValueError for an unsupported one."""

@@ -8,12 +8,14 @@ from typing import Any, cast
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.sessions import is_postgresql
+
 CHANNEL = "taskqueue"
 
 
 def wake(connection: BaseDatabaseWrapper, payload: str) -> None:
     """Wake all workers once the caller's transaction commits."""
-    if connection.vendor == "postgresql":
+    if is_postgresql(connection):
         notify(connection, payload)
 
 

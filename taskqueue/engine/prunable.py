@@ -13,6 +13,7 @@ from taskqueue.engine.idempotency import KEPT as KEYS_KEPT
 from taskqueue.engine.operations.pruning import KEPT as OPERATIONS_KEPT
 from taskqueue.engine.pruning import AUDIT_KEPT
 from taskqueue.engine.schedules.serving import KEPT as OCCURRENCES_KEPT
+from taskqueue.engine.sessions import is_sqlite
 from taskqueue.models import Audit, IdempotencyKey, Lease, Occurrence, Operation, Task, Worker
 from taskqueue.models.occurrence import OccurrenceStatus
 
@@ -44,7 +45,7 @@ def prunable(connection: BaseDatabaseWrapper) -> dict[str, int]:
 
 def _tasks(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Task]:
     old = Task.objects.using(connection.alias).filter(prune_after__lte=now)
-    if connection.vendor == "sqlite":
+    if is_sqlite(connection):
         # There a holder of a unique key is passed over as it is pruned.
         still_held = Q(unique_until=None) | Q(unique_until__gt=now)
         old = old.exclude(Q(holds_unique_key=True) & still_held)

@@ -10,11 +10,12 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.engine.connections import longest_silence, transaction
+from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.multi_worker import has_succeeded, record_shared
 from taskqueue.engine.rows import LogLine, Note
+from taskqueue.engine.sessions import limit_idleness
 from taskqueue.engine.tally import Tally
 
 logger = logging.getLogger("taskqueue.engine")
@@ -70,7 +71,7 @@ def record_success(
     It has not if its lease had ended, or its stop was seen: the transaction must not commit then.
     """
     # From here on the lease is locked. A body may have been idle in its transaction before.
-    dialect_for(connection).limit_idleness(connection, silence=longest_silence())
+    limit_idleness(connection)
     status = record(connection, [outcome], limits=limits, tally=tally).get(outcome.lease_id)
     if status is None or status == "succeeded":
         return status is not None

@@ -12,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.notify import CHANNEL, Listener, notify
+from taskqueue.engine.sessions import is_postgresql
 from taskqueue.engine.statement import fetch
 
 LONGEST_DELIVERY = 10.0
@@ -54,7 +55,7 @@ def has_own_session(connection: BaseDatabaseWrapper, *, silence: float) -> bool:
 
 def _named_process(connection: BaseDatabaseWrapper) -> int | None:
     """The server process, if it is the one that was named when the connection was opened."""
-    if connection.vendor != "postgresql":
+    if not is_postgresql(connection):
         return None
     session = cast(Any, connection.connection)
     rows = fetch(connection, SERVER_PROCESS)

@@ -6,11 +6,11 @@ from typing import Any
 
 from django.db import OperationalError
 
-from taskqueue.engine.connections import SQLITE_BUSY, SQLITE_LOCKED
-
 CONNECTION, RESOURCES, INTERVENTION, ROLLBACK = "08", "53", "57P", "40"
 LOCK_NOT_AVAILABLE, READ_ONLY = "55P03", "25006"
 """Of PostgreSQL: classes of its error codes, appendix A of its manual."""
+SQLITE_BUSY, SQLITE_LOCKED = 5, 6
+"""As https://www.sqlite.org/rescode.html numbers them."""
 
 
 class OutOfSight(OperationalError):
@@ -21,9 +21,9 @@ def is_passing(error: Exception) -> bool:
     """Whether it was a deadlock, a serialization failure, a lock, or a connection that was lost."""
     if isinstance(error, OutOfSight):
         return True
+    if is_busy(error):
+        return True
     cause: Any = error.__cause__
-    if hasattr(cause, "sqlite_errorcode"):
-        return bool(cause.sqlite_errorcode & 0xFF in (SQLITE_BUSY, SQLITE_LOCKED))
     if not hasattr(cause, "sqlstate"):
         return False
     state = cause.sqlstate
@@ -31,6 +31,13 @@ def is_passing(error: Exception) -> bool:
         return _is_cut_off(cause)
     starts = (CONNECTION, RESOURCES, INTERVENTION, ROLLBACK)
     return state == LOCK_NOT_AVAILABLE or str(state).startswith(starts)
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether SQLite is in good health, and another connection holds its write lock."""
+    # The lowest byte is the kind of the error, the others say more of it.
+    code = getattr(error.__cause__, "sqlite_errorcode", 0)
+    return code & 0xFF in (SQLITE_BUSY, SQLITE_LOCKED)
 
 
 def is_lock_refused(error: Exception) -> bool:

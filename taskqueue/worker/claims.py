@@ -9,9 +9,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine import workers
 from taskqueue.engine.apart import claim_apart, queues_apart
-from taskqueue.engine.connections import owns_session, transaction
+from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import NO_FLOORS, Claimed
+from taskqueue.engine.sessions import is_sqlite, owns_session
 from taskqueue.worker.floors import Floors
 from taskqueue.worker.queue_quotas import Lanes
 
@@ -85,7 +86,7 @@ class Claims:
         """
         apart = self._queues_apart(connection) if want > 0 else []
         if not apart:
-            if connection.vendor == "sqlite":
+            if is_sqlite(connection):
                 ready = dialect_for(connection).ready_queues(connection)
                 if not self._lanes.serving(ready):
                     return []

@@ -9,7 +9,7 @@ from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.states import WAITING
-from taskqueue.engine.connections import is_busy
+from taskqueue.engine.transient_errors import is_busy
 from taskqueue.worker.attempt_logs import log_ended, log_untold
 from taskqueue.worker.database_thread import Errand, Errands, Report
 from taskqueue.worker.duties import Duties

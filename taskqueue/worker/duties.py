@@ -14,7 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import broadcast, multi_worker, takeover, wedged, workers
-from taskqueue.engine.connections import owns_session, transaction
+from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.failures import log_failed_tasks, log_taken_over
 from taskqueue.engine.idempotency import prune_idempotency_keys
@@ -27,6 +27,7 @@ from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.rows import DutyForecast
 from taskqueue.engine.schedules.serving import Scheduler, prune_occurrences
 from taskqueue.engine.schedules.syncing import rest_undeclared
+from taskqueue.engine.sessions import is_sqlite, owns_session
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.departed import Departures
 from taskqueue.worker.takeover_checks import LOOK_INTERVAL, TakeoverChecks
@@ -167,7 +168,7 @@ class Duties:
 
     def _take_over(self, connection: BaseDatabaseWrapper) -> None:
         suspects = None
-        if connection.vendor == "sqlite":
+        if is_sqlite(connection):
             expired = takeover.expired(connection, grace=self._grace)
             suspects = self._takeover_checks.confirmed(expired, time.monotonic())
             if not suspects:

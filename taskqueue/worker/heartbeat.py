@@ -16,13 +16,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import workers
-from taskqueue.engine.connections import is_busy, open_worker_connection, transaction
+from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.live_changes import heed_terms
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.transient_errors import is_lock_refused
+from taskqueue.engine.transient_errors import is_busy, is_lock_refused
 from taskqueue.engine.workers import Asked
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess

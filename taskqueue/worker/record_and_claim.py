@@ -15,18 +15,14 @@ from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome
 from taskqueue.engine import workers
-from taskqueue.engine.connections import (
-    leave_session,
-    open_worker_connection,
-    own_session,
-    transaction,
-)
+from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
 from taskqueue.engine.session_proof import NoWitness, has_own_session
+from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Registered
 from taskqueue.worker.claims import Claims
@@ -114,7 +110,7 @@ class Intake:
     @property
     def is_sqlite(self) -> bool:
         """Whether it works on SQLite."""
-        return self.connection.vendor == "sqlite"
+        return is_sqlite(self.connection)
 
     def end(self) -> None:
         """Undo what was set on the session, and close the connection."""

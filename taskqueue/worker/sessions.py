@@ -8,6 +8,8 @@ from typing import Any
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.sessions import is_postgresql
+
 IDLE_LIMIT = 10.0
 """Seconds without a task after which a connection is asked whether it still lives."""
 
@@ -45,7 +47,7 @@ def _reset(connection: BaseDatabaseWrapper) -> None:
 
 def _has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
     session: Any = connection.connection
-    if connection.vendor == "postgresql":
+    if is_postgresql(connection):
         return bool(session.pgconn.transaction_status != 0)
     return bool(getattr(session, "in_transaction", False))
 

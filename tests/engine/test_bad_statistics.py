@@ -15,8 +15,8 @@ import pytest
 from django.db import connection as default_connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.connections import own_session
 from taskqueue.engine.rows import Claimed
+from taskqueue.engine.sessions import own_session
 from taskqueue.engine.statement import change
 from tests.engine.steps import another_connection, claim
 from tests.engine.worker_verbs import BY_INDEX, BY_KEY, Verb, raw

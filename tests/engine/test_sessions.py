@@ -13,14 +13,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine.connections import (
-    leave_session,
-    open_worker_connection,
-    own_session,
-    transaction,
-)
+from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record_success
+from taskqueue.engine.sessions import leave_session, own_session
 from taskqueue.engine.statement import fetch
 from tests.engine.steps import claim_one, limits, outcome
 from tests.sample.tasks import noop

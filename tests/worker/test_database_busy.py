@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, connection
 
-from taskqueue.engine.connections import is_busy
+from taskqueue.engine.transient_errors import is_busy
 from tests.conftest import StartWorker
 from tests.sample import tasks
 from tests.worker_process import wait_until

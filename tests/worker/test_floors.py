@@ -10,9 +10,10 @@ import pytest
 from django.db import connection as default_connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.connections import own_session, transaction
+from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import NO_FLOORS
+from taskqueue.engine.sessions import own_session
 from taskqueue.engine.statement import change
 from taskqueue.models import Task
 from taskqueue.worker import floors

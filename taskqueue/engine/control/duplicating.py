@@ -19,12 +19,12 @@ from taskqueue.engine.control.locking import (
     TaskId,
     id_of,
     status_of,
-    take_write_lock,
 )
 from taskqueue.engine.control.mutable_options import apply_terms, check_terms
 from taskqueue.engine.control.once import once
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Payload
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 
@@ -82,7 +82,7 @@ def _duplicates(
 ) -> dict[UUID, UUID]:
     """The new ids, by those of the tasks that they are like; `wanted` says which they are."""
     ids = list(wanted)
-    take_write_lock(connection, ids)
+    take_write_lock(connection)
     rows = Task.objects.using(connection.alias).filter(id__in=ids, status__in=sorted(statuses))
     made: dict[UUID, UUID] = {}
     acts: list[Act] = []

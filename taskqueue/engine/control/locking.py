@@ -11,9 +11,9 @@ from typing import Protocol
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F
 
 from taskqueue.core.states import FINISHED, PENDING, WAITING, LeaseStatus, TaskStatus
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import Lease, Task
 
@@ -82,7 +82,8 @@ def locked(
     Without their arguments. `skip_locked` leaves out those that others hold: who waits for one
     while holding others may meet somebody who waits for these.
     """
-    take_write_lock(connection, ids)
+    if ids:
+        take_write_lock(connection)
     tasks = Task.objects.using(connection.alias).filter(id__in=ids, status__in=sorted(statuses))
     lean = tasks.order_by("id").defer("args", "kwargs", "return_value")
     return list(lean.select_for_update(skip_locked=skip_locked)) if ids else []
@@ -98,7 +99,7 @@ def locked_leases(
     """
     if not ids:
         return [], frozenset()
-    take_write_lock(connection, ids)
+    take_write_lock(connection)
     leases = Lease.objects.using(connection.alias).filter(
         task_id__in=ids, status=LeaseStatus.RUNNING
     )
@@ -109,12 +110,6 @@ def locked_leases(
     rest = leases.exclude(id__in=[lease.id for lease in found])
     missed = frozenset(rest.values_list("task_id", flat=True))
     return [lease for lease in found if lease.task_id not in missed], missed
-
-
-def take_write_lock(connection: BaseDatabaseWrapper, ids: Sequence[UUID]) -> None:
-    """On SQLite, before anything is read: a transaction that has read may not write any more."""
-    if connection.vendor == "sqlite" and ids:
-        Task.objects.using(connection.alias).filter(id=ids[0]).update(attempt=F("attempt"))
 
 
 def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:

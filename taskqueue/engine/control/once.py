@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.core.uuid7 import uuid7_hex
-from taskqueue.engine.control.locking import take_write_lock
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import EnqueuedBefore
 from taskqueue.models import Task
 
@@ -28,7 +28,7 @@ def once(connection: BaseDatabaseWrapper, new_id: UUID | None) -> Iterator[str]:
         return
     try:
         with atomic(using=connection.alias):
-            take_write_lock(connection, [new_id])
+            take_write_lock(connection)
             _refuse_second(connection, new_id)
             yield new_id.hex
     except IntegrityError:

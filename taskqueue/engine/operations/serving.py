@@ -15,7 +15,7 @@ from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 
 from taskqueue.declarations.payload import storable
-from taskqueue.engine.connections import installed, is_busy, orm_transaction
+from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import statuses_for
@@ -23,6 +23,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.operations.stored import Walk, which_of
 from taskqueue.engine.operations.verbs import VERBS, Verb
 from taskqueue.engine.operations.walking import fitting, narrowed, next_look
+from taskqueue.engine.transient_errors import is_busy
 from taskqueue.models.operation import Operation, OperationStatus
 
 logger = logging.getLogger("taskqueue.worker")

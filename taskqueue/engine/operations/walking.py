@@ -20,6 +20,7 @@ from taskqueue.engine.control.bulk import HAS_ALL_SUCCESSES
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import statuses_for
 from taskqueue.engine.operations.verbs import Verb
+from taskqueue.engine.sessions import is_sqlite
 from taskqueue.models import Lease, Task
 
 WINDOW = 20_000
@@ -150,7 +151,7 @@ def _indexed(connection: BaseDatabaseWrapper, status: TaskStatus) -> list[Q | No
     """
     if status in FINISHED:
         return [Q(status=status, finished_at__isnull=False)]
-    if connection.vendor == "sqlite":
+    if is_sqlite(connection):
         return [None]
     if status in WAITING or status == TaskStatus.BLOCKED:
         return [Q(status=status)]

@@ -51,11 +51,6 @@ class PostgreSQL:
     recent_runs = staticmethod(wedged.recent_runs)
     set_wedged = staticmethod(wedged.set_wedged)
     clear_wedged = staticmethod(wedged.clear_wedged)
-    plan_transaction = staticmethod(claiming.plan_transaction)
-    limit_idleness = staticmethod(claiming.limit_idleness)
-    own_session = staticmethod(claiming.own_session)
-    leave_session = staticmethod(claiming.leave_session)
-    begin = staticmethod(claiming.begin)
 
 
 DIALECT = PostgreSQL()

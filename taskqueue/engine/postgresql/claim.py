@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import starmap
-from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -147,60 +146,6 @@ CROSS JOIN LATERAL (
 ) AS earliest
 WHERE earliest.run_after IS NOT NULL
 """
-
-PREPARE_AFTER = 2
-
-# The worker's statements touch few rows by index. Statistics of a table that was empty a minute
-# ago would have them read it whole. A plan that the server kept from then would go on walking a
-# whole index for every row: 2,000 rows read for each task, and growing. So each is planned anew.
-PLANNING = {
-    "plan_cache_mode": "force_custom_plan",
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "enable_bitmapscan": "off",
-    "jit": "off",
-}
-# A worker may be frozen, or its network gone, in the midst of a transaction. Its locks would keep
-# others from taking over what it holds, for as long as the server takes it to be alive: hours.
-IDLENESS = "idle_in_transaction_session_timeout"
-LIMIT_IDLENESS = f"SELECT set_config('{IDLENESS}', %s, true)"
-# For this transaction alone, in one round trip.
-PLAN_TRANSACTION = f"{LIMIT_IDLENESS}, " + ", ".join(
-    f"set_config('{name}', '{value}', true)" for name, value in PLANNING.items()
-)
-PLAN_SESSION = f"SELECT set_config('{IDLENESS}', %s, false), " + ", ".join(
-    f"set_config('{name}', '{value}', false)" for name, value in PLANNING.items()
-)
-
-
-def begin(connection: BaseDatabaseWrapper) -> None:
-    """Nothing: until the session is known to be the worker's own, it is left as it is."""
-
-
-def plan_transaction(connection: BaseDatabaseWrapper, *, silence: float) -> None:
-    fetch(connection, PLAN_TRANSACTION, (_milliseconds(silence),))
-
-
-def limit_idleness(connection: BaseDatabaseWrapper, *, silence: float) -> None:
-    fetch(connection, LIMIT_IDLENESS, (_milliseconds(silence),))
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1000:.0f}ms"
-
-
-def own_session(connection: BaseDatabaseWrapper, *, silence: float) -> None:
-    fetch(connection, PLAN_SESSION, (_milliseconds(silence),))
-    # Behind a pooler the next statement may meet a server that has not prepared it.
-    session: Any = connection.connection
-    session.prepare_threshold = PREPARE_AFTER
-
-
-def leave_session(connection: BaseDatabaseWrapper) -> None:
-    # Settings, LISTEN, prepared statements, and whatever else there may be one day.
-    with connection.cursor() as cursor:
-        cursor.execute("DISCARD ALL")
 
 
 def claim(

@@ -24,6 +24,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT
 from taskqueue.engine.schedules.editing import apply, begin, differing, fields_of, scheduled_of
 from taskqueue.engine.schedules.snapshots import snapshot_of
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule, Worker
 from taskqueue.models.schedule import ScheduleSource
@@ -107,7 +108,7 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
     connection = project_connection()
     rows = Schedule.objects.using(connection.alias)
     with atomic(using=connection.alias):
-        _take_write_lock(connection)
+        take_write_lock(connection)
         known = rows.select_for_update().filter(name=name).first()
         now = dialect_for(connection).now(connection)
         if known is None:
@@ -132,12 +133,6 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
             synced.changed.append(name)
 
 
-def _take_write_lock(connection: BaseDatabaseWrapper) -> None:
-    """On SQLite, before anything is read: a transaction that has read may not write any more."""
-    if connection.vendor == "sqlite":
-        Schedule.objects.using(connection.alias).filter(id=-1).update(trouble="")
-
-
 def _new(name: str, now: datetime, fields: dict[str, Any]) -> Schedule:
     return Schedule(
         name=name, source=ScheduleSource.CODE, created_at=now, changed_at=now, served_until=now,
@@ -157,7 +152,7 @@ def rest_undeclared(
         if not _undeclared(connection, besides):  # As ever: nobody needs to be kept waiting.
             return []
         with orm_transaction(connection):
-            _take_write_lock(connection)
+            take_write_lock(connection)
             list(_declared_rows(connection).order_by("id").select_for_update().values_list("id"))
             gone = _undeclared(connection, besides)
             now = dialect_for(connection).now(connection)
@@ -218,7 +213,7 @@ def _refresh(connection: BaseDatabaseWrapper) -> None:
         if definition is None or _is_fresh(schedule, definition):
             continue
         with atomic(using=connection.alias):
-            _take_write_lock(connection)
+            take_write_lock(connection)
             # Somebody may have edited it since it was read.
             locked = rows.filter(id=schedule.id).select_for_update().defer(*RESULT).first()
             if locked is not None and locked.task_name == definition.name:

@@ -28,6 +28,7 @@ from taskqueue.engine.schedules.catching_up import catch_up
 from taskqueue.engine.schedules.editing import apply, begin, fields_of, require_call, scheduled_of
 from taskqueue.engine.schedules.reading import missing, rule_text
 from taskqueue.engine.schedules.runs import Runs, resting_reason
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import (
     InvalidSchedule,
     ScheduleExists,
@@ -216,8 +217,7 @@ def _locked(name: str) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime
     connection = project_connection()
     rows = Schedule.objects.using(connection.alias)
     with atomic(using=connection.alias):
-        if connection.vendor == "sqlite":  # A transaction that has read may not write any more.
-            rows.filter(id=-1).update(trouble="")
+        take_write_lock(connection)
         schedule = rows.select_for_update().filter(name=name).first() if is_storable(name) else None
         if schedule is None:
             raise missing(connection, name)

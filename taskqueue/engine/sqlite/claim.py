@@ -79,28 +79,6 @@ WHERE queue_name IS NOT NULL AND queue_name NOT IN (
 """
 
 
-def begin(connection: BaseDatabaseWrapper) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute("PRAGMA synchronous = NORMAL")
-
-
-def plan_transaction(connection: BaseDatabaseWrapper, *, silence: float) -> None:
-    """Nothing: SQLite's plans do not go stale so."""
-
-
-def limit_idleness(connection: BaseDatabaseWrapper, *, silence: float) -> None:
-    """Nothing: there is no server that could end it."""
-
-
-def own_session(connection: BaseDatabaseWrapper, *, silence: float) -> None:
-    """Nothing: there is nobody between the worker and the file."""
-
-
-def leave_session(connection: BaseDatabaseWrapper) -> None:
-    """Nothing: nothing was set."""
-
-
 def claim(
     connection: BaseDatabaseWrapper,
     *,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.db import DatabaseError, InterfaceError
 
-from taskqueue.engine.connections import is_busy, project_connection
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.transient_errors import is_busy
 from taskqueue.models import Task
 
 TROUBLE = (DatabaseError, InterfaceError)

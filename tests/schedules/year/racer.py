@@ -15,8 +15,9 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.connections import open_worker_connection, own_session
+from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.schedules.serving import Scheduler
+from taskqueue.engine.sessions import own_session
 from taskqueue.models import Task
 from tests.schedules.year.plans import Plan
 from tests.schedules.year.shared import Shared

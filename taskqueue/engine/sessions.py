@@ -1,0 +1,119 @@
+"""What a worker sets on its database session: plans, time limits, the write lock.
+
+The statements themselves stand in `engine.postgresql` and `engine.sqlite`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.conf import get_settings
+from taskqueue.engine.statement import change, fetch
+
+OWNED = "TASKQUEUE_OWNS_SESSION"
+"""In the settings of one connection, which are a copy of its own."""
+SHORTEST_SILENCE = 1.0
+"""Seconds for which a busy host may leave a worker without a turn."""
+PREPARE_AFTER = 2
+
+# The worker's statements touch few rows by index. Statistics of a table that was empty a minute
+# ago would have them read it whole. A plan that the server kept from then would go on walking a
+# whole index for every row: 2,000 rows read for each task, and growing. So each is planned anew.
+PLANNING = {
+    "plan_cache_mode": "force_custom_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
+# A worker may be frozen, or its network gone, in the midst of a transaction. Its locks would keep
+# others from taking over what it holds, for as long as the server takes it to be alive: hours.
+IDLENESS = "idle_in_transaction_session_timeout"
+LIMIT_IDLENESS = f"SELECT set_config('{IDLENESS}', %s, true)"
+# For this transaction alone, in one round trip.
+PLAN_TRANSACTION = f"{LIMIT_IDLENESS}, " + ", ".join(
+    f"set_config('{name}', '{value}', true)" for name, value in PLANNING.items()
+)
+PLAN_SESSION = f"SELECT set_config('{IDLENESS}', %s, false), " + ", ".join(
+    f"set_config('{name}', '{value}', false)" for name, value in PLANNING.items()
+)
+# Changes nothing, and takes the lock.
+TAKE_WRITE_LOCK = "UPDATE taskqueue_queue SET name = name WHERE false"
+
+
+def is_postgresql(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the database is PostgreSQL."""
+    return connection.vendor == "postgresql"
+
+
+def is_sqlite(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the database is SQLite."""
+    return connection.vendor == "sqlite"
+
+
+def longest_silence() -> float:
+    """For how many seconds a worker may be silent while it holds locks.
+
+    They are free again before its leases run out, and others can take these over.
+    """
+    return max(SHORTEST_SILENCE, get_settings().LEASE_DURATION.total_seconds() / 3)
+
+
+def set_up_file(connection: BaseDatabaseWrapper) -> None:
+    """Let readers and the writer of an SQLite file work at the same time."""
+    if is_sqlite(connection):
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            cursor.execute("PRAGMA synchronous = NORMAL")
+
+
+def own_session(connection: BaseDatabaseWrapper) -> None:
+    """Set up a session that `session_proof` has found to be this connection's alone.
+
+    Settings and prepared statements stay on it until `leave_session`. The server ends it when it
+    has been silent within a transaction for too long.
+    """
+    if is_postgresql(connection):
+        fetch(connection, PLAN_SESSION, (_silence(),))
+        # Behind a pooler the next statement may meet a server that has not prepared it.
+        session: Any = connection.connection
+        session.prepare_threshold = PREPARE_AFTER
+    connection.settings_dict[OWNED] = True
+
+
+def leave_session(connection: BaseDatabaseWrapper) -> None:
+    """Undo all that was set on a session of one's own, so that it may be given to others."""
+    if connection.settings_dict.pop(OWNED, False) and is_postgresql(connection):
+        # Settings, LISTEN, prepared statements, and whatever else there may be one day.
+        with connection.cursor() as cursor:
+            cursor.execute("DISCARD ALL")
+
+
+def owns_session(connection: BaseDatabaseWrapper) -> bool:
+    """Whether the session is known to be this connection's alone, and may keep settings."""
+    return bool(connection.settings_dict.get(OWNED))
+
+
+def plan_transaction(connection: BaseDatabaseWrapper) -> None:
+    """Set for this transaction alone what `own_session` sets, on a session that may be shared."""
+    if is_postgresql(connection) and not owns_session(connection):
+        fetch(connection, PLAN_TRANSACTION, (_silence(),))
+
+
+def limit_idleness(connection: BaseDatabaseWrapper) -> None:
+    """Have the server end the session if it falls silent for too long in this transaction."""
+    if is_postgresql(connection):
+        fetch(connection, LIMIT_IDLENESS, (_silence(),))
+
+
+def take_write_lock(connection: BaseDatabaseWrapper) -> None:
+    """On SQLite, before anything is read: a transaction that has read may not write any more."""
+    if is_sqlite(connection):
+        change(connection, TAKE_WRITE_LOCK)
+
+
+def _silence() -> str:
+    return f"{longest_silence() * 1000:.0f}ms"
