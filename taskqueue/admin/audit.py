@@ -21,7 +21,7 @@ from taskqueue.models import Audit
 class AuditAdmin(ReadOnlyAdmin):
     """One act a row."""
 
-    columns = ("at", "actor", "verb", "subject", "reason", "before")
+    columns = ("at", "actor", "noun", "verb", "subject", "reason", "before")
     list_display = ("id", *moments("at"), "actor", "act", "subject", "status_before", "why")
     search_fields = ("subject",)
     search_help_text = _("The id of a task, or the whole name of what else it was done to.")
@@ -31,7 +31,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("verb"))
     def act(self, line: Audit) -> Any:
-        return act_word(line.verb)
+        return act_word(line)
 
     @admin.display(description=_("reason"))
     def why(self, line: Audit) -> str:

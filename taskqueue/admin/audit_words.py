@@ -1,4 +1,4 @@
-"""What the audit tells of, in people's language."""
+"""Words for the verbs of audit entries, in the user's language."""
 
 from __future__ import annotations
 
@@ -6,36 +6,38 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-ACTS: dict[str, Any] = {
-    "enqueue": _("enqueue"),
-    "retry": _("retry"),
-    "run_now": _("run now"),
-    "reschedule": _("reschedule"),
-    "update": _("change"),
-    "cancel": _("cancel"),
-    "stop": _("stop"),
-    "duplicate": _("duplicate"),
-    "delete": _("delete"),
-    "prune": _("prune"),
-    "pause": _("pause"),
-    "resume": _("resume"),
-    "quiet_worker": _("quiet worker"),
-    "resume_worker": _("resume worker"),
-    "stop_worker": _("stop worker"),
-    "kill_worker": _("kill worker"),
-    "create schedule": _("create schedule"),
-    "edit schedule": _("edit schedule"),
-    "remove schedule": _("remove schedule"),
-    "pause schedule": _("pause schedule"),
-    "resume schedule": _("resume schedule"),
-    "run schedule": _("run schedule"),
-    "delete schedule": _("delete schedule"),
-    "start operation": _("start operation"),
-    "cancel operation": _("cancel operation"),
+from taskqueue.models import Audit
+
+ACTS: dict[tuple[str, str], Any] = {
+    ("task", "enqueue"): _("enqueue"),
+    ("task", "retry"): _("retry"),
+    ("task", "run_now"): _("run now"),
+    ("task", "reschedule"): _("reschedule"),
+    ("task", "update"): _("change"),
+    ("task", "cancel"): _("cancel"),
+    ("task", "stop"): _("stop"),
+    ("task", "duplicate"): _("duplicate"),
+    ("task", "delete"): _("delete"),
+    ("", "prune"): _("prune"),
+    ("queue", "pause"): _("pause"),
+    ("queue", "resume"): _("resume"),
+    ("worker", "quiet"): _("quiet worker"),
+    ("worker", "resume"): _("resume worker"),
+    ("worker", "stop"): _("stop worker"),
+    ("worker", "kill"): _("kill worker"),
+    ("schedule", "create"): _("create schedule"),
+    ("schedule", "edit"): _("edit schedule"),
+    ("schedule", "remove"): _("remove schedule"),
+    ("schedule", "pause"): _("pause schedule"),
+    ("schedule", "resume"): _("resume schedule"),
+    ("schedule", "run_now"): _("run schedule"),
+    ("schedule", "delete"): _("delete schedule"),
+    ("operation", "start"): _("start operation"),
+    ("operation", "cancel"): _("cancel operation"),
 }
-"""By the verb of a line; a worker of another version may write others."""
+"""By noun and verb; a worker of another version may write others."""
 
 
-def act_word(verb: str) -> Any:
-    """What the verb is called."""
-    return ACTS.get(verb, verb)
+def act_word(entry: Audit) -> Any:
+    """Return the words for the verb of an entry."""
+    return ACTS.get((entry.noun, entry.verb), entry.verb)

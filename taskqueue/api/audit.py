@@ -35,6 +35,7 @@ class AuditLine(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     actor = serializers.CharField(help_text="Who did it.")
+    noun = serializers.CharField(help_text="The kind of the subject, such as `task`.")
     verb = serializers.CharField()
     subject = serializers.CharField(help_text="What it was done to.")
     reason = serializers.CharField()

@@ -55,7 +55,7 @@ def prune_all(connection: BaseDatabaseWrapper, *, person: Person) -> dict[str, i
     done["rollups"] = _merged(connection)
     if any(done[name] for name in STEPS):
         told = ", ".join(f"{number} {name}" for name, number in done.items() if number)
-        audit(connection, "prune", [Act("", detail=told)], person=person)
+        audit(connection, "", "prune", [Act("", detail=told)], person=person)
     return done
 
 

@@ -146,7 +146,7 @@ def _restart(
         if waits:
             tasks.update(status=TaskStatus.SCHEDULED, ready_at=None)
         act = Act(str(task.id), before=holder.status, detail="published again")
-        audit(connection, "retry", [act], person=person("", f"restart={request.restart}"))
+        audit(connection, "task", "retry", [act], person=person("", f"restart={request.restart}"))
         wake(project_connection(), request.queue_name)
     return True
 

@@ -68,6 +68,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("at", models.DateTimeField(db_default=taskqueue.models.clock.DatabaseClock())),
                 ("actor", models.CharField(blank=True, default="", max_length=150)),
+                ("noun", models.CharField(blank=True, default="", max_length=10)),
                 ("verb", models.CharField(max_length=30)),
                 ("subject", models.CharField(db_index=True, max_length=255)),
                 ("reason", models.CharField(blank=True, default="", max_length=1000)),

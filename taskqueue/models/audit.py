@@ -14,6 +14,8 @@ class Audit(models.Model):
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=DatabaseClock())
     actor = models.CharField(max_length=150, default="", blank=True)
+    noun = models.CharField(max_length=10, default="", blank=True)
+    """The kind of what it was done to, such as `task` or `schedule`."""
     verb = models.CharField(max_length=30)
     subject = models.CharField(max_length=255, db_index=True)
     """The id of the task, or the name of what else it was done to."""
@@ -28,4 +30,4 @@ class Audit(models.Model):
         verbose_name_plural = "audit"
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.subject}"
+        return " ".join(filter(None, (self.verb, self.noun, self.subject)))

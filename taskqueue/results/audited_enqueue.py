@@ -101,7 +101,7 @@ def _tell(
         for each in results
         if each.updated
     ]
-    audit(connection, "enqueue", acts, person=who)
+    audit(connection, "task", "enqueue", acts, person=who)
 
 
 def _refuse_itself(holder: Any, new_id: UUID | None, definition: BaseDefinition[..., Any]) -> None:

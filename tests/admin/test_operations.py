@@ -226,7 +226,7 @@ def test_calling_it_off_is_a_button_with_a_reason(log_in_as: LogIn) -> None:
     assert client.get(cancel).status_code == 405
     assert client.post(cancel, {"reason": "no"}).url == page_of(operation)
     assert get_operation(operation.id).status == "cancelled"
-    assert Audit.objects.get(verb="cancel operation").reason == "no"
+    assert Audit.objects.get(noun="operation", verb="cancel").reason == "no"
     page = read(client, page_of(operation))
     assert "called off" in page
     assert "Call it off" not in page

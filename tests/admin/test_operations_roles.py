@@ -134,7 +134,7 @@ def test_values_of_arguments_in_a_search_are_shown_to_who_may_view_them(log_in_a
         content = client.get(page).content.decode()
         assert "args.token:[redacted] status:failed" in content, page
         assert "hunter2" not in content, page
-    line = url("audit", "change", Audit.objects.get(verb="start operation").pk)
+    line = url("audit", "change", Audit.objects.get(noun="operation", verb="start").pk)
     assert "hunter2" not in client.get(line).content.decode()
     delete_user()
     client = log_in_as("staff", "view_operation", "view_arguments")

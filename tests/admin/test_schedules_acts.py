@@ -97,7 +97,7 @@ def test_who_may_edit_schedules_and_enqueue_sees_them_and_acts(log_in_as: LogIn)
     assert "Resumed" in press(client, schedule, "resume")
     assert schedules.get(schedule.name).paused_at is None
     verbs = Audit.objects.filter(actor="user").order_by("id").values_list("verb", flat=True)
-    assert list(verbs) == ["pause schedule", "run schedule", "resume schedule"]
+    assert list(verbs) == ["pause", "run_now", "resume"]
     assert LogEntry.objects.filter(object_id=str(schedule.pk)).count() == 3
 
 
@@ -157,7 +157,7 @@ def test_the_list_asks_before_it_deletes(log_in_as: LogIn) -> None:
     assert "Deleted: one" in told
     assert "is declared in code" in told
     assert set(Schedule.objects.all()) == {two, declared}
-    assert Audit.objects.get(verb="delete schedule").reason == "old"
+    assert Audit.objects.get(noun="schedule", verb="delete").reason == "old"
     assert Task.objects.count() == 1
 
 

@@ -97,7 +97,7 @@ def test_what_is_written_is_what_is_stored(log_in_as: LogIn) -> None:
     assert schedule.pause_after_failures == 3
     assert not schedule.is_enabled
     line = Audit.objects.get(subject="all")
-    assert (line.actor, line.verb, line.reason) == ("user", "create schedule", EVIL)
+    assert (line.actor, line.noun, line.verb, line.reason) == ("user", "schedule", "create", EVIL)
     assert LogEntry.objects.get().object_id == str(schedule.pk)
 
 
@@ -110,7 +110,7 @@ def test_an_edit_changes_what_was_changed(log_in_as: LogIn) -> None:
     row = schedules.get("hourly")
     assert rules.from_json(row.rule) == Once(datetime(2099, 12, 1, 9, tzinfo=UTC))
     assert (row.overlap, row.options) == ("allow", {"priority": -1})
-    line = Audit.objects.get(verb="edit schedule")
+    line = Audit.objects.get(noun="schedule", verb="edit")
     assert (line.actor, line.reason) == ("user", "so")
 
 

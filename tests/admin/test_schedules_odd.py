@@ -46,7 +46,7 @@ def test_a_reason_with_a_nul_is_kept_without_it_by_a_deletion(
         assert f'value="{CLEAN}"' in asked.content.decode()
         gone = chosen("delete_chosen", schedule, post="yes", reason=NUL)
         assert "Deleted" in messages_of(client, LIST, gone)
-    assert Audit.objects.get(verb="delete schedule").reason == CLEAN
+    assert Audit.objects.get(noun="schedule", verb="delete").reason == CLEAN
     assert LogEntry.objects.get().change_message.endswith(CLEAN)
 
 
@@ -54,7 +54,10 @@ def test_a_reason_of_an_action_is_made_fit_and_cut(log_in_as: LogIn) -> None:
     schedule, client = simple_schedule(), log_in_as("superuser")
     for reason in (NUL, "x" * 5000):
         assert "Paused" in messages_of(client, LIST, chosen("pause", schedule, reason=reason))
-    assert {len(line.reason) for line in Audit.objects.filter(verb="pause schedule")} <= {3, 1000}
+    assert {len(line.reason) for line in Audit.objects.filter(noun="schedule", verb="pause")} <= {
+        3,
+        1000,
+    }
 
 
 # Numbers

@@ -52,7 +52,7 @@ def test_an_edit_of_no_known_version_is_refused(seen: str, log_in_as: LogIn) -> 
     schedule, client = simple_schedule(), log_in_as("superuser")
     errors = errors_of(client, url("schedule", "edit", schedule.pk), seen=seen)
     assert list(errors) == ["__all__"]
-    assert not Audit.objects.filter(verb="edit schedule").exists()
+    assert not Audit.objects.filter(noun="schedule", verb="edit").exists()
 
 
 def test_an_edit_that_comes_between_is_not_replaced(

@@ -32,7 +32,7 @@ def test_a_worker_is_asked_once(verb: str, rows: Rows, log_in_as: LogIn) -> None
     assert "worker-1 is asked" in told
     worker = Worker.objects.get(pk=rows.worker.pk)
     assert (worker.request, worker.requested_by, worker.request_reason) == (verb, "user", EVIL)
-    assert Audit.objects.filter(verb=f"{verb}_worker", actor="user").count() == 1
+    assert Audit.objects.filter(noun="worker", verb=verb, actor="user").count() == 1
     assert LogEntry.objects.count() == 1
     assert "already" in press(client, rows.worker, verb, confirmed="yes")
     assert LogEntry.objects.count() == 1
@@ -55,7 +55,7 @@ def test_a_quiet_worker_is_resumed(rows: Rows, log_in_as: LogIn) -> None:
     assert 'value="resume"' in page
     assert "worker-1 is asked to claim" in press(client, rows.worker, "resume", reason=EVIL)
     assert Worker.objects.get().request == ""
-    line = Audit.objects.get(verb="resume_worker")
+    line = Audit.objects.get(noun="worker", verb="resume")
     assert (line.actor, line.reason) == ("user", EVIL)
     press(client, rows.worker, "stop")
     assert "asked to stop" in press(client, rows.worker, "resume")
@@ -72,7 +72,7 @@ def test_all_quiet_workers_are_resumed_at_once(rows: Rows, log_in_as: LogIn) -> 
     assert client.get(resume_all).status_code == 405
     assert "1 worker is asked" in messages_of(client, resume_all, {"reason": EVIL})
     assert Worker.objects.get().request == ""
-    assert Audit.objects.get(verb="resume_worker").reason == EVIL
+    assert Audit.objects.get(noun="worker", verb="resume").reason == EVIL
     assert LogEntry.objects.count() == 2
 
 

@@ -149,7 +149,7 @@ def test_a_search_tells_no_values_of_arguments_to_who_may_not_view_them(
     answers = [viewer.look(each) for each in (path, "operations/", "audit/")]
     assert answers[0].json()["query"] == hidden
     assert answers[1].json()["results"][0]["query"] == hidden
-    assert answers[2].json()["results"][0]["verb"] == "start operation"
+    assert answers[2].json()["results"][0]["verb"] == "start"
     assert all("hunter2" not in each.content.decode() for each in answers)
     may_view = member("view_operation", "view_arguments")
     assert may_view.look(path).json()["query"] == typed

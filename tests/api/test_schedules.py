@@ -45,7 +45,7 @@ def test_a_schedule_of_each_kind_is_created_shown_and_deleted(kind: str, root: A
     assert root.ask("DELETE", "schedules/hourly/?reason=enough").status_code == 204
     assert not Schedule.objects.exists()
     assert list(Audit.objects.order_by("id").values_list("verb", "reason")) == [
-        ("create schedule", "asked for"), ("delete schedule", "enough"),
+        ("create", "asked for"), ("delete", "enough"),
     ]  # fmt: skip
 
 

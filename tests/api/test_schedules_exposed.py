@@ -80,7 +80,7 @@ def test_a_schedule_of_what_is_not_exposed_is_neither_run_nor_resumed_and_may_re
     assert root.look("schedules/inner/").json()["conditions"] == ["paused"]
     assert not Task.objects.exists()
     assert not Occurrence.objects.filter(status="enqueued").exists()
-    assert [each.verb for each in Audit.objects.order_by("id")][1:] == ["pause schedule"]
+    assert [each.verb for each in Audit.objects.order_by("id")][1:] == ["pause"]
 
 
 def test_a_schedule_of_what_is_not_exposed_is_switched_off_and_deleted(

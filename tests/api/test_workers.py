@@ -41,7 +41,7 @@ def test_a_worker_is_asked_and_the_act_is_audited(
     assert (answer.status_code, answer.json()["request"]) == (202, verb)
     worker.refresh_from_db()
     assert (worker.request, worker.request_reason) == (verb, "a new kernel")
-    assert Audit.objects.get().verb == f"{verb}_worker"
+    assert (Audit.objects.get().noun, Audit.objects.get().verb) == ("worker", verb)
 
 
 def test_who_may_not_stop_asks_nothing(member: Callable[..., ApiClient], worker: Worker) -> None:
@@ -82,7 +82,7 @@ def test_a_quiet_worker_is_resumed_and_one_that_is_to_stop_is_not(
     root.act("workers/host/1/quiet/", {"reason": "a deploy"})
     answer: Any = root.act("workers/host/1/resume/", {"reason": "it is over"})
     assert (answer.status_code, answer.json()["request"]) == (202, "")
-    assert Audit.objects.get(verb="resume_worker").reason == "it is over"
+    assert Audit.objects.get(noun="worker", verb="resume").reason == "it is over"
     root.act("workers/host/1/stop/")
     refusal = root.act("workers/host/1/resume/")
     assert (refusal.status_code, "asked to stop" in refusal.json()["detail"]) == (409, True)

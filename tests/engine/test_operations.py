@@ -52,7 +52,7 @@ def test_all_that_fit_are_done_in_chunks_and_each_is_audited_with_who_and_why() 
     assert statuses() == {"ready": 12}
     lines = Audit.objects.filter(verb="retry", actor="ada", reason="mended")
     assert lines.values("subject").distinct().count() == lines.count() == 10
-    own = Audit.objects.get(verb="start operation")
+    own = Audit.objects.get(noun="operation", verb="start")
     assert (own.subject, own.actor, own.reason) == (str(operation.id), "ada", "mended")
     assert own.detail == "retry: status:failed"
 
@@ -162,7 +162,7 @@ def test_one_that_is_called_off_stops_where_it_is() -> None:
     assert figures(operation) == ("cancelled", 3, 3)
     assert ended.finished_at is not None
     assert statuses() == {"failed": 6, "ready": 3}
-    line = Audit.objects.get(verb="cancel operation")
+    line = Audit.objects.get(noun="operation", verb="cancel")
     assert (line.actor, line.reason, line.before) == ("bob", "the wrong ones", "running")
     with pytest.raises(TransitionRefused, match="is cancelled"):
         cancel_operation(operation.id)
@@ -293,4 +293,4 @@ def test_asked_for_twice_with_one_id_it_is_begun_once() -> None:
         start_operation("retry", FAILED, operation_id=key, by="a")
     with pytest.raises(ValueError, match="another"):
         start_operation("duplicate", TaskFilter(everything=True), operation_id=key, by="a")
-    assert Audit.objects.filter(verb="start operation").count() == 1
+    assert Audit.objects.filter(noun="operation", verb="start").count() == 1

@@ -59,8 +59,8 @@ def test_each_request_is_audited_with_what_the_worker_was() -> None:
         "verb", "subject", "actor", "reason", "before", "detail"
     )
     assert list(lines) == [
-        ("quiet_worker", "w1", "anna", "a new release", "running", ""),
-        ("stop_worker", "w1", "ben", "", "running", "quiet"),
+        ("quiet", "w1", "anna", "a new release", "running", ""),
+        ("stop", "w1", "ben", "", "running", "quiet"),
     ]
 
 
@@ -89,7 +89,7 @@ def test_a_resumed_worker_is_asked_nothing_and_the_audit_says_who() -> None:
     assert touch(own, answer) == Asked("", "", "")
     assert (row().status, row().request_seen_at) == ("running", None)
     line = Audit.objects.order_by("id").values_list("verb", "actor", "reason", "before", "detail")
-    assert list(line)[-1] == ("resume_worker", "ben", "it is over", "quiet", "quiet")
+    assert list(line)[-1] == ("resume", "ben", "it is over", "quiet", "quiet")
     quiet_worker("w1")
     assert touch(own, answer).request == "quiet"
 
@@ -103,7 +103,7 @@ def test_only_a_quiet_worker_is_resumed_and_a_stop_stands(request_: str) -> None
         resume_worker("w1")
     assert resume_workers(WorkerFilter(everyone=True)) == []
     assert asked() == request_
-    assert not Audit.objects.filter(verb="resume_worker").exists()
+    assert not Audit.objects.filter(noun="worker", verb="resume").exists()
 
 
 def test_a_stop_after_a_resume_and_a_resume_of_many() -> None:

@@ -43,7 +43,7 @@ def test_one_is_called_off_once() -> None:
     done = run("operations", "cancel", operation.id, "--by", "ada", "--reason", "too many")
     assert "cancelled" in done
     assert get_operation(operation.id).status == "cancelled"
-    line = Audit.objects.get(verb="cancel operation")
+    line = Audit.objects.get(noun="operation", verb="cancel")
     assert (line.actor, line.reason) == ("ada", "too many")
     code, message = refused("operations", "cancel", operation.id)
     assert (code, "cannot be cancelled" in message) == (1, True)

@@ -76,7 +76,8 @@ def test_a_schedule_is_created_as_it_is_typed() -> None:
     assert (schedule.overlap, schedule.pause_after_failures) == ("queue_one", 3)
     assert schedule.is_enabled
     line = Audit.objects.get()
-    assert (line.verb, line.actor, line.reason) == ("create schedule", "anna", "for the books")
+    assert (line.noun, line.verb, line.actor) == ("schedule", "create", "anna")
+    assert line.reason == "for the books"
 
 
 def create_fully() -> str:
@@ -107,13 +108,13 @@ def test_an_edit_changes_what_is_given_and_nothing_else() -> None:
     assert after.overlap == "allow"
     for name in ("task_name", "rule", "args", "kwargs", "options", "missed", "missed_window"):
         assert getattr(after, name) == getattr(before, name)
-    assert Audit.objects.get(verb="edit schedule").actor == "ben"
+    assert Audit.objects.get(noun="schedule", verb="edit").actor == "ben"
 
 
 def test_an_edit_of_nothing_new_says_so() -> None:
     create()
     assert run("edit", "s", "--every", "60m").startswith("s  nothing to change: Every hour")
-    assert not Audit.objects.filter(verb="edit schedule").exists()
+    assert not Audit.objects.filter(noun="schedule", verb="edit").exists()
 
 
 def test_what_refines_a_rule_is_changed_alone() -> None:

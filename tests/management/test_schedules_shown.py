@@ -120,7 +120,7 @@ def test_the_sheet_tells_what_became_of_the_last_runs_and_what_was_done_by_hand(
     serve(at(12.5))
     shown = run_json("show", "s")
     assert [line["status"] for line in shown["occurrences"]] == ["skipped"] * 10
-    assert shown["acts"][0]["verb"] == "create schedule"
+    assert shown["acts"][0]["verb"] == "create"
     output = run("show", "s")
     assert "2026-06-02 00:00:00  skipped  Missed: nobody served the schedule in time.\n" in output
     assert "create  anna  Every hour; for the books\n" in output

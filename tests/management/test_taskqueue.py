@@ -282,7 +282,7 @@ def test_quiet_workers_are_resumed() -> None:
     run("stop", "--all-workers", "--quiet")
     assert run("resume", "--worker", "a", "--by", "anna") == "a  asked to resume\n"
     assert (row("a").request, row("b").request) == ("", "quiet")
-    assert Audit.objects.get(verb="resume_worker").actor == "anna"
+    assert Audit.objects.get(noun="worker", verb="resume").actor == "anna"
     run("stop", "--worker", "a", "--quiet")
     run("stop", "--worker", "c")
     assert run_json("resume", "--queue", "mail") == {"workers": ["a", "b"]}

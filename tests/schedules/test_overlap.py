@@ -160,4 +160,4 @@ def test_running_by_hand_keeps_to_the_overlap_policy() -> None:
         schedules.run_now("skips")
 
     assert Occurrence.objects.filter(requested_by="ada").count() == 3
-    assert Audit.objects.filter(verb="run schedule").count() == 5
+    assert Audit.objects.filter(noun="schedule", verb="run_now").count() == 5

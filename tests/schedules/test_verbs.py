@@ -49,7 +49,12 @@ def test_a_new_schedule_counts_from_now_on_and_is_audited() -> None:
     assert schedule.next_at is not None
     assert began_at < schedule.next_at <= timezone.now() + timedelta(days=1, hours=1)
     line = Audit.objects.get()
-    assert (line.verb, line.subject, line.actor) == ("create schedule", "nightly", "ada")
+    assert (line.noun, line.verb, line.subject, line.actor) == (
+        "schedule",
+        "create",
+        "nightly",
+        "ada",
+    )
     assert line.detail == "At 02:00 (Europe/Berlin)"
 
 
@@ -158,7 +163,7 @@ def test_an_edited_rule_counts_from_now_on_and_what_had_come_by_the_old_one_is_s
     assert Task.objects.count() in (2, 3)
     assert changed.next_at is not None
     assert changed.next_at > timezone.now()
-    assert Audit.objects.get(verb="edit schedule").detail == "rule"
+    assert Audit.objects.get(noun="schedule", verb="edit").detail == "rule"
 
 
 def test_editing_nothing_changes_nothing_and_other_changes_leave_the_next_time() -> None:
@@ -166,7 +171,7 @@ def test_editing_nothing_changes_nothing_and_other_changes_leave_the_next_time()
     before = Schedule.objects.get()
 
     schedules.edit("s", args=[1])
-    assert not Audit.objects.filter(verb="edit schedule").exists()
+    assert not Audit.objects.filter(noun="schedule", verb="edit").exists()
     schedules.edit("s", args=[2], missed="window", missed_window=60)
     schedules.edit("s", missed="skip")
 
@@ -200,8 +205,8 @@ def test_pause_and_resume_are_audited_and_resuming_what_is_not_paused_is_refused
     assert (schedule.paused_at, schedule.paused_by, schedule.pause_reason) == (None, "", "")
     lines = Audit.objects.order_by("id").values_list("verb", "actor", "reason", "before")
     assert list(lines)[1:] == [
-        ("pause schedule", "ada", "moving", ""),
-        ("resume schedule", "bob", "", "paused"),
+        ("pause", "ada", "moving", ""),
+        ("resume", "bob", "", "paused"),
     ]
 
 
@@ -237,7 +242,7 @@ def test_it_pauses_after_so_many_failures_in_a_row_and_a_success_between_counts_
     schedule = Schedule.objects.get()
     assert schedule.pause_reason == "2 runs failed in a row."
     assert reasons() == {6: "Paused: 2 runs failed in a row."}
-    line = Audit.objects.get(verb="pause schedule")
+    line = Audit.objects.get(noun="schedule", verb="pause")
     assert (line.actor, line.reason, line.detail) == ("taskqueue", schedule.pause_reason, "")
     assert schedule.paused_itself
     schedules.resume("s")
@@ -304,7 +309,7 @@ def test_run_now_enqueues_a_run_besides_the_rule() -> None:
     task = Task.objects.get()
     assert (occurrence.task_id, occurrence.requested_by) == (task.id, "ada")
     assert task.nominal_at == occurrence.nominal_at
-    line = Audit.objects.get(verb="run schedule")
+    line = Audit.objects.get(noun="schedule", verb="run_now")
     assert (line.actor, line.reason, line.detail) == ("ada", "month's end", f"task {task.id}")
 
 
@@ -352,7 +357,7 @@ def test_deleting_takes_the_occurrences_along_and_leaves_the_tasks() -> None:
     assert not Schedule.objects.exists()
     assert not Occurrence.objects.exists()
     assert Task.objects.count() == 1
-    assert Audit.objects.get(verb="delete schedule").actor == "ada"
+    assert Audit.objects.get(noun="schedule", verb="delete").actor == "ada"
     run_one()
 
 

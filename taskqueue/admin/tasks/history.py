@@ -159,7 +159,7 @@ def _line(line: TaskLog) -> dict[str, Any]:
 def _act(line: Audit) -> dict[str, Any]:
     return {
         "at": moment(line.at),
-        "verb": act_word(line.verb),
+        "verb": act_word(line),
         "actor": line.actor,
         "reason": reason_words(line.reason),
         "before": badge(line.before) if line.before else EMPTY,

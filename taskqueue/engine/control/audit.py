@@ -13,8 +13,8 @@ LONGEST_ACTOR, LONGEST_REASON = 150, 1000
 # Not by the ORM: of a bulk act on many tasks, its lines would take half of the time. `at` is the
 # database's clock by default.
 INSERT = """
-INSERT INTO taskqueue_audit (actor, verb, subject, reason, before, detail)
-VALUES (%s, %s, %s, %s, %s, %s)
+INSERT INTO taskqueue_audit (actor, noun, verb, subject, reason, before, detail)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 
 
@@ -51,12 +51,13 @@ def _text(value: object) -> str:
 
 
 def audit(
-    connection: BaseDatabaseWrapper, verb: str, acts: Iterable[Act], *, person: Person
+    connection: BaseDatabaseWrapper, noun: str, verb: str, acts: Iterable[Act], *, person: Person
 ) -> None:
-    """Write a line for each act."""
+    """Write an entry for each subject of that noun to which the verb was done."""
     lines = [
         (
             person.by,
+            noun,
             verb,
             act.subject,
             person.reason,

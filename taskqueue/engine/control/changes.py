@@ -56,6 +56,7 @@ def run_now_each(
     _rows(connection, tasks).update(status=TaskStatus.READY, run_after=now, ready_at=now)
     audit(
         connection,
+        "task",
         "run_now",
         [Act(str(t.id), t.status, f"was due at {t.run_after.isoformat()}") for t in tasks],
         person=person,
@@ -106,7 +107,7 @@ def reschedule_each(
         ready_at=None if waits else now,
     )
     acts = [Act(str(task.id), task.status, f"to {due.isoformat()}") for task in tasks]
-    audit(connection, "reschedule", acts, person=person)
+    audit(connection, "task", "reschedule", acts, person=person)
     # The duties learn from it when they are needed.
     wake(connection, "")
     return [task.id for task in tasks]
@@ -186,7 +187,7 @@ def _tell_updated(
 ) -> None:
     acts = [Act(str(task.id), task.status, detail) for task, detail in details.items() if detail]
     if acts:
-        audit(connection, "update", acts, person=person)
+        audit(connection, "task", "update", acts, person=person)
         wake(connection, "")
         # A running one may have to leave its worker, or is pinged at another pace.
         wake(connection, "stop")

@@ -55,5 +55,5 @@ def delete_each(
     # may be large.
     Task.objects.using(connection.alias).filter(id__in=found).only("id").delete()
     acts = [Act(str(task.id), task.status, f"{task.name} on {task.queue_name}") for task in tasks]
-    audit(connection, "delete", acts, person=person)
+    audit(connection, "task", "delete", acts, person=person)
     return found

@@ -91,7 +91,7 @@ def _duplicates(
         made[old.id] = new_id
         acts.append(Act(str(old.id), old.status, f"as {new_id}"))
         acts.append(Act(str(new_id), detail=f"of {old.id}"))
-    audit(connection, "duplicate", acts, person=person)
+    audit(connection, "task", "duplicate", acts, person=person)
     return made
 
 

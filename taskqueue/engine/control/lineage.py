@@ -56,7 +56,7 @@ def retry_with(
         made = UUID(hex=payload.id)
         Task.objects.using(connection.alias).filter(id=made).update(retry_of_id=task_id)
         act = Act(str(task_id), before=old.status, detail=f"with other arguments, as {made}")
-        audit(connection, "retry", [act], person=who)
+        audit(connection, "task", "retry", [act], person=who)
     return made
 
 

@@ -43,7 +43,8 @@ def pause(name: str, *, until: Moment | None = None, by: object = "", reason: st
             paused_at=now, paused_until=ends, paused_by=who.by, pause_reason=who.reason
         )
         detail = "" if ends is None else f"until {ends.isoformat()}"
-        audit(connection, "pause", [Act(name, "paused" if before else "", detail)], person=who)
+        act = Act(name, "paused" if before else "", detail)
+        audit(connection, "queue", "pause", [act], person=who)
 
 
 def resume(name: str, *, by: object = "", reason: str = "") -> None:
@@ -62,7 +63,7 @@ def resume(name: str, *, by: object = "", reason: str = "") -> None:
         )
         if not resumed:
             raise TransitionRefused(_not_paused(connection, name, now))
-        audit(connection, "resume", [Act(name, "paused")], person=who)
+        audit(connection, "queue", "resume", [Act(name, "paused")], person=who)
         wake(connection, "")
 
 

@@ -95,7 +95,7 @@ def retry_each(
     reopen(connection, [*tasks, *(task for task in taken if task not in others_run)])
     rows = Task.objects.using(connection.alias)
     rows.filter(id__in=[task.id for task in others_run]).update(failures=0, crashes=0)
-    audit(connection, "retry", acts, person=person)
+    audit(connection, "task", "retry", acts, person=person)
     wake(connection, "")
     return [*(task.id for task in tasks), *ended]
 

@@ -99,7 +99,7 @@ def cancel_each(
     if waiting:
         _end_as_cancelled(connection, waiting, reason=person.reason)
         acts = [Act(str(task.id), before=task.status) for task in waiting]
-        audit(connection, "cancel", acts, person=person)
+        audit(connection, "task", "cancel", acts, person=person)
     return asked | {task.id: TaskStatus.CANCELLED.value for task in waiting}
 
 
@@ -220,7 +220,7 @@ def _stop_each(
             for each, detail in details.items()
             if verb == (ended_by if each in ended else "stop")
         ]
-        audit(connection, verb, acts, person=person)
+        audit(connection, "task", verb, acts, person=person)
     return asked | closed | {task_id: each.status for task_id, each in ended.items()}
 
 

@@ -99,7 +99,7 @@ def request_workers(
         )
         if asked:
             acts = [Act(worker.name, worker.status, worker.request) for worker in asked]
-            audit(connection, f"{request.value}_worker", acts, person=who)
+            audit(connection, "worker", request.value, acts, person=who)
             wake(connection, "stop")
     return [worker.name for worker in chosen]
 
@@ -123,7 +123,7 @@ def resume_workers(which: WorkerFilter, *, by: object = "", reason: str = "") ->
         )
         if quiet:
             acts = [Act(worker.name, worker.status, worker.request) for worker in quiet]
-            audit(connection, "resume_worker", acts, person=who)
+            audit(connection, "worker", "resume", acts, person=who)
             wake(connection, "stop")
     return [worker.name for worker in quiet]
 

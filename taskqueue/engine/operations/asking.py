@@ -87,7 +87,7 @@ def start_or_find(
         with atomic(using=connection.alias):
             operation.save(using=connection.alias, force_insert=True)
             act = Act(str(operation.id), detail=f"{verb}: {_words(which, operation.query)}")
-            audit(connection, "start operation", [act], person=who)
+            audit(connection, "operation", "start", [act], person=who)
             wake(connection, "")
     except IntegrityError:
         if operation_id is None:
@@ -113,7 +113,7 @@ def cancel_operation(operation_id: UUID | str, *, by: object = "", reason: str =
             status = get_operation(found.id).status
             raise TransitionRefused(f"Operation {found.id} is {status}, and cannot be cancelled.")
         act = Act(str(found.id), before=found.status)
-        audit(connection, "cancel operation", [act], person=person(by, reason))
+        audit(connection, "operation", "cancel", [act], person=person(by, reason))
     return get_operation(found.id)
 
 

@@ -80,7 +80,7 @@ def _count(
                 "1 run failed." if number == 1 else f"{number} runs failed in a row."
             )
             person = Person(ITSELF, schedule.pause_reason)
-            audit(connection, "pause schedule", [Act(schedule.name)], person=person)
+            audit(connection, "schedule", "pause", [Act(schedule.name)], person=person)
 
 
 def _error_of(task: Task) -> str:

@@ -118,7 +118,7 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
             if known.created_at != now:
                 return
             begin(connection, known, now)
-            audit(connection, "create schedule", [Act(name)], person=CODE)
+            audit(connection, "schedule", "create", [Act(name)], person=CODE)
             synced.created.append(name)
             return
         if known.source != ScheduleSource.CODE:
@@ -129,7 +129,7 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
         changed = apply(connection, known, fields, now=now)
         if changed:
             detail = ", ".join(changed)
-            audit(connection, "edit schedule", [Act(name, detail=detail)], person=CODE)
+            audit(connection, "schedule", "edit", [Act(name, detail=detail)], person=CODE)
             synced.changed.append(name)
 
 
@@ -158,7 +158,7 @@ def rest_undeclared(
             now = dialect_for(connection).now(connection)
             _declared_rows(connection).filter(name__in=gone).update(removed_at=now)
             person = CODE._replace(reason="no longer declared in code")
-            audit(connection, "remove schedule", map(Act, gone), person=person)
+            audit(connection, "schedule", "remove", map(Act, gone), person=person)
             return gone
 
 

@@ -107,7 +107,7 @@ def _create(
     )  # fmt: skip
     schedule.save(using=connection.alias, force_insert=True)
     begin(connection, schedule, now)
-    audit(connection, "create schedule", [Act(name, detail=rule_text(schedule))], person=person)
+    audit(connection, "schedule", "create", [Act(name, detail=rule_text(schedule))], person=person)
     wake(connection, "")
     return schedule
 
@@ -138,7 +138,7 @@ def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: An
         changed = apply(connection, schedule, fields, now=now)
         if changed:
             act = Act(name, detail=", ".join(changed))
-            audit(connection, "edit schedule", [act], person=person(by, reason))
+            audit(connection, "schedule", "edit", [act], person=person(by, reason))
             wake(connection, "")
     return schedule
 
@@ -155,7 +155,7 @@ def pause_schedule(name: str, *, by: object = "", reason: str = "") -> None:
         schedule.paused_at = now
         schedule.paused_by, schedule.pause_reason = who.by, who.reason
         save(connection, schedule)
-        audit(connection, "pause schedule", [Act(name, before)], person=who)
+        audit(connection, "schedule", "pause", [Act(name, before)], person=who)
 
 
 def resume_schedule(name: str, *, by: object = "", reason: str = "") -> None:
@@ -171,7 +171,7 @@ def resume_schedule(name: str, *, by: object = "", reason: str = "") -> None:
         schedule.paused_by = schedule.pause_reason = ""
         schedule.failures_in_row = 0
         save(connection, schedule)
-        audit(connection, "resume schedule", [Act(name, "paused")], person=person(by, reason))
+        audit(connection, "schedule", "resume", [Act(name, "paused")], person=person(by, reason))
         wake(connection, "")
 
 
@@ -195,7 +195,7 @@ def run_schedule(name: str, *, by: object = "", reason: str = "") -> Occurrence:
             schedule.next_at = None
         save(connection, schedule)
         act = Act(name, detail=f"task {occurrence.task_id}" if occurrence.task_id else "waits")
-        audit(connection, "run schedule", [act], person=who)
+        audit(connection, "schedule", "run_now", [act], person=who)
     return occurrence
 
 
@@ -207,7 +207,7 @@ def delete_schedule(name: str, *, by: object = "", reason: str = "") -> None:
     with _locked(name) as (connection, schedule, _):
         if schedule.removed_at is None:
             _refuse_declared(schedule, "removed")
-        audit(connection, "delete schedule", [Act(name)], person=person(by, reason))
+        audit(connection, "schedule", "delete", [Act(name)], person=person(by, reason))
         schedule.delete(using=connection.alias)
 
 

@@ -18,8 +18,6 @@ from taskqueue.models import Audit
 TIMES = 5
 OCCURRENCES = 10
 ACTS = 10
-OF_SCHEDULES = " schedule"
-"""How their verbs end: a queue may have the same name."""
 AUDIT = ("at", "verb", "actor", "reason", "detail")
 
 
@@ -52,9 +50,7 @@ def _show(flags: Namespace, output: Output) -> None:
 
 def _acts_on(name: str) -> list[dict[str, Any]]:
     """What was done to it by hand or by the code, the latest first."""
-    acts = Audit.objects.using(project_connection().alias).filter(
-        subject=name, verb__endswith=OF_SCHEDULES
-    )
+    acts = Audit.objects.using(project_connection().alias).filter(noun="schedule", subject=name)
     return list(acts.order_by("-id").values(*AUDIT)[:ACTS])
 
 
@@ -65,9 +61,8 @@ def _act_lines(acts: list[dict[str, Any]]) -> list[str]:
 
 
 def _act_cells(act: dict[str, Any]) -> tuple[str, ...]:
-    verb = act["verb"].removesuffix(OF_SCHEDULES)
     why = "; ".join(filter(None, (act["detail"], act["reason"])))
-    return utc(act["at"].replace(microsecond=0)), verb, act["actor"], why
+    return utc(act["at"].replace(microsecond=0)), act["verb"], act["actor"], why
 
 
 SHOW = Subcommand(
