@@ -10,9 +10,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from taskqueue.worker.exchanges import Route
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.ports import Address, PortRefused, Ports
+from taskqueue.worker.ports import Address, PortRefused, Ports, Route
 
 HEALTH, METRICS = "health_port", "metrics_port"
 MISSING = (

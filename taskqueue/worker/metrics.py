@@ -18,9 +18,9 @@ from prometheus_client.registry import Collector
 
 from taskqueue.core import __version__
 from taskqueue.core.histogram import cumulative
-from taskqueue.worker.exchanges import Answer
 from taskqueue.worker.memory import memory_of
 from taskqueue.worker.meter import Meter, Standing
+from taskqueue.worker.ports import Answer
 
 
 class MeterCollector(Collector):

@@ -1,36 +1,56 @@
-"""Ports: what a worker answers over HTTP to probes and scrapers, from a thread of its parent.
+"""HTTP ports of a worker's parent: answers for probes and scrapers.
 
-One thread serves all connections of a port without waiting for any of them, so that nobody who
-connects and falls silent keeps others from an answer. It runs nothing of the project's, and the
-answers come from memory: a route makes no statement.
+A port runs no code of the project, and its routes answer from memory: they execute no statement.
+Each connection has a thread and a short time, and their number is bounded, so that a client that
+connects and falls silent keeps nobody else from an answer.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import logging
-import selectors
 import socket
+import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-
-from taskqueue.worker.exchanges import Exchange, Route
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 logger = logging.getLogger("taskqueue.worker")
 
 LOOPBACK = "127.0.0.1"
-MOST_CONNECTIONS = 64
-"""Beyond them the one that has been open for longest is dropped."""
-BACKLOG = 128
-ACCEPTED_AT_ONCE = 32
-TICK = 1.0
-"""Seconds between two looks at connections whose time is over."""
+MAX_CONNECTIONS = 64
+"""Beyond them, the oldest connection is dropped."""
+CONNECTION_TIMEOUT = 5.0
+"""Seconds from the first byte to the last."""
+CHECK_INTERVAL = 1.0
+"""Seconds between two checks for connections whose time is over."""
+MAX_HEAD = 8 * 1024
+"""Bytes of a request's line and headers; its body is not read."""
+MAX_DISCARDED = 64 * 1024
+"""Bytes that are read and discarded after an answer."""
 
 
 class PortRefused(Exception):
     """The system does not let the worker listen there; the message says why."""
+
+
+class Answer(NamedTuple):
+    """A route's answer."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+Route = Callable[[], Answer]
+"""Called in a thread of the port. It must not block: no statement, no waiting."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +88,11 @@ class Ports:
         self._open: list[Port] = []
 
     def add(self, address: Address, path: str, route: Route) -> None:
-        """Have `path` answered by `route` at the address; before `open` only."""
+        """Let `route` answer `path` at the address; before `open` only."""
         self._routes.setdefault(address, {})[path] = route
 
     def open(self) -> None:
-        """Listen, and begin to answer, on all of them or none. Raises `PortRefused`."""
+        """Listen on all of them or none, and begin to answer. Raises `PortRefused`."""
         try:
             for address, routes in self._routes.items():
                 self._open.append(Port(address, routes))
@@ -83,7 +103,7 @@ class Ports:
             port.start()
 
     def close(self) -> None:
-        """Answer nothing more; after all else of the worker has ended."""
+        """Stop answering; after everything else of the worker has ended."""
         while self._open:
             self._open.pop().close()
 
@@ -93,124 +113,174 @@ class Ports:
         return [port.address for port in self._open]
 
 
-class Port:
-    """One listening socket, and the thread that serves it. Raises `PortRefused`."""
+class Port(ThreadingTCPServer):
+    """One listening socket, and the threads that serve it. Raises `PortRefused`."""
+
+    allow_reuse_address = True  # A restarted worker need not wait for old connections to expire.
+    allow_reuse_port = False
+    daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, address: Address, routes: Mapping[str, Route]) -> None:
-        self._routes = dict(routes)
-        # Python's sockets are closed in whatever this process starts: children do not have it.
-        self._listener = _listening(address)
-        self.address = Address(address.host, self._listener.getsockname()[1])
-        self._ours, self._theirs = socket.socketpair()
-        self._selector = selectors.DefaultSelector()
-        self._exchanges: dict[Exchange, None] = {}
-        """The open ones, the oldest first."""
-        self._is_over = False
-        self._deaf_until: float | None = None
-        self._thread = threading.Thread(target=self._serve, name="taskqueue-port", daemon=True)
+        self.routes = dict(routes)
+        self._connections: dict[socket.socket, float] = {}
+        """The open ones and when each is dropped, the oldest first."""
+        self._lock = threading.Lock()
+        self._is_closing = False
+        try:
+            places = socket.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            self.address_family, _, _, _, place = places[0]
+            super().__init__(place, _Handler)  # type: ignore[arg-type]
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise PortRefused(
+                f"Cannot listen on {address}: {reason}. "
+                "Name another port, or 0 for any that is free."
+            ) from None
+        self.address = Address(address.host, self.socket.getsockname()[1])
+        self._thread = threading.Thread(
+            target=self.serve_forever, args=(CHECK_INTERVAL,), name="taskqueue-port", daemon=True
+        )
 
     def start(self) -> None:
         """Begin to answer."""
-        logger.info("Port open address=%s paths=%s", self.address, ",".join(sorted(self._routes)))
+        logger.info("Port open address=%s paths=%s", self.address, ",".join(sorted(self.routes)))
         self._thread.start()
 
     def close(self) -> None:
-        """Answer nothing more, and free the port."""
-        self._is_over = True
-        self._ours.send(b"!")
+        """Stop answering, and free the port."""
+        self._is_closing = True
         if self._thread.is_alive():
-            self._thread.join(timeout=2)
-        self._selector.close()
-        for each in (self._listener, self._ours, self._theirs):
-            each.close()
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)  # Wakes the thread at once.
+            self.shutdown()
+        self.server_close()
+        with self._lock:
+            for connection in self._connections:
+                _drop(connection)
 
-    # In its thread
-
-    def _serve(self) -> None:
-        self._selector.register(self._theirs, selectors.EVENT_READ)
-        self._hear()
-        while not self._is_over:
-            try:
-                self._turn()
-            except Exception:
-                # Whatever a client did: it must not leave the others without an answer.
-                logger.exception("Port stumbled address=%s", self.address)
-                time.sleep(TICK)
-        for exchange in list(self._exchanges):
-            self._drop(exchange)
-
-    def _turn(self) -> None:
-        is_quiet = not self._exchanges and self._deaf_until is None
-        for key, _ in self._selector.select(None if is_quiet else TICK):
-            if key.fileobj is self._listener:
-                self._accept()
-            elif isinstance(key.data, Exchange) and key.data in self._exchanges:
-                self._serve_one(key.data)
-        now = time.monotonic()
-        for exchange in [each for each in self._exchanges if now >= each.ends_at]:
-            self._drop(exchange)
-        if self._deaf_until is not None and now >= self._deaf_until:
-            self._hear()
-
-    def _hear(self) -> None:
-        self._deaf_until = None
-        self._selector.register(self._listener, selectors.EVENT_READ)
-
-    def _accept(self) -> None:
-        for _ in range(ACCEPTED_AT_ONCE):
-            try:
-                client, _ = self._listener.accept()
-            except BlockingIOError:
-                return
-            except OSError as error:
-                # Such as too many open files, which would be met again at once, for ever.
-                logger.warning("Port deaf for a moment address=%s error=%s", self.address, error)
-                self._selector.unregister(self._listener)
-                self._deaf_until = time.monotonic() + TICK
-                return
-            if len(self._exchanges) >= MOST_CONNECTIONS:
-                self._drop(next(iter(self._exchanges)))
-            exchange = Exchange(client, self._routes)
-            self._exchanges[exchange] = None
-            self._selector.register(client, selectors.EVENT_READ, exchange)
-
-    def _serve_one(self, exchange: Exchange) -> None:
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection; pause after an error that the next one would meet as well."""
         try:
-            wants_to_write = exchange.go_on()
-        except OSError:
-            self._drop(exchange)
-            return
-        if exchange.is_over:
-            self._drop(exchange)
-            return
-        events = selectors.EVENT_WRITE if wants_to_write else selectors.EVENT_READ
-        self._selector.modify(exchange.socket, events, exchange)
-
-    def _drop(self, exchange: Exchange) -> None:
-        del self._exchanges[exchange]
-        self._selector.unregister(exchange.socket)
-        exchange.socket.close()
-
-
-def _listening(address: Address) -> socket.socket:
-    try:
-        found = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, kind, protocol, _, place = found[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            # A worker that starts again need not wait for what is left of old connections.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(place)
-            listener.listen(BACKLOG)
-            listener.setblocking(False)
-        except OSError:
-            listener.close()
+            return super().get_request()
+        except OSError as error:
+            if not self._is_closing:
+                logger.warning("Port cannot accept address=%s error=%s", self.address, error)
+                time.sleep(CHECK_INTERVAL)
             raise
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise PortRefused(
-            f"Cannot listen on {address}: {reason}. Name another port, or 0 for any that is free."
-        ) from None
-    return listener
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread, and drop the oldest where there are too many."""
+        with self._lock:
+            if len(self._connections) >= MAX_CONNECTIONS:
+                oldest = next(iter(self._connections))
+                del self._connections[oldest]
+                _drop(oldest)
+            self._connections[request] = time.monotonic() + CONNECTION_TIMEOUT
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Drop connections whose time is over, also those that send a byte now and then."""
+        now = time.monotonic()
+        with self._lock:
+            for connection, ends_at in self._connections.items():
+                if now >= ends_at:
+                    _drop(connection)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that has been served."""
+        with self._lock:
+            self._connections.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log an error, but for a client that has gone."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            logger.error("Port failed to answer address=%s", self.address, exc_info=error)
+
+
+def _drop(connection: socket.socket) -> None:
+    """End what its thread waits for; the thread then closes it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request of GET or HEAD, and ends the connection."""
+
+    protocol_version = request_version = "HTTP/1.1"
+    command = ""
+    server: Port
+
+    def handle(self) -> None:
+        """Answer, then wait until the client has read the answer.
+
+        A connection that is closed while unread bytes of the client remain is reset, and the
+        client may lose the answer.
+        """
+        head = self._read_head()
+        if len(head) > MAX_HEAD:
+            self._write(_plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+        elif head.endswith(b"\n"):
+            self._answer(head.split(b"\n", 1)[0].decode("latin-1").split())
+        else:
+            return
+        self.connection.shutdown(socket.SHUT_WR)
+        self.rfile.read(MAX_DISCARDED)
+
+    def _read_head(self) -> bytes:
+        """Read up to the first empty line, or until there is too much."""
+        head = b""
+        while len(head) <= MAX_HEAD:
+            line = self.rfile.readline(MAX_HEAD + 1 - len(head))
+            head += line
+            if not line:
+                return b""
+            if line in (b"\r\n", b"\n"):
+                break
+        return head
+
+    def _answer(self, words: list[str]) -> None:
+        try:
+            self.command, target, version = words
+            route = self.server.routes.get(urlsplit(target).path)
+            if not version.startswith("HTTP/1."):
+                raise ValueError(version)
+        except ValueError:
+            self._write(_plain(HTTPStatus.BAD_REQUEST))
+            return
+        if route is None:
+            self._write(_plain(HTTPStatus.NOT_FOUND))
+        elif self.command not in ("GET", "HEAD"):
+            self._write(_plain(HTTPStatus.METHOD_NOT_ALLOWED), allow="GET, HEAD")
+        else:
+            try:
+                answer = route()
+            except Exception:
+                logger.exception("Port could not answer target=%s", target)
+                answer = _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
+            self._write(answer)
+
+    def _write(self, answer: Answer, *, allow: str = "") -> None:
+        self.send_response_only(answer.status)
+        for name, value in (
+            ("Date", self.date_time_string()),
+            ("Content-Type", answer.content_type),
+            ("Content-Length", str(len(answer.body))),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Connection", "close"),
+            ("Allow", allow),
+        ):
+            if value:
+                self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+
+def _plain(status: HTTPStatus) -> Answer:
+    return Answer(status, "text/plain; charset=utf-8", f"{status.phrase}\n".encode())

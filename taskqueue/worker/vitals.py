@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from taskqueue.worker.exchanges import Answer
+from taskqueue.worker.ports import Answer
 
 LONGEST_TURN = 30.0
 """Seconds; the main loop sleeps for five at most."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from http.client import HTTPConnection
@@ -12,9 +14,17 @@ from http.client import HTTPConnection
 import psutil
 import pytest
 
-from taskqueue.worker import exchanges, ports
-from taskqueue.worker.exchanges import LARGEST, Answer
-from taskqueue.worker.ports import LOOPBACK, MOST_CONNECTIONS, Address, PortRefused, Ports
+from taskqueue.worker import ports
+from taskqueue.worker.ports import (
+    LOOPBACK,
+    MAX_CONNECTIONS,
+    MAX_HEAD,
+    Address,
+    Answer,
+    PortRefused,
+    Ports,
+)
+from tests.worker_process import wait_until
 
 ANY = Address(LOOPBACK, 0)
 FIGURES = b"figures 1\n" * 200_000
@@ -28,7 +38,7 @@ def broken() -> Answer:
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
     """A port with a route of each kind, which waits for a client that the machine delays."""
-    monkeypatch.setattr(exchanges, "LONGEST", 600.0)
+    monkeypatch.setattr(ports, "CONNECTION_TIMEOUT", 600.0)
     opened = Ports()
     opened.add(ANY, "/live", lambda: Answer(200, "application/json", b'{"status": "ok"}'))
     opened.add(ANY, "/metrics", lambda: Answer(200, "text/plain", FIGURES))
@@ -46,6 +56,10 @@ def ask(address: Address, path: str = "/live", method: str = "GET") -> tuple[int
         return answer.status, answer.read()
     finally:
         connection.close()
+
+
+def threads_of_connections() -> int:
+    return sum("process_request" in thread.name for thread in threading.enumerate())
 
 
 def say(address: Address, text: bytes) -> bytes:
@@ -75,7 +89,7 @@ def test_what_is_no_request_for_a_route_is_refused_in_a_few_words(
         assert ask(port, method=method) == (405, b"Method Not Allowed\n")
     for words in (b"\r\n", b"GET /live\r\n", b"\x16\x03\n", b"GET http://[ HTTP/1.1\n"):
         assert say(port, words + b"\n").startswith(b"HTTP/1.1 400 ")
-    assert say(port, b"GET /" + b"x" * LARGEST).startswith(b"HTTP/1.1 431 ")
+    assert say(port, b"GET /" + b"x" * MAX_HEAD).startswith(b"HTTP/1.1 431 ")
     body = b"POST /live HTTP/1.1\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000
     assert say(port, body).startswith(b"HTTP/1.1 405 ")
     assert ask(port, "/broken") == (500, b"Internal Server Error\n")
@@ -85,7 +99,7 @@ def test_what_is_no_request_for_a_route_is_refused_in_a_few_words(
 def test_clients_that_fall_silent_keep_nobody_from_an_answer(port: Address) -> None:
     with ExitStack() as open_clients:
         clients = []
-        for number in range(MOST_CONNECTIONS + 20):
+        for number in range(MAX_CONNECTIONS + 20):
             client = open_clients.enter_context(
                 socket.create_connection((port.host, port.port), timeout=30)
             )
@@ -95,17 +109,28 @@ def test_clients_that_fall_silent_keep_nobody_from_an_answer(port: Address) -> N
             if number % 10 == 0:
                 assert ask(port)[0] == 200
         assert ask(port)[0] == 200
+        # Dropped connections end their threads.
+        wait_until(lambda: threads_of_connections() <= MAX_CONNECTIONS, 30, what="fewer threads")
         # The first ones made room for the last.
         with suppress(ConnectionResetError):
             assert clients[0].recv(1) == b""
 
 
 def test_a_request_that_never_ends_is_ended(port: Address, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchanges, "LONGEST", 0.1)
-    monkeypatch.setattr(ports, "TICK", 0.05)
+    monkeypatch.setattr(ports, "CONNECTION_TIMEOUT", 0.1)
+    monkeypatch.setattr(ports, "CHECK_INTERVAL", 0.05)
     with socket.create_connection((port.host, port.port), timeout=30) as client:
         client.sendall(b"GET /live HTTP/1.1\r\nX-Slow: ")
         assert client.recv(1) == b""
+    with socket.create_connection((port.host, port.port), timeout=30) as client:
+
+        def trickle() -> bool:
+            client.sendall(b"x")
+            return bool(select.select([client], [], [], 0)[0])
+
+        wait_until(trickle, 30, what="the end of a request that goes on byte by byte")
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
 
 
 def test_flags_that_name_one_address_share_a_port_and_a_taken_one_is_refused(
