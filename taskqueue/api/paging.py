@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from rest_framework import serializers
@@ -53,9 +53,7 @@ class NextPage(serializers.Serializer[Any]):
     )
 
 
-def page(
-    request: Request, results: Sequence[dict[str, Any]], following: str | None
-) -> dict[str, Any]:
+def page(request: Request, results: Iterable[Any], following: str | None) -> dict[str, Any]:
     """A page as it is answered; what follows begins behind that cursor."""
     url = None
     if following is not None:

@@ -15,8 +15,8 @@ from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict, Text
 from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.counts import CAP, Count, status_counts
-from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
 from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.series import SPANS, Series, series
 
 MOST_WORKERS = 1000
@@ -121,7 +121,7 @@ class Stats(ApiView):
     def get(self, request: Request) -> Response:
         """Tasks by status, queues, workers, and what the last hour came to."""
         self.validated_query(request)
-        workers = worker_figures(limit=MOST_WORKERS)
+        workers = read_workers(limit=MOST_WORKERS)
         sees = request.user.has_perm
         return Response(
             {
@@ -152,7 +152,7 @@ def _count(count: Count) -> dict[str, Any]:
     return {"count": count.value, "is_capped": count.is_capped}
 
 
-def _queues(workers: list[WorkerFigures]) -> dict[str, Any]:
+def _queues(workers: list[ShownWorker]) -> dict[str, Any]:
     queues: list[QueueFigures] = queue_figures(limit=MOST_WORKERS, workers=workers)
     oldest = [each.oldest_seconds for each in queues if each.oldest_seconds is not None]
     return {
@@ -163,7 +163,7 @@ def _queues(workers: list[WorkerFigures]) -> dict[str, Any]:
     }
 
 
-def _workers(workers: list[WorkerFigures]) -> dict[str, Any]:
+def _workers(workers: list[ShownWorker]) -> dict[str, Any]:
     alive = living(workers)
     return {
         "alive": len(alive),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db.models import F
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,41 +16,20 @@ from taskqueue.api.describing import describe
 from taskqueue.api.etags import check_part, has_condition, part_of
 from taskqueue.api.fields import Reasoned
 from taskqueue.api.paging import LongPaged, NextPage, page
+from taskqueue.api.serializing import serializer_for
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import WorkerDoesNotExist
 from taskqueue.models import Worker
-from taskqueue.models.worker import WorkerRequest
-from taskqueue.monitoring.fleet import STATES, WorkerFigures, figures_of, workers_after
+from taskqueue.monitoring.read_models.worker import ShownWorker, worker_named, workers_after
 
-
-class WorkerShown(serializers.Serializer[Any]):
-    """A worker by the database's clock."""
-
-    name = serializers.CharField()
-    host = serializers.CharField()
-    pid = serializers.IntegerField()
-    version = serializers.CharField(help_text="Of taskqueue.")
-    queues = serializers.ListField(child=serializers.CharField(), help_text="Empty: all.")
-    pool = serializers.CharField()
-    busy = serializers.IntegerField(help_text="Slots that run something.")
-    slots = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=sorted(STATES.values()))
-    is_alive = serializers.BooleanField(help_text="Seen within its lease, and not ended.")
-    started_at = serializers.DateTimeField()
-    seen_at = serializers.DateTimeField(help_text="Its last sign of life.")
-    memory_bytes = serializers.IntegerField(allow_null=True)
-    trouble = serializers.CharField(help_text="What keeps it from working; empty: nothing.")
-    request = serializers.ChoiceField(
-        choices=["", *(each.value for each in WorkerRequest)],
-        help_text="What somebody asks of it; empty: nothing.",
-    )
+WorkerJSON = serializer_for(ShownWorker)
 
 
 class Workers(NextPage):
     """Workers by name."""
 
-    results = WorkerShown(many=True)
+    results = WorkerJSON(many=True)
 
 
 class WorkerList(ApiView):
@@ -68,7 +46,7 @@ class WorkerList(ApiView):
         found = workers_after(asked["cursor"], limit=asked["limit"] + 1)
         kept = found[: asked["limit"]]
         following = kept[-1].name if len(found) > len(kept) else None
-        return self.shown(request, page(request, [_shown(each) for each in kept], following))
+        return self.shown(request, page(request, WorkerJSON(kept, many=True).data, following))
 
 
 class WorkerDetail(ApiView):
@@ -78,7 +56,7 @@ class WorkerDetail(ApiView):
     tag = "workers"
     has_etag = True
 
-    @describe("getWorker", answers={200: WorkerShown}, problems=(404,))
+    @describe("getWorker", answers={200: WorkerJSON}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """A worker, also one that has ended."""
         self.validated_query(request)
@@ -110,7 +88,7 @@ class WorkerQuiet(WorkerAct):
 
     verb = control.quiet_worker
 
-    @describe("quietWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404, 412))
+    @describe("quietWorker", answers={202: WorkerJSON}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """Claim nothing more, finish what runs, and stay."""
         return self.act(request, name)
@@ -121,7 +99,7 @@ class WorkerResume(WorkerAct):
 
     verb = control.resume_worker
 
-    @describe("resumeWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404, 409, 412))
+    @describe("resumeWorker", answers={202: WorkerJSON}, body=Reasoned, problems=(404, 409, 412))
     def post(self, request: Request, name: str) -> Response:
         """Let a quiet worker claim tasks again; 409 where it is not quiet, or is to end."""
         return self.act(request, name)
@@ -132,7 +110,7 @@ class WorkerStop(WorkerAct):
 
     verb = control.stop_worker
 
-    @describe("stopWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404, 412))
+    @describe("stopWorker", answers={202: WorkerJSON}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """End as at SIGTERM: finish within the shutdown timeout, return the rest."""
         return self.act(request, name)
@@ -143,17 +121,17 @@ class WorkerKill(WorkerAct):
 
     verb = control.kill_worker
 
-    @describe("killWorker", answers={202: WorkerShown}, body=Reasoned, problems=(404, 412))
+    @describe("killWorker", answers={202: WorkerJSON}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """End at once, and return what runs."""
         return self.act(request, name)
 
 
 def _answer(
-    view: ApiView, request: Request, figures: WorkerFigures, *, status: int = 200
+    view: ApiView, request: Request, figures: ShownWorker, *, status: int = 200
 ) -> Response:
     """The worker. For If-Match its state counts and what is asked of it, and not its pings."""
-    return view.shown(request, _shown(figures), status=status, part=_part(figures))
+    return view.shown(request, WorkerJSON(figures).data, status=status, part=_part(figures))
 
 
 def _check(request: Request, name: str) -> None:
@@ -164,16 +142,12 @@ def _check(request: Request, name: str) -> None:
         check_part(request, _part(_named(name)))
 
 
-def _part(figures: WorkerFigures) -> str:
+def _part(figures: ShownWorker) -> str:
     return part_of([figures.id, figures.state, figures.request])
 
 
-def _named(name: str) -> WorkerFigures:
-    found = figures_of(name)
+def _named(name: str) -> ShownWorker:
+    found = worker_named(name)
     if found is None:
         raise WorkerDoesNotExist(f"No worker is named {name!r}.")
     return found
-
-
-def _shown(figures: WorkerFigures) -> dict[str, Any]:
-    return {name: getattr(figures, name) for name in WorkerShown._declared_fields}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from taskqueue.monitoring.fleet import WorkerFigures
+from taskqueue.monitoring.read_models.worker import ShownWorker
 
 
 class Absence:
     """Whom these workers do not include."""
 
-    def __init__(self, workers: Iterable[WorkerFigures]) -> None:
+    def __init__(self, workers: Iterable[ShownWorker]) -> None:
         self._takers = {worker.name: worker for worker in workers if worker.takes_tasks}
 
     def keeps(self, queue_name: str, names: str | None) -> bool:

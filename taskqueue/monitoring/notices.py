@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from taskqueue.monitoring.abandoned import held_by_lost
-from taskqueue.monitoring.fleet import LOST, WorkerFigures, living, worker_figures
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.out_of_reach import out_of_reach
 from taskqueue.monitoring.parked import parked
 from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
 from taskqueue.monitoring.resting import resting_schedules
 from taskqueue.monitoring.running import RunningTask, running_now
 
@@ -32,7 +32,7 @@ LOOKED_AT = 1_000
 def notices(
     *,
     queues: Sequence[QueueFigures] | None = None,
-    workers: Sequence[WorkerFigures] | None = None,
+    workers: Sequence[ShownWorker] | None = None,
     running: Sequence[RunningTask] | None = None,
     most: int = LOOKED_AT,
 ) -> list[Notice]:
@@ -41,7 +41,7 @@ def notices(
     What has been read already spares its queries. Of tasks that are parked or out of reach at
     most so many are looked at.
     """
-    workers = worker_figures() if workers is None else workers
+    workers = read_workers() if workers is None else workers
     queues = queue_figures(workers=workers) if queues is None else queues
     running = running_now() if running is None else running
     passing = {queue.name for queue in queues if queue.is_paused or not queue.is_served}
@@ -57,9 +57,7 @@ def notices(
     return sorted(found, key=lambda each: (each.level != ERROR, each.code not in FOREMOST))
 
 
-def _of_queues(
-    queues: Sequence[QueueFigures], workers: Sequence[WorkerFigures]
-) -> Iterator[Notice]:
+def _of_queues(queues: Sequence[QueueFigures], workers: Sequence[ShownWorker]) -> Iterator[Notice]:
     waiting = [queue for queue in queues if queue.waiting.value]
     if not living(workers):
         yield Notice(
@@ -88,7 +86,7 @@ def _of_failures(queue: QueueFigures) -> Notice | None:
     return Notice(code="failing", level=level, subject=queue.name, count=failed, total=total)
 
 
-def _has_free_slot(queue: QueueFigures, workers: Sequence[WorkerFigures]) -> bool:
+def _has_free_slot(queue: QueueFigures, workers: Sequence[ShownWorker]) -> bool:
     """Whether a worker that takes from the queue has one; others may be at work elsewhere."""
     return any(
         worker.takes_tasks and worker.serves(queue.name) and worker.busy < worker.slots
@@ -103,7 +101,7 @@ def _of_queue(code: Code, level: str, queue: QueueFigures) -> Notice:
     )
 
 
-def _of_workers(workers: Sequence[WorkerFigures]) -> Iterator[Notice]:
+def _of_workers(workers: Sequence[ShownWorker]) -> Iterator[Notice]:
     for worker in workers:
         if worker.is_alive and worker.trouble:
             yield Notice(

@@ -13,8 +13,8 @@ from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.absence import Absence
-from taskqueue.monitoring.fleet import WorkerFigures
 from taskqueue.monitoring.notice import ERROR, Code, Notice
+from taskqueue.monitoring.read_models.worker import ShownWorker
 from taskqueue.monitoring.searching.streams import IS_APART, literal
 
 LATE = timedelta(minutes=1)
@@ -31,7 +31,7 @@ TAKEN = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
 
 
 def out_of_reach(
-    workers: Sequence[WorkerFigures], *, passing: Collection[str], most: int
+    workers: Sequence[ShownWorker], *, passing: Collection[str], most: int
 ) -> Iterator[Notice]:
     """By queue, but for those in `passing`, about which something else is said.
 
@@ -100,13 +100,13 @@ def _is_open(row: Any) -> bool:
     return bool(row.status == TaskStatus.READY and row.workers)
 
 
-def _able(row: Any, takers: Sequence[WorkerFigures]) -> set[str]:
+def _able(row: Any, takers: Sequence[ShownWorker]) -> set[str]:
     """Workers that may run it, or have."""
     serving = {worker.name for worker in takers if worker.serves(row.queue_name)}
     return serving if row.worker_names is None else serving & set(row.worker_names)
 
 
-def _really_short(rows: Sequence[Any], takers: Sequence[WorkerFigures]) -> dict[str, list[Any]]:
+def _really_short(rows: Sequence[Any], takers: Sequence[ShownWorker]) -> dict[str, list[Any]]:
     """Those that too few are left for, by queue: who has run one, or runs it, is not the next."""
     taken: defaultdict[Any, set[str]] = defaultdict(set)
     if rows:

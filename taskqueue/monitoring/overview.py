@@ -8,9 +8,9 @@ from datetime import datetime
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.monitoring.counts import Count, status_counts
-from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
 from taskqueue.monitoring.notices import Notice, notices
 from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.running import RunningTask, running_now
 from taskqueue.monitoring.series import Series, series
 
@@ -25,7 +25,7 @@ class Overview:
     """By the database's clock."""
     counts: dict[str, Count]
     queues: list[QueueFigures]
-    workers: list[WorkerFigures]
+    workers: list[ShownWorker]
     """The living, then those that were lost or ended."""
     running: list[RunningTask]
     hour: Series
@@ -60,7 +60,7 @@ class Overview:
 def overview() -> Overview:
     """A few statements by indexes, however many tasks there are."""
     connection = project_connection()
-    workers = worker_figures(limit=MOST)
+    workers = read_workers(limit=MOST)
     queues = queue_figures(limit=MOST, workers=workers)
     running = running_now(limit=MOST)
     return Overview(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from taskqueue.monitoring.fleet import (
-    LOST,
-    STOPPED,
-    WorkerFigures,
-    figures_of,
-    worker_figures,
-)
 from taskqueue.monitoring.health import Check, Health
 from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.worker import (
+    LOST,
+    STOPPED,
+    ShownWorker,
+    read_workers,
+    worker_named,
+)
 
 MOST = 1_000
 """Workers, and queues, that are looked at."""
@@ -46,25 +46,23 @@ def probe(wanted: Wanted) -> Health:
     return Health(checks=tuple(checks))
 
 
-def _candidates(wanted: Wanted) -> list[WorkerFigures]:
+def _candidates(wanted: Wanted) -> list[ShownWorker]:
     if wanted.worker:
-        named = figures_of(wanted.worker)
+        named = worker_named(wanted.worker)
         found = [] if named is None else [named]
     else:
-        found = worker_figures(limit=MOST)
+        found = read_workers(limit=MOST)
     return [worker for worker in found if wanted.host in ("", worker.host)]
 
 
-def _is_seen(worker: WorkerFigures, wanted: Wanted) -> bool:
+def _is_seen(worker: ShownWorker, wanted: Wanted) -> bool:
     """One that ended by itself is gone, however lately; one that is thought lost may be back."""
     if wanted.max_age is None:
         return worker.is_alive
     return worker.state != STOPPED and worker.seen_seconds <= wanted.max_age
 
 
-def _of_workers(
-    wanted: Wanted, candidates: list[WorkerFigures], seen: list[WorkerFigures]
-) -> Check:
+def _of_workers(wanted: Wanted, candidates: list[ShownWorker], seen: list[ShownWorker]) -> Check:
     who = f"worker named {wanted.worker!r}" if wanted.worker else "worker"
     where = f" on the host {wanted.host!r}" if wanted.host else ""
     if seen:
@@ -82,7 +80,7 @@ def _of_workers(
     return Check(name="worker", is_ok=False, detail=detail)
 
 
-def _of_queue(name: str, seen: list[WorkerFigures]) -> Check:
+def _of_queue(name: str, seen: list[ShownWorker]) -> Check:
     serving = [worker for worker in seen if worker.serves(name)]
     obstacles = [f"{worker.name} {reason}" for worker in serving if (reason := _obstacle(worker))]
     if len(obstacles) < len(serving):
@@ -92,7 +90,7 @@ def _of_queue(name: str, seen: list[WorkerFigures]) -> Check:
     return Check(name=f"queue {name}", is_ok=False, detail=detail)
 
 
-def _obstacle(worker: WorkerFigures) -> str:
+def _obstacle(worker: ShownWorker) -> str:
     if worker.trouble:
         return "is in trouble"
     return "" if worker.takes_tasks or worker.state == LOST else f"is {worker.state}"

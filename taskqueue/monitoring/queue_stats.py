@@ -17,8 +17,8 @@ from taskqueue.models import Queue
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.absence import Absence
 from taskqueue.monitoring.counts import CAP, Count
-from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
 from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
+from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.reading import moment, read
 
 STEPS = 12
@@ -78,11 +78,11 @@ class _Lane:
 
 
 def queue_figures(
-    *, limit: int = 100, workers: Sequence[WorkerFigures] | None = None
+    *, limit: int = 100, workers: Sequence[ShownWorker] | None = None
 ) -> list[QueueFigures]:
     """The queues by name. `workers`, where they have been read already, spare a query."""
     if workers is None:
-        workers = worker_figures(limit=1_000)
+        workers = read_workers(limit=1_000)
     rows = _by_name(_rows()[:limit])
     cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
     lanes = _lanes(limit, cap=cap, absence=Absence(workers))
@@ -92,7 +92,7 @@ def queue_figures(
 
 def queues_after(name: str, *, limit: int) -> list[QueueFigures]:
     """So many queues behind the one of that name, in the database's order."""
-    workers = worker_figures(limit=1_000)
+    workers = read_workers(limit=1_000)
     rows = _by_name(_rows().filter(name__gt=name)[:limit])
     cap = max(LEAST_CAP, min(CAP, COUNTED // limit))
     # One more: that of the name itself may be the first.
@@ -106,7 +106,7 @@ def queue_named(name: str) -> QueueFigures | None:
     """That queue, however many others there are; None if no task or worker has or had it."""
     if not is_storable(name):
         return None
-    workers = worker_figures(limit=1_000)
+    workers = read_workers(limit=1_000)
     row = _rows().filter(name=name).first()
     lanes = _lanes(1, cap=CAP, absence=Absence(workers), first=name)
     if row is None and name not in lanes:
@@ -145,7 +145,7 @@ def _lanes(limit: int, *, cap: int, absence: Absence, first: str = "") -> defaul
 
 
 def _figures(
-    name: str, lane: _Lane, row: Any | None, workers: Sequence[WorkerFigures]
+    name: str, lane: _Lane, row: Any | None, workers: Sequence[ShownWorker]
 ) -> QueueFigures:
     serving = [each for each in workers if each.takes_tasks and each.serves(name)]
     slots = sum(each.slots for each in serving)

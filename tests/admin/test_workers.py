@@ -45,8 +45,8 @@ def test_the_living_stand_apart_from_those_that_are_gone(log_in_as: LogIn) -> No
     hire("worker-3", status="stopped")
     hire("worker-4", seen_at=timezone.now() - timedelta(hours=1))
     answer = log_in_as("viewer", "view_worker").get(LIST)
-    assert [line["name"] for line in answer.context["living"]] == ["worker-1", "worker-2"]
-    assert [line["name"] for line in answer.context["gone"]] == ["worker-4", "worker-3"]
+    assert [line["worker"].name for line in answer.context["living"]] == ["worker-1", "worker-2"]
+    assert [line["worker"].name for line in answer.context["gone"]] == ["worker-4", "worker-3"]
     page = answer.content.decode()
     for words in ("200.0", "draining", "stopped", "lost"):
         assert words in page, words

@@ -174,8 +174,8 @@ def test_workers_are_chosen_by_host_and_queue() -> None:
     make_worker("w1", host="paris")
     make_worker("w2", host="rome", queues={"mail": 1})
     make_worker("w3", host="rome", queues={"shop": 1})
-    assert [line["worker"] for line in run_json("workers", "--queue", "mail")] == ["w1", "w2"]
-    assert [line["worker"] for line in run_json("workers", "--host", "rome")] == ["w2", "w3"]
+    assert [line["name"] for line in run_json("workers", "--queue", "mail")] == ["w1", "w2"]
+    assert [line["name"] for line in run_json("workers", "--host", "rome")] == ["w2", "w3"]
 
 
 # Ends

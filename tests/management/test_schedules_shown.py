@@ -14,6 +14,7 @@ from taskqueue.core.policies import Missed
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.models import Schedule
+from taskqueue.monitoring.read_models.base import json_text
 from taskqueue.rules import AfterEnd, Cron
 from tests.management.schedule_steps import ADD, NOOP, create, run, run_json
 from tests.sample.tasks import log_in
@@ -101,7 +102,7 @@ def test_the_sheet_tells_the_next_times_in_utc_and_in_the_zone_of_the_rule() -> 
     assert "  2100-06-01 22:00:00  Wed 2100-06-02 06:00:00 +0800\n" in output
     times = run_json("show", "s")["next_times"]
     assert len(times) == 5
-    assert times[0] == {"utc": "2100-06-01T22:00:00+00:00", "local": "2100-06-02T06:00:00+08:00"}
+    assert times[0] == {"utc": "2100-06-01T22:00:00Z", "local": "2100-06-02T06:00:00+08:00"}
 
 
 def test_a_paused_schedule_has_no_next_time() -> None:
@@ -239,4 +240,4 @@ def test_a_task_tells_which_schedule_it_is_a_run_of() -> None:
 
     shown = json.loads(out.getvalue())
     assert shown["schedule"] == "reports"
-    assert shown["nominal_at"] == occurrence.nominal_at.isoformat()
+    assert shown["nominal_at"] == json_text(occurrence.nominal_at)

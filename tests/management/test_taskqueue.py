@@ -19,6 +19,7 @@ from taskqueue.engine import control
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.commands.taskqueue import Command
 from taskqueue.models import Audit, Lease, Queue, Task, Worker
+from taskqueue.monitoring.read_models.base import json_text
 from taskqueue.results import get_result
 from tests.engine.steps import claim, claim_one, end, future, lease_of, task_of
 from tests.engine.test_workers import registered, row
@@ -313,10 +314,10 @@ def test_workers_are_listed_with_what_was_asked_of_them() -> None:
     registered("b")
     Worker.objects.filter(name="b").update(status="stopped")
     control.stop_worker("a", by="anna", reason="a new release")
-    assert "b" not in [line["worker"] for line in run_json("workers")]
-    lines = {line["worker"]: line for line in run_json("workers", "--all")}
-    assert (lines["a"]["status"], lines["a"]["alive"], lines["b"]["alive"]) == (
-        "running",
+    assert "b" not in [line["name"] for line in run_json("workers")]
+    lines = {line["name"]: line for line in run_json("workers", "--all")}
+    assert (lines["a"]["state"], lines["a"]["is_alive"], lines["b"]["is_alive"]) == (
+        "active",
         True,
         False,
     )
@@ -325,10 +326,10 @@ def test_workers_are_listed_with_what_was_asked_of_them() -> None:
         "anna",
         "a new release",
     )
-    assert (lines["a"]["queues"], lines["b"]["queues"]) == ("all", "mail")
+    assert (lines["a"]["queues"], lines["b"]["queues"]) == ([], ["mail"])
     header, line = run("workers").splitlines()
-    assert header.split()[:3] == ["worker", "status", "alive"]
-    assert line.split()[:3] == ["a", "running", "yes"]
+    assert header.split()[:5] == ["name", "state", "host", "pid", "queues"]
+    assert (line.split()[:2], line.split()[4]) == (["a", "active"], "all")
 
 
 # Looking
@@ -348,7 +349,7 @@ def test_a_task_is_shown_with_its_attempts_and_what_was_done_to_it() -> None:
         "a\nb",
     )
     assert (second["stop_requested_by"], second["stop_reason"]) == ("ben", "enough")
-    assert second["stop_requested_at"] == lease_of(claimed).stop_requested_at.isoformat()
+    assert second["stop_requested_at"] == json_text(lease_of(claimed).stop_requested_at)
     assert second["stop_seen_at"] is None
     assert [(act["verb"], act["actor"], act["before"]) for act in shown["acts"]] == [
         ("retry", "anna", "failed"),

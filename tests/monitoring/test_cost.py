@@ -14,7 +14,6 @@ from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.failures import failures
-from taskqueue.monitoring.fleet import worker_figures, workers_after
 from taskqueue.monitoring.metrics.collector import DatabaseCollector
 from taskqueue.monitoring.metrics.statements import WAITING
 from taskqueue.monitoring.notices import notices
@@ -22,6 +21,7 @@ from taskqueue.monitoring.overview import overview
 from taskqueue.monitoring.parked import PARKED
 from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.queue_stats import queue_figures, queue_named, queues_after
+from taskqueue.monitoring.read_models.worker import read_workers, workers_after
 from taskqueue.monitoring.reading import moment
 from taskqueue.monitoring.retrying import retrying
 from taskqueue.monitoring.running import running_now
@@ -40,7 +40,7 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "queue figures where the workers are known": (lambda: queue_figures(workers=[]), 3),
     "a page of queues": (lambda: queues_after("", limit=10), 5),
     "one queue": (lambda: queue_named("mail"), 4),
-    "worker figures": (worker_figures, 1),
+    "worker figures": (read_workers, 1),
     "a page of workers": (lambda: workers_after("", limit=10), 1),
     "running now": (running_now, 1),
     "failures": (failures, 1),

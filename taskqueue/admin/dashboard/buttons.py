@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.queues.addresses import act_url
-from taskqueue.monitoring.fleet import ACTIVE, QUIET, WorkerFigures
 from taskqueue.monitoring.queue_stats import QueueFigures
+from taskqueue.monitoring.read_models.worker import ACTIVE, QUIET, ShownWorker
 from taskqueue.monitoring.running import RunningTask
 
 
@@ -63,7 +63,7 @@ def queue_buttons(queue: QueueFigures) -> list[Button]:
     ]
 
 
-def worker_buttons(worker: WorkerFigures) -> list[Button]:
+def worker_buttons(worker: ShownWorker) -> list[Button]:
     """What can still be asked of it."""
     if not worker.is_alive:
         return []

@@ -23,9 +23,9 @@ from taskqueue.admin.spans import span_tabs
 from taskqueue.models import Lease, Queue, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.failures import failures
-from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
 from taskqueue.monitoring.notices import ERROR, Notice, notices
 from taskqueue.monitoring.queue_stats import queue_figures
+from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import series
 
@@ -45,7 +45,7 @@ class State:
 
 def parts(request: HttpRequest, span: str) -> dict[str, Any]:
     """The context of the fragment."""
-    workers = worker_figures()
+    workers = read_workers()
     queues = queue_figures(workers=workers)
     running = running_now(limit=MOST_RUNNING)
     figures = series(span)
@@ -88,7 +88,7 @@ def url_of(model_name: str) -> str:
         return ""
 
 
-def state_of(workers: Sequence[WorkerFigures], found: Sequence[Notice]) -> State:
+def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
     """Idle is not dead: workers that wait are told from workers that are not there.
 
     While an error is among the notices all is not well, however busy the workers are.

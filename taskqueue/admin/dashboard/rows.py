@@ -21,8 +21,8 @@ from taskqueue.admin.durations import DAY, rounded_age
 from taskqueue.admin.queues.addresses import queue_url
 from taskqueue.models import Task, Worker
 from taskqueue.monitoring.failures import FailureGroup
-from taskqueue.monitoring.fleet import LOST, WorkerFigures
 from taskqueue.monitoring.queue_stats import QueueFigures
+from taskqueue.monitoring.read_models.worker import LOST, ShownWorker
 from taskqueue.monitoring.running import RunningTask
 from taskqueue.monitoring.searching.search_tokens import quoted
 
@@ -60,7 +60,7 @@ def _queue_badge(queue: QueueFigures) -> Any:
     return badge("active", _("open")) if queue.is_served else badge("unserved")
 
 
-def worker_rows(request: HttpRequest, workers: Sequence[WorkerFigures]) -> list[dict[str, Any]]:
+def worker_rows(request: HttpRequest, workers: Sequence[ShownWorker]) -> list[dict[str, Any]]:
     """The living, and those that were lost within a day."""
     may_stop = request.user.has_perm(STOP)
     return [
@@ -85,7 +85,7 @@ def worker_rows(request: HttpRequest, workers: Sequence[WorkerFigures]) -> list[
     ]
 
 
-def _asked(worker: WorkerFigures) -> str:
+def _asked(worker: ShownWorker) -> str:
     words = {
         "quiet": _("asked to be quiet"),
         "stop": _("asked to stop"),
@@ -95,7 +95,7 @@ def _asked(worker: WorkerFigures) -> str:
 
 
 def running_rows(
-    request: HttpRequest, running: Sequence[RunningTask], workers: Sequence[WorkerFigures]
+    request: HttpRequest, running: Sequence[RunningTask], workers: Sequence[ShownWorker]
 ) -> list[dict[str, Any]]:
     """What runs, with a button that asks it to stop for those who may."""
     ids = {worker.name: worker.id for worker in workers}

@@ -31,7 +31,7 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.operations import which_of
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Operation, Task
-from taskqueue.monitoring.fleet import worker_figures
+from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching import hidden_from, shown_to, without
 
 LONGEST_WORDS = 80
@@ -160,7 +160,7 @@ class OperationAdmin(OperationStart):
         is_open = operation.finished_at is None
         return {
             **figures(operation, verb_label(operation)),
-            "has_worker": not is_open or any(each.is_alive for each in worker_figures()),
+            "has_worker": not is_open or any(each.is_alive for each in read_workers()),
             "may_cancel": is_open and self._may_cancel(request, operation),
         }
 

@@ -30,7 +30,7 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.operations import Estimate, estimate, start_or_find
 from taskqueue.models import Operation, Task
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.fleet import worker_figures
+from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching import NEEDED_TO_SEE, SearchError, without
 
 LONGEST_NOTE = LONGEST_REASON + 200
@@ -92,7 +92,7 @@ class OperationStart(ReadOnlyAdmin):
             list_url=list_url(Task, **({"q": choice.query} if choice.query else {})),
             held_by_lost=held_by_lost,
             leaves_out_running=leaves_out_running(verb.name, request.user),
-            has_worker=any(each.is_alive for each in worker_figures()),
+            has_worker=any(each.is_alive for each in read_workers()),
             **_shown(verb, found),
         )
 

@@ -21,8 +21,8 @@ from taskqueue.admin.spans import span_of, span_tabs
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Audit, Queue, Task, Worker
-from taskqueue.monitoring.fleet import WorkerFigures, worker_figures
 from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.searching import search_text
 from taskqueue.monitoring.series import series
 
@@ -69,7 +69,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         return self._page(request, name, queues.filter(name=name).first())
 
     def _page(self, request: HttpRequest, name: str, row: Queue | None) -> HttpResponse:
-        workers = worker_figures(limit=MOST_WORKERS)
+        workers = read_workers(limit=MOST_WORKERS)
         found = queue_figures(limit=MOST_QUEUES, workers=workers)
         figures = next((each for each in found if each.name == name), None)
         span = span_of(request)
@@ -124,7 +124,7 @@ def _badge(queue: QueueFigures) -> Any:
     return badge("active", _("open")) if queue.is_served else badge("unserved")
 
 
-def _serving(worker: WorkerFigures) -> dict[str, Any]:
+def _serving(worker: ShownWorker) -> dict[str, Any]:
     return {
         "name": worker.name,
         "url": row_url(Worker, worker.id),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
@@ -17,7 +17,7 @@ from taskqueue.admin.workers.rows import asked, line_of
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Audit, Lease, Worker
-from taskqueue.monitoring.fleet import QUIET, WorkerFigures, worker_figures
+from taskqueue.monitoring.read_models.worker import QUIET, ShownWorker, read_workers, worker_named
 
 MOST_WORKERS = 200
 
@@ -34,7 +34,7 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
     def shown(self, request: HttpRequest) -> HttpResponse:
         """All workers, or those whose name or host holds what is searched for."""
         text = request.GET.get("q", "").strip()
-        found = [each for each in worker_figures(limit=MOST_WORKERS) if _holds(each, text)]
+        found = [each for each in read_workers(limit=MOST_WORKERS) if _holds(each, text)]
         if text and not found and (older := _older(text)) is not None:
             return redirect("admin:taskqueue_worker_change", older.pk)
         return report(
@@ -48,15 +48,15 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
         """The page of one."""
-        worker: Worker = row
-        figures = worker_figures(limit=MOST_WORKERS)
-        line = next((line_of(each) for each in figures if each.id == worker.pk), None)
+        worker = worker_named(row.name)
+        if worker is None:  # Deleted by its retention at this moment.
+            raise Http404
         sees_leases = request.user.has_perm("taskqueue.view_lease")
         running = {"worker__name__exact": worker.name, "status__exact": "running"}
         return report(
             self, request, self.page_template, worker.name,
             worker=worker,
-            line=line,
+            line=line_of(worker),
             figures=_figures(worker),
             trouble=preformatted(worker.trouble) if worker.trouble else "",
             request_text=asked(worker.request),
@@ -68,12 +68,12 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
             held_url=list_url(Lease, **running) if sees_leases else "",
             audit_url=list_url(Audit, q=worker.name)
             if request.user.has_perm("taskqueue.view_audit") else "",
-            history_url=reverse("admin:taskqueue_worker_history", args=[worker.pk]),
+            history_url=reverse("admin:taskqueue_worker_history", args=[worker.id]),
             may_stop=self.has_stop_permission(request),
         )  # fmt: skip
 
 
-def _holds(worker: WorkerFigures, text: str) -> bool:
+def _holds(worker: ShownWorker, text: str) -> bool:
     return text in worker.name or text in worker.host
 
 
@@ -87,13 +87,13 @@ def _wakes(listens: bool) -> str:
     return _("by notification") if listens else _("by polling, behind a pooler")
 
 
-def _figures(worker: Worker) -> list[tuple[str, Any]]:
-    """What a worker said of itself when it came."""
+def _figures(worker: ShownWorker) -> list[tuple[str, Any]]:
+    """The details of a worker."""
     return [
         (_("Host"), worker.host),
         (_("Process"), str(worker.pid)),
         (_("Pool"), worker.pool),
-        (_("Queues and their weights"), as_json(worker.queues) if worker.queues else _("all")),
+        (_("Queues and their weights"), as_json(worker.weights) if worker.weights else _("all")),
         *([] if worker.listens is None else [(_("Wakes up"), _wakes(worker.listens))]),
         (_("Lease"), _("%(seconds)s s") % {"seconds": f"{worker.lease_seconds:g}"}),
         (_("Started"), moment(worker.started_at)),

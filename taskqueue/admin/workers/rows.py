@@ -10,32 +10,24 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY, moment, row_url
+from taskqueue.admin.display import EMPTY, row_url
 from taskqueue.admin.durations import rounded_age
 from taskqueue.models import Worker
-from taskqueue.monitoring.fleet import ACTIVE, DRAINING, QUIET, WorkerFigures
+from taskqueue.monitoring.read_models.worker import ACTIVE, DRAINING, QUIET, ShownWorker
 
 LONGEST_TROUBLE = 200
 
 
-def line_of(worker: WorkerFigures) -> dict[str, Any]:
-    """What is shown of a worker at this moment."""
+def line_of(worker: ShownWorker) -> dict[str, Any]:
+    """A worker with its fields as the list and the head of its page write them."""
     return {
-        "name": worker.name,
+        "worker": worker,
         "url": row_url(Worker, worker.id),
         "act_url": reverse("admin:taskqueue_worker_act", args=[worker.id]),
         "badge": badge(worker.state),
-        "is_alive": worker.is_alive,
-        "host": worker.host,
-        "pid": str(worker.pid),
-        "pool": worker.pool,
-        "version": worker.version or EMPTY,
         "queues": ", ".join(worker.queues) or _("all"),
-        "busy": worker.busy,
-        "slots": worker.slots,
         "seen": rounded_age(worker.seen_seconds),
         "memory": EMPTY if worker.memory_bytes is None else filesizeformat(worker.memory_bytes),
-        "started_at": moment(worker.started_at),
         "trouble": Truncator(" ".join(worker.trouble.split())).chars(LONGEST_TROUBLE),
         "request": asked(worker.request) if worker.is_alive else "",
         "verbs": verbs_for(worker.state),

@@ -7,9 +7,10 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
-from uuid import UUID
 
+from taskqueue.management.cli.durations import short, size
 from taskqueue.management.cli.writing import Unwritable, writing
+from taskqueue.monitoring.read_models.base import fields_of, json_form, json_text
 
 WIDEST = 60
 """Characters of a cell before it is cut."""
@@ -64,6 +65,15 @@ class Output:
             cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
             self._write("  ".join(cells).rstrip())
 
+    def models(self, models: Sequence[Any], columns: Sequence[str]) -> None:
+        """Read models: a table of some of their fields, or all fields as JSON."""
+        if self.is_json:
+            self._write(as_json([json_form(model) for model in models]))
+            return
+        headings = {name: _heading(name) for name in columns}
+        rows = [{headings[name]: cell(model, name) for name in columns} for model in models]
+        self.table(rows, list(headings.values()))
+
     def sheet(self, value: Mapping[str, Any]) -> None:
         """One thing with all that is known of it; what is empty is left out of the text."""
         if self.is_json:
@@ -90,7 +100,7 @@ class Output:
     def line(self, value: Mapping[str, Any]) -> None:
         """A document in one line, which goes out at once."""
         with writing():
-            self._stream.write(json.dumps(value, default=plain))
+            self._stream.write(json.dumps(value, default=json_text))
             self._stream.flush()
 
 
@@ -125,10 +135,29 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(" ", "milliseconds")
     if isinstance(value, list | dict):
-        return json.dumps(value, default=plain, ensure_ascii=False)
+        return json.dumps(value, default=json_text, ensure_ascii=False)
     if isinstance(value, timedelta):
         return f"{value.total_seconds():g} s"
     return without_controls(str(value))
+
+
+def cell(model: Any, name: str) -> Any:
+    """The value of a field of a read model for people, with its unit."""
+    value = getattr(model, name)
+    if name.endswith("_seconds"):
+        return short(value)
+    if name.endswith("_bytes"):
+        return size(value)
+    if value in (None, "", [], {}):
+        return fields_of(type(model))[name].metadata.get("empty", "")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    return value
+
+
+def _heading(name: str) -> str:
+    """The name of a field without its unit, which stands in each cell."""
+    return name.removesuffix("_seconds").removesuffix("_bytes")
 
 
 def without_controls(text: str) -> str:
@@ -143,15 +172,4 @@ def told(text: str) -> str:
 
 def as_json(value: Any) -> str:
     """One JSON document."""
-    return json.dumps(value, default=plain, indent=2)
-
-
-def plain(value: Any) -> Any:
-    """What JSON has no form for, as something that it has."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, UUID):
-        return str(value)
-    raise TypeError(f"{value!r} has no form in JSON.")
+    return json.dumps(value, default=json_text, indent=2)

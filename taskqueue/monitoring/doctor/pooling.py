@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.session_proof import has_own_session
 from taskqueue.monitoring.doctor.finding import INFO, OK, Finding
-from taskqueue.monitoring.fleet import living, worker_figures
+from taskqueue.monitoring.read_models.worker import living, read_workers
 
 CHECK = "pooling"
 SILENCE = 5.0
@@ -42,7 +42,7 @@ def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 def look_at_listening(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """How the workers that live reach the server, by what they found out themselves."""
-    workers = living(worker_figures(limit=MOST))
+    workers = living(read_workers(limit=MOST))
     polling = [worker.name for worker in workers if worker.listens is False]
     if polling:
         names = ", ".join(polling[:NAMED])

@@ -28,9 +28,9 @@ from taskqueue.monitoring.doctor.finding import (
 )
 from taskqueue.monitoring.doctor.sayings import finding_of
 from taskqueue.monitoring.doctor.words import duration
-from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.queue_stats import queue_figures
+from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal
 
@@ -43,7 +43,7 @@ MOST_LOOKED_AT = 10_000
 
 def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """What the dashboard warns of, and what it does not."""
-    workers = worker_figures(limit=MOST)
+    workers = read_workers(limit=MOST)
     queues = queue_figures(limit=MOST, workers=workers)
     now = dialect_for(connection).now(connection)
     running = running_now(limit=MOST)
@@ -59,7 +59,7 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     yield from _duties(connection, now, has_workers=number > 0)
 
 
-def versions(workers: Sequence[WorkerFigures]) -> Iterator[Finding]:
+def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
     """Workers of several versions of taskqueue side by side."""
     counted = Counter(worker.version or "unknown" for worker in living(workers))
     if len(counted) > 1:

@@ -15,11 +15,11 @@ from prometheus_client.registry import Collector
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.totals import DEFAULT
 from taskqueue.monitoring.bounded import NoAnswer, Question
-from taskqueue.monitoring.fleet import worker_figures
 from taskqueue.monitoring.metrics import families
 from taskqueue.monitoring.metrics.counters import counters
 from taskqueue.monitoring.metrics.gauges import sizes, timetables
 from taskqueue.monitoring.metrics.standing import lanes
+from taskqueue.monitoring.read_models.worker import read_workers
 
 logger = logging.getLogger("taskqueue.metrics")
 
@@ -79,7 +79,7 @@ def _bounded_families() -> list[Metric]:
 
 
 def _families() -> Iterator[Metric]:
-    workers = worker_figures(limit=MOST_WORKERS)
+    workers = read_workers(limit=MOST_WORKERS)
     # Also of those that are gone: one label more does no harm, but to take back what stands there.
     meant = frozenset({DEFAULT}).union(*(worker.queues for worker in workers))
     counted = counters(meant)

@@ -17,10 +17,10 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric
 
 from taskqueue.core.histogram import cumulative
-from taskqueue.monitoring.fleet import STATES, WorkerFigures, living
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted
 from taskqueue.monitoring.metrics.gauges import Timetable
 from taskqueue.monitoring.metrics.standing import Lane
+from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living
 
 
 def of_lanes(lanes: Mapping[str, Lane]) -> Iterator[Metric]:
@@ -101,7 +101,7 @@ def of_names(names: Mapping[str, Counted]) -> Iterator[Metric]:
     yield from (attempts, runs)
 
 
-def of_workers(workers: Sequence[WorkerFigures]) -> Iterator[Metric]:
+def of_workers(workers: Sequence[ShownWorker]) -> Iterator[Metric]:
     """The fleet."""
     states = _gauge("workers", "Workers by state; what ended is forgotten after a while.", "state")
     number = Counter(worker.state for worker in workers)

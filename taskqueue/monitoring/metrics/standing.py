@@ -14,10 +14,10 @@ from taskqueue.models import Queue
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.absence import Absence
 from taskqueue.monitoring.counts import CAP
-from taskqueue.monitoring.fleet import WorkerFigures, living
 from taskqueue.monitoring.metrics.statements import WAITING
 from taskqueue.monitoring.queue_statements import LANES
 from taskqueue.monitoring.queue_stats import COUNTED, LEAST_CAP
+from taskqueue.monitoring.read_models.worker import ShownWorker, living
 from taskqueue.monitoring.reading import moment, read
 
 STATUSES = ("blocked", "scheduled", "ready", "running", "retrying")
@@ -99,7 +99,7 @@ class Lanes:
         return labelled
 
 
-def lanes(known: Set[str], workers: Sequence[WorkerFigures]) -> dict[str, Lane]:
+def lanes(known: Set[str], workers: Sequence[ShownWorker]) -> dict[str, Lane]:
     """The queues by label, also those `known`, or named by a worker, in which nothing is."""
     rows, lanes = _rows(), Lanes()
     named = {name for worker in living(workers) for name in worker.queues}

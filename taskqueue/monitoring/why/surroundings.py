@@ -11,7 +11,7 @@ from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import lost_attempts
 from taskqueue.models import Lease, Queue, Task
-from taskqueue.monitoring.fleet import WorkerFigures, living, worker_figures
+from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 
 MOST_WORKERS = 1_000
 MOST_LEASES = 1_000
@@ -31,12 +31,12 @@ class Surroundings:
         return dialect_for(connection).now(connection)
 
     @cached_property
-    def workers(self) -> list[WorkerFigures]:
+    def workers(self) -> list[ShownWorker]:
         """All that live, and others that have ended."""
-        return worker_figures(limit=MOST_WORKERS)
+        return read_workers(limit=MOST_WORKERS)
 
     @property
-    def serving(self) -> list[WorkerFigures]:
+    def serving(self) -> list[ShownWorker]:
         """The living that serve the task's queue, whether or not they take anything new."""
         return [each for each in living(self.workers) if each.serves(self.task.queue_name)]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from taskqueue.management.cli.durations import short, size
 from taskqueue.management.cli.output import without_controls
 from taskqueue.management.cli.top.cells import aligned, bars, fitted_line
-from taskqueue.monitoring.fleet import LIVING, LOST, WorkerFigures
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
 from taskqueue.monitoring.queue_stats import QueueFigures
+from taskqueue.monitoring.read_models.worker import LIVING, LOST, ShownWorker
 from taskqueue.monitoring.running import RunningTask
 
 QUEUE = ("queue", "waiting", "oldest", "running", "last hour", "")
@@ -178,7 +178,7 @@ def _workers(overview: Overview) -> Section:
     ]
 
 
-def _is_shown(worker: WorkerFigures) -> bool:
+def _is_shown(worker: ShownWorker) -> bool:
     return worker.state in LIVING or (worker.state == LOST and worker.seen_seconds < NEWS)
 
 

@@ -1,0 +1,81 @@
+"""Serializers made from read models: DRF answers with them, and drf-spectacular describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from datetime import datetime, timedelta
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from rest_framework import serializers
+
+from taskqueue.api.fields import Anything
+from taskqueue.monitoring.read_models.base import json_fields_of, json_form
+
+PLAIN: dict[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
+    str: serializers.CharField,
+    int: serializers.IntegerField,
+    float: serializers.FloatField,
+    bool: serializers.BooleanField,
+    datetime: serializers.DateTimeField,
+    timedelta: serializers.FloatField,
+    UUID: serializers.UUIDField,
+    Any: Anything,
+}
+_MADE: dict[tuple[type[Any], frozenset[str]], type[ReadModelSerializer]] = {}
+
+
+class ReadModelSerializer(serializers.Serializer[Any]):
+    """Serializes a read model, in the JSON form that the CLI and exports have too."""
+
+    def to_representation(self, instance: Any) -> Any:
+        return json_form(instance)
+
+
+def serializer_for(
+    model: type[Any], *, optional: frozenset[str] = frozenset()
+) -> type[ReadModelSerializer]:
+    """Make the serializer of a read model; `optional` fields may be missing in what it shows."""
+    if (model, optional) in _MADE:
+        return _MADE[model, optional]
+    hints = get_type_hints(model)
+    members: dict[str, Any] = {"__doc__": model.__doc__}
+    for name, described in json_fields_of(model).items():
+        options = {"required": False} if name in optional else {}
+        members[name] = _field(hints[name], described.metadata, **options)
+    made = type(model.__name__.removeprefix("Shown"), (ReadModelSerializer,), members)
+    _MADE[model, optional] = made
+    return made
+
+
+def _field(
+    hint: Any, metadata: Mapping[str, Any], **options: Any
+) -> serializers.Field[Any, Any, Any, Any]:
+    if text := metadata.get("help_text"):
+        options["help_text"] = text
+    if isinstance(hint, UnionType):
+        (hint,) = set(get_args(hint)) - {NoneType}
+        options["allow_null"] = True
+    origin, arguments = get_origin(hint), get_args(hint)
+    if "serializer_field" in metadata:
+        field: serializers.Field[Any, Any, Any, Any] = metadata["serializer_field"](**options)
+        return field
+    if is_dataclass(hint):
+        return serializer_for(hint)(**options)  # type: ignore[arg-type]
+    if origin is list and is_dataclass(arguments[0]):
+        return serializer_for(arguments[0])(many=True, **options)  # type: ignore[arg-type]
+    choices = {"choices": metadata["choices"]} if metadata.get("choices") else {}
+    if origin is list:
+        item = _field(arguments[0], choices)
+        return serializers.ListField(child=item, **options)
+    if origin is dict:
+        return serializers.DictField(child=_item(arguments[1]), **options)
+    if choices:
+        return serializers.ChoiceField(**choices, **options)
+    return PLAIN[hint](**options)
+
+
+def _item(hint: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return Anything(allow_null=True) if hint is Any else _field(hint, {})

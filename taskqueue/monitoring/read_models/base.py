@@ -1,0 +1,118 @@
+"""Parts that all read models share: fields with help texts, making from rows, the JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, field, fields, is_dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from taskqueue.access.permissions import VIEW_ARGUMENTS
+
+M = TypeVar("M")
+_FIELDS: dict[type[Any], dict[str, Field[Any]]] = {}
+_JSON_FIELDS: dict[type[Any], dict[str, Field[Any]]] = {}
+_COLUMNS: dict[type[Any], dict[str, str]] = {}
+
+
+class Viewer(Protocol):
+    """The person for whom a read model is made."""
+
+    def has_perm(self, perm: str) -> bool:
+        """Return whether they have the permission, such as `taskqueue.view_lease`."""
+
+
+class CommandLine:
+    """The viewer of the CLI: sees everything except arguments that cannot be redacted."""
+
+    def has_perm(self, perm: str) -> bool:
+        return perm != VIEW_ARGUMENTS
+
+
+COMMAND_LINE = CommandLine()
+
+
+def about(
+    help_text: str = "",
+    *,
+    column: str = "",
+    choices: Iterable[str] = (),
+    label: Any = "",
+    empty: str = "",
+    in_json: bool = True,
+) -> Any:
+    """Describe a field of a read model.
+
+    `column` names the column that it shows, if the names differ; `label` is its title on a page,
+    `empty` the text that stands for no value in a table. What is different at each look, such as
+    an age, stays out of the JSON form: its ETag would never be the same.
+    """
+    return field(
+        metadata={
+            "help_text": help_text,
+            "column": column,
+            "choices": tuple(choices),
+            "label": label,
+            "empty": empty,
+            "in_json": in_json,
+        }
+    )
+
+
+def fields_of(model: type[Any]) -> dict[str, Field[Any]]:
+    """The fields of a read model by their names."""
+    if model not in _FIELDS:
+        _FIELDS[model] = {each.name: each for each in fields(model)}
+    return _FIELDS[model]
+
+
+def json_fields_of(model: type[Any]) -> dict[str, Field[Any]]:
+    """The fields of its JSON form."""
+    if model not in _JSON_FIELDS:
+        found = fields_of(model).items()
+        _JSON_FIELDS[model] = {
+            name: each for name, each in found if each.metadata.get("in_json", True)
+        }
+    return _JSON_FIELDS[model]
+
+
+def columns_of(model: type[Any]) -> dict[str, str]:
+    """The column that each field of a read model shows, by the field's name."""
+    if model not in _COLUMNS:
+        found = fields_of(model).items()
+        _COLUMNS[model] = {name: each.metadata.get("column") or name for name, each in found}
+    return _COLUMNS[model]
+
+
+def from_row(model: type[M], row: object, **values: Any) -> M:
+    """Make a read model of a row; `values` are those of fields that are not columns."""
+    for name, column in columns_of(model).items():
+        if name not in values:
+            values[name] = getattr(row, column)
+    return model(**values)
+
+
+def json_form(value: Any) -> Any:
+    """The JSON form of a read model, or of values: ISO 8601 in UTC, seconds, the text of a UUID."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if is_dataclass(value):
+        return {name: json_form(getattr(value, name)) for name in json_fields_of(type(value))}
+    if isinstance(value, Mapping):
+        return {name: json_form(item) for name, item in value.items()}
+    if isinstance(value, Iterable):
+        return [json_form(item) for item in value]
+    return json_text(value)
+
+
+def json_text(value: Any) -> Any:
+    """The JSON form of a value that JSON has no type for. Raises TypeError for any other."""
+    if isinstance(value, datetime):
+        text = value.isoformat()
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, UUID):
+        return str(value)
+    raise TypeError(f"{value!r} has no form in JSON.")

@@ -1,0 +1,142 @@
+"""The workers, and whether they live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, IntegerField, QuerySet, Value, When
+from django.db.models.expressions import RawSQL
+
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.models import Worker
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.worker import WorkerRequest, WorkerStatus
+from taskqueue.monitoring.read_models.base import about, from_row
+
+ACTIVE, QUIET, DRAINING, LOST, STOPPED = "active", "quiet", "draining", "lost", "stopped"
+LIVING = frozenset({ACTIVE, QUIET, DRAINING})
+GONE = (WorkerStatus.LOST.value, WorkerStatus.STOPPED.value)
+STATES = {
+    WorkerStatus.RUNNING.value: ACTIVE,
+    WorkerStatus.QUIET.value: QUIET,
+    WorkerStatus.STOPPING.value: DRAINING,
+    WorkerStatus.LOST.value: LOST,
+    WorkerStatus.STOPPED.value: STOPPED,
+}
+"""The state by the status that a worker reported last."""
+
+# By the index of running leases, whose condition must stand in the text for SQLite to use it.
+HELD = """
+SELECT count(*)
+FROM taskqueue_lease
+WHERE taskqueue_lease.status = 'running' AND taskqueue_lease.worker_id = taskqueue_worker.name
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownWorker:
+    """A worker by the database's clock."""
+
+    id: int
+    name: str
+    host: str
+    pid: int
+    pool: str
+    version: str = about("Version of taskqueue.")
+    versions: dict[str, Any] = about("Versions of Python, Django and other packages.")
+    queues: list[str] = about("Empty: all.", empty="all")
+    weights: dict[str, float] = about("The weight of each queue; empty: all.", column="queues")
+    busy: int = about("Slots that run something.")
+    slots: int = about(column="concurrency")
+    state: str = about(choices=sorted(STATES.values()))
+    is_alive: bool = about("Seen within its lease, and not ended.")
+    lease_seconds: float
+    started_at: datetime
+    seen_at: datetime = about("Its last sign of life.")
+    seen_seconds: float = about("Seconds since its last sign of life.", in_json=False)
+    stopped_at: datetime | None
+    memory_bytes: int | None
+    listens: bool | None = about(
+        "Whether enqueues wake it; false: it polls; null: not known, or on SQLite."
+    )
+    trouble: str = about("Keeps it from working; empty: nothing does.")
+    request: str = about(
+        "What it was last asked to do; empty: nothing.",
+        choices=["", *(request.value for request in WorkerRequest)],
+    )
+    requested_at: datetime | None
+    requested_by: str
+    request_reason: str
+    request_seen_at: datetime | None
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether it claims what is ready."""
+        return self.state == ACTIVE
+
+    def serves(self, queue_name: str) -> bool:
+        """Whether the queue is among those that it takes from."""
+        return not self.queues or queue_name in self.queues
+
+
+def read_workers(*, limit: int = 100) -> list[ShownWorker]:
+    """The living by name, then those that were lost or ended, the newest first; in one query."""
+    order = Case(
+        When(status__in=GONE, then=Value(1)), default=Value(0), output_field=IntegerField()
+    )
+    rows = worker_rows().order_by(order, "-seen_at")[:limit]
+    return sorted(map(shown_worker, rows), key=_rank)
+
+
+def workers_after(name: str, *, limit: int) -> list[ShownWorker]:
+    """Return so many workers behind the one of that name, the living and the others by name."""
+    return list(map(shown_worker, worker_rows().filter(name__gt=name).order_by("name")[:limit]))
+
+
+def worker_named(name: str) -> ShownWorker | None:
+    """The worker of that name."""
+    row = worker_rows().filter(name=name).first() if is_storable(name) else None
+    return None if row is None else shown_worker(row)
+
+
+def worker_rows() -> QuerySet[Any]:
+    """The rows of workers, with what `shown_worker` needs besides."""
+    return Worker.objects.using(database_alias()).annotate(
+        now=DatabaseClock(),
+        held=RawSQL(HELD, (), output_field=IntegerField()),  # noqa: S611  (a constant)
+    )
+
+
+def shown_worker(row: Any) -> ShownWorker:
+    """Make the read model of one of `worker_rows`."""
+    seen_seconds = max(0.0, (row.now - row.seen_at).total_seconds())
+    state = STATES[row.status]
+    if state in LIVING and seen_seconds > row.lease_seconds:
+        # Nobody has marked it yet: that is a duty of those that live.
+        state = LOST
+    return from_row(
+        ShownWorker,
+        row,
+        version=str(row.versions.get("taskqueue", "")),
+        queues=sorted(row.queues),
+        # It may hold more leases than it has slots, so as not to wait for the next.
+        busy=min(row.held, row.concurrency),
+        state=state,
+        is_alive=state in LIVING,
+        seen_seconds=seen_seconds,
+    )
+
+
+def living(workers: Iterable[ShownWorker]) -> list[ShownWorker]:
+    """Those of them that live."""
+    return [worker for worker in workers if worker.is_alive]
+
+
+def _rank(worker: ShownWorker) -> tuple[Any, ...]:
+    if worker.is_alive:
+        return (0, worker.name)
+    return (1 if worker.state == LOST else 2, worker.seen_seconds)
