@@ -16,7 +16,7 @@ CLAIM = """
 WITH picked AS MATERIALIZED (
     SELECT id
     FROM taskqueue_task
-    WHERE status = 'ready' AND NOT claimed_apart AND queue_name = 'default'
+    WHERE status = 'ready' AND route = 0 AND queue_name = 'default'
     ORDER BY priority DESC, run_after, id
     LIMIT 100
     FOR UPDATE SKIP LOCKED

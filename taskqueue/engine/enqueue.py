@@ -50,7 +50,7 @@ def enqueue_many(
 ) -> list[Enqueued]:
     """Insert many tasks, all or none, in their order."""
     connection = project_connection()
-    plain = not request.claimed_apart and all(each.unique_key is None for each in payloads)
+    plain = not request.is_apart and all(each.unique_key is None for each in payloads)
     if not payloads:
         return []
     wording = dialect_for(connection)

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
+from taskqueue.models.task import Route
+
 
 class Request(NamedTuple):
     """What all tasks of one enqueue share. A time is either absolute, or seconds from now."""
@@ -49,7 +51,7 @@ class Request(NamedTuple):
         return "" if payload.unique_key is None else self.unique_scope
 
     @property
-    def claimed_apart(self) -> bool:
+    def is_apart(self) -> bool:
         """Whether several workers are to run it, or only named ones may."""
         return self.workers > 1 or self.broadcast or self.worker_names is not None
 
@@ -57,7 +59,7 @@ class Request(NamedTuple):
     def is_plain(self) -> bool:
         """Whether any worker may run it at once, with no limit in time."""
         return (
-            not self.claimed_apart
+            not self.is_apart
             and self.ping_interval is None
             and self.at is None
             and self.run_at is None
@@ -71,7 +73,7 @@ class Request(NamedTuple):
 class ApartColumns(NamedTuple):
     """What a task's row says of the workers that may run it."""
 
-    claimed_apart: bool
+    route: int
     workers: int
     worker_names: str | None
     """JSON text."""
@@ -90,7 +92,7 @@ def apart_columns(
     names = worker_names
     wanted = 0 if broadcast else workers
     return ApartColumns(
-        claimed_apart=broadcast or workers > 1 or names is not None,
+        route=Route.APART if broadcast or workers > 1 or names is not None else Route.ORDINARY,
         workers=wanted,
         worker_names=None if names is None else json.dumps(list(names)),
         pinned_to=names[0] if names is not None and len(names) == 1 else "",

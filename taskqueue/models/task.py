@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from django.db import models
 from django.db.models import F, Q
 
@@ -15,6 +17,15 @@ STATUSES = [(status.value, status.value) for status in TaskStatus]
 LONGEST_NAME = 255
 LONGEST_QUEUE_NAME = 100
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
+
+
+class Route(IntEnum):
+    """Which claim takes a task."""
+
+    ORDINARY = 0
+    """Any worker may run it."""
+    APART = 1
+    """Several workers are to run it, or only named ones may: see `engine.apart`."""
 
 
 class Task(models.Model):
@@ -50,8 +61,8 @@ class Task(models.Model):
     unique_until = models.DateTimeField(null=True)
     holds_unique_key = models.BooleanField(default=False)
 
-    claimed_apart = models.BooleanField(db_default=False)
-    """Whether several workers are to run it, or only named ones may: see `engine.apart`."""
+    route = models.SmallIntegerField(db_default=Route.ORDINARY.value)
+    """Which claim takes it, and which index it stands in while it is ready."""
     workers = models.PositiveIntegerField(db_default=1)
     """How many distinct workers must each run it; 0 for a broadcast that waits for its workers."""
     worker_names = models.JSONField(null=True)
@@ -115,7 +126,7 @@ class Task(models.Model):
                 F("run_after"),
                 F("id"),
                 name="taskqueue_task_claim",
-                condition=Q(status=TaskStatus.READY.value, claimed_apart=False),
+                condition=Q(status=TaskStatus.READY.value, route=Route.ORDINARY.value),
             ),
             models.Index(
                 F("pinned_to"),
@@ -126,7 +137,7 @@ class Task(models.Model):
                 name="taskqueue_task_apart",
                 condition=Q(
                     status__in=[TaskStatus.READY.value, TaskStatus.RUNNING.value],
-                    claimed_apart=True,
+                    route=Route.APART.value,
                 ),
             ),
             models.Index(

@@ -42,14 +42,14 @@ SELECT '{status}', count(*) FROM (
 _READY = """
 SELECT 'ready', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = 'ready' AND {ordinary}
+    WHERE status = 'ready' AND route = 0
     ORDER BY queue_name LIMIT %(limit)s
 ) AS counted
 """
 _APART = """
 SELECT status, count(*) FROM (
     SELECT status FROM taskqueue_task
-    WHERE {apart} AND status IN ('ready', 'running')
+    WHERE route = 1 AND status IN ('ready', 'running')
     ORDER BY pinned_to LIMIT %(limit)s
 ) AS counted
 GROUP BY status
@@ -63,7 +63,7 @@ SELECT 'running', count(*) FROM (
         ORDER BY worker_id LIMIT %(limit)s
     ) AS held
     JOIN taskqueue_task AS task ON task.id = held.task_id
-    WHERE NOT task.claimed_apart
+    WHERE task.route = 0
 ) AS counted
 """
 _ENDED = """
@@ -83,19 +83,14 @@ _STATUS_COUNTS = "UNION ALL".join(
     ]
 )
 
-# The conditions of the indexes. SQLite wants them word by word, and Django 6.1 writes `= 0` where
-# earlier versions write NOT. PostgreSQL sees what follows from what; told twice, it would expect
-# far too few rows, and sort what another index gives.
-_CONDITIONS = {
-    "postgresql": {"ordinary": "NOT claimed_apart", "apart": "claimed_apart", "waiting": ""},
-    "sqlite": {
-        "ordinary": "NOT claimed_apart AND claimed_apart = 0",
-        "apart": "claimed_apart AND claimed_apart = 1",
-        "waiting": " AND status IN ('blocked', 'retrying', 'scheduled')",
-    },
+# The condition of the index. SQLite wants it word by word. PostgreSQL sees what follows from what;
+# told twice, it would expect far too few rows, and sort what another index gives.
+_WAITING_INDEX = {
+    "postgresql": "",
+    "sqlite": " AND status IN ('blocked', 'retrying', 'scheduled')",
 }
 STATUS_COUNTS = {
-    vendor: _STATUS_COUNTS.format(**conditions) for vendor, conditions in _CONDITIONS.items()
+    vendor: _STATUS_COUNTS.format(waiting=condition) for vendor, condition in _WAITING_INDEX.items()
 }
 
 

@@ -86,7 +86,7 @@ def _listed(names: Sequence[object]) -> str:
 def _waiting(most: int) -> tuple[list[Any], bool]:
     """The first of those for several workers, and of those for one by its name."""
     connection = project_connection()
-    apart = Task.objects.using(connection.alias).filter(literal(IS_APART[connection.vendor]))
+    apart = Task.objects.using(connection.alias).filter(literal(IS_APART))
     timed = apart.annotate(now=DatabaseClock())
     ordered = timed.order_by("pinned_to", "queue_name").values_list(*FIELDS, named=True)
     halves = [list(ordered.filter(**which)[:most]) for which in (FREE, PINNED)]

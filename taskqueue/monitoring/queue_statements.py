@@ -18,7 +18,7 @@ WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
     (
         SELECT queue_name, priority, run_after, 1, true
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND queue_name >= %(first)s
+        WHERE status = 'ready' AND route = 0 AND queue_name >= %(first)s
         ORDER BY queue_name, priority DESC, run_after
         LIMIT 1
     )
@@ -29,7 +29,7 @@ WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
         (
             SELECT queue_name, priority, run_after, lane.place, false AS is_first
             FROM taskqueue_task
-            WHERE status = 'ready' AND NOT claimed_apart
+            WHERE status = 'ready' AND route = 0
                 AND queue_name = lane.queue_name AND priority < lane.priority
             ORDER BY priority DESC, run_after
             LIMIT 1
@@ -38,7 +38,7 @@ WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
         (
             SELECT queue_name, priority, run_after, lane.place + 1, true
             FROM taskqueue_task
-            WHERE status = 'ready' AND NOT claimed_apart
+            WHERE status = 'ready' AND route = 0
                 AND lane.is_first AND lane.place < %(limit)s AND queue_name > lane.queue_name
             ORDER BY queue_name, priority DESC, run_after
             LIMIT 1
@@ -49,7 +49,7 @@ WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
 ), apart AS (
     SELECT queue_name, run_after, worker_names::text AS worker_names
     FROM taskqueue_task
-    WHERE claimed_apart AND status = 'ready'
+    WHERE route = 1 AND status = 'ready'
     ORDER BY pinned_to, queue_name
     LIMIT %(cap)s
 ), held AS (
@@ -62,7 +62,7 @@ SELECT
         FROM (
             SELECT 1
             FROM taskqueue_task AS task
-            WHERE task.status = 'ready' AND NOT task.claimed_apart
+            WHERE task.status = 'ready' AND task.route = 0
                 AND task.queue_name = oldest.queue_name
             ORDER BY task.priority DESC
             LIMIT %(cap)s
@@ -83,19 +83,18 @@ JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
 """
 
-# SQLite wants the condition of a partial index word by word, and Django 6.1 writes `= 0` where
-# earlier versions write NOT: both stand here.
+# SQLite wants the condition of a partial index word by word.
 _SQLITE = """
 WITH RECURSIVE lane (queue_name, place) AS (
     SELECT min(queue_name), 1
     FROM taskqueue_task
-    WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+    WHERE status = 'ready' AND route = 0
         AND queue_name >= %(first)s
     UNION ALL
     SELECT (
         SELECT min(queue_name)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+        WHERE status = 'ready' AND route = 0
             AND queue_name > lane.queue_name
     ), place + 1
     FROM lane
@@ -104,7 +103,7 @@ WITH RECURSIVE lane (queue_name, place) AS (
     SELECT queue_name, (
         SELECT max(priority)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+        WHERE status = 'ready' AND route = 0
             AND queue_name = lane.queue_name
     )
     FROM lane
@@ -113,7 +112,7 @@ WITH RECURSIVE lane (queue_name, place) AS (
     SELECT queue_name, (
         SELECT max(priority)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+        WHERE status = 'ready' AND route = 0
             AND queue_name = step.queue_name AND priority < step.priority
     )
     FROM step
@@ -122,7 +121,7 @@ WITH RECURSIVE lane (queue_name, place) AS (
     SELECT queue_name, min((
         SELECT min(run_after)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+        WHERE status = 'ready' AND route = 0
             AND queue_name = step.queue_name AND priority = step.priority
     ))
     FROM step
@@ -136,7 +135,7 @@ SELECT
             SELECT 1
             FROM taskqueue_task AS task
             WHERE task.status = 'ready'
-                AND NOT task.claimed_apart AND task.claimed_apart = 0
+                AND task.route = 0
                 AND task.queue_name = oldest.queue_name
             LIMIT %(cap)s
         )
@@ -150,7 +149,7 @@ SELECT
 FROM (
     SELECT queue_name, run_after, worker_names
     FROM taskqueue_task
-    WHERE claimed_apart AND claimed_apart = 1
+    WHERE route = 1
         AND status IN ('ready', 'running') AND status = 'ready'
     ORDER BY pinned_to, queue_name
     LIMIT %(cap)s

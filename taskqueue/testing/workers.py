@@ -65,7 +65,7 @@ class Workers:
     def _apart(self) -> QuerySet[Task]:
         """The open tasks that not every worker may take."""
         rows = Task.objects.using(self._connection.alias)
-        return rows.filter(claimed_apart=True, status__in=OPEN)
+        return rows.filter(route=1, status__in=OPEN)
 
     def _names(self) -> list[str]:
         """Those that were chosen; or one, and whom tasks name, and as many as they want."""

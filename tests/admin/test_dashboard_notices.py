@@ -55,7 +55,7 @@ def test_a_task_for_an_absent_worker_is_told_and_makes_its_queue_older(
     log_in_as: LogIn, worker: Worker
 ) -> None:
     task = Task.objects.create(
-        name="a", status="ready", claimed_apart=True, pinned_to="ghost", worker_names=["ghost"],
+        name="a", status="ready", route=1, pinned_to="ghost", worker_names=["ghost"],
         run_after=timezone.now() - timedelta(minutes=8), crash_delay=timedelta(seconds=1),
     )  # fmt: skip
     page = read(log_in_as("viewer"))

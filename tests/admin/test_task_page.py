@@ -203,7 +203,7 @@ def test_text_of_any_field_is_shown_as_text(rows: Rows, log_in_as: LogIn) -> Non
     states: list[dict[str, Any]] = [
         {"status": "failed", "error_class": EVIL, "error_message": EVIL},
         {"status": "succeeded", "return_value": {EVIL: [EVIL]}},
-        {"status": "ready", "finished_at": None, "worker_names": [EVIL], "claimed_apart": True},
+        {"status": "ready", "finished_at": None, "worker_names": [EVIL], "route": 1},
         {"status": "scheduled", "finished_at": None, "parked_at": timezone.now()},
     ]
     for columns in states:

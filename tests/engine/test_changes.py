@@ -13,6 +13,7 @@ from taskqueue import Fixed, InvalidTask, TaskDoesNotExist, TransitionRefused
 from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
 from taskqueue.engine.control import reschedule, run_now, update
 from taskqueue.models import Audit, Task
+from taskqueue.models.task import Route
 from tests.engine.steps import claim, claim_one, future, past, promote, task_of
 from tests.engine.test_control import task_that_is
 from tests.sample.tasks import noop
@@ -129,14 +130,14 @@ def test_a_task_that_now_names_workers_is_taken_by_no_other() -> None:
     result = noop.enqueue()
     update(result.id, {"worker_names": ["w2"]})
     task = task_of(result)
-    assert (task.claimed_apart, task.worker_names, task.pinned_to) == (True, ["w2"], "w2")
+    assert (task.route, task.worker_names, task.pinned_to) == (Route.APART, ["w2"], "w2")
     assert claim(worker="w1") == []
     update(result.id, {"worker_names": ["w2", "w3"]})
     task = task_of(result)
-    assert (task.claimed_apart, task.worker_names, task.pinned_to) == (True, ["w2", "w3"], "")
+    assert (task.route, task.worker_names, task.pinned_to) == (Route.APART, ["w2", "w3"], "")
     update(result.id, {"worker_names": None})
     task = task_of(result)
-    assert (task.claimed_apart, task.worker_names, task.pinned_to) == (False, None, "")
+    assert (task.route, task.worker_names, task.pinned_to) == (Route.ORDINARY, None, "")
     claim_one(worker="w1")
 
 

@@ -12,6 +12,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.control import retry_with
 from taskqueue.models import Audit, Task
+from taskqueue.models.task import Route
 from taskqueue.results import TaskResult, get_result
 from tests.engine.steps import claim_one, end, task_of
 from tests.engine.test_control import task_that_is
@@ -130,9 +131,9 @@ def test_a_broadcast_is_seated_anew() -> None:
         status="failed", finished_at=old.enqueued_at, workers=2, worker_names=["a", "b"]
     )
     new = task_of(old.retry(args=[]))
-    assert (new.broadcast, new.claimed_apart, new.workers, new.worker_names) == (
+    assert (new.broadcast, new.route, new.workers, new.worker_names) == (
         True,
-        True,
+        Route.APART,
         0,
         None,
     )

@@ -36,7 +36,7 @@ def fill(size: int) -> None:
         copy(lease, round(size * share), earlier=("finished_at",))
     for status in ("blocked", "retrying"):
         copy(make_task(status), 20)
-    copy(make_task(claimed_apart=True, workers=2), 20)
+    copy(make_task(route=1, workers=2), 20)
     for number in range(20):
         make_running(f"w{number}")
         make_rollup(ago(number * timedelta(hours=3)), succeeded=1, run=[1.0], wait=[0.1])

@@ -64,7 +64,7 @@ QUERIES: dict[str, tuple[Reading, int]] = {
 def _task(status: str) -> Task:
     """As one that was enqueued last of all."""
     return Task(
-        name="a", status=status, run_after=timezone.now(), claimed_apart=False, workers=1,
+        name="a", status=status, run_after=timezone.now(), route=0, workers=1,
         worker_names=None, broadcast=False, pinned_to="",
     )  # fmt: skip
 
@@ -80,7 +80,7 @@ PARTIAL = ("claim", "apart", "waiting", "promote", "running")
 
 def test_each_reading_is_few_statements_and_no_scan(db: None) -> None:
     fill(SIZE)
-    make_task(claimed_apart=True, workers=2, open_slots=2, run_after=ago(HOUR))
+    make_task(route=1, workers=2, open_slots=2, run_after=ago(HOUR))
     for table in LARGE:
         statement = f"SELECT count(*) FROM {table} WHERE error_class = 'x'"
         assert any(map(_is_scan, _plan(statement, ()))), "A scan would not be noticed."

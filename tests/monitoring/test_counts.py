@@ -24,7 +24,7 @@ def test_a_task_counts_for_its_status_alone(status: str) -> None:
 
 @pytest.mark.parametrize("status", ["ready", "running"])
 def test_a_task_that_few_workers_may_take_counts_once(status: str) -> None:
-    task = make_task(status, claimed_apart=True, workers=3, running_leases=2)
+    task = make_task(status, route=1, workers=3, running_leases=2)
     if status == "running":
         for number, worker in enumerate(("w1", "w2")):
             make_running(worker, task=task, is_shared=True, id=number + 1).delete()
@@ -33,7 +33,7 @@ def test_a_task_that_few_workers_may_take_counts_once(status: str) -> None:
 
 
 def test_a_shared_task_that_waits_for_its_next_worker_still_runs() -> None:
-    make_task("running", claimed_apart=True, workers=2, successes=1)
+    make_task("running", route=1, workers=2, successes=1)
     assert status_counts()["running"] == Count(1)
 
 

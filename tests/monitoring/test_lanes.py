@@ -70,9 +70,9 @@ def test_the_oldest_is_found_behind_tasks_of_any_priority() -> None:
 def test_tasks_that_few_workers_may_take_wait_too() -> None:
     make_task(run_after=ago(MINUTE))
     make_worker("w1")
-    make_task(claimed_apart=True, pinned_to="w1", worker_names=["w1"], run_after=ago(HOUR))
-    make_task(claimed_apart=True, workers=2, queue_name="web", run_after=ago(MINUTE))
-    make_task("running", claimed_apart=True, workers=2, queue_name="web")
+    make_task(route=1, pinned_to="w1", worker_names=["w1"], run_after=ago(HOUR))
+    make_task(route=1, workers=2, queue_name="web", run_after=ago(MINUTE))
+    make_task("running", route=1, workers=2, queue_name="web")
     assert (lane().waiting.value, lane("web").waiting.value) == (2, 1)
     assert lane().oldest_seconds == pytest.approx(3600, abs=60)
 
@@ -82,12 +82,10 @@ def test_what_waits_for_workers_that_are_away_waits_too_but_is_out_of_reach() ->
     make_worker("quiet", status="quiet")
     make_worker("gone", seen_at=ago(HOUR))
     for names in (["gone"], ["quiet", "unheard of"], ["there"]):
-        make_task(claimed_apart=True, worker_names=names, run_after=ago(HOUR))
+        make_task(route=1, worker_names=names, run_after=ago(HOUR))
     assert (lane().waiting.value, lane().reachable_seconds) == (3, None)
     assert lane().oldest_seconds == pytest.approx(3600, abs=60)
-    make_task(
-        claimed_apart=True, worker_names=["gone", "there"], queue_name="web", run_after=ago(MINUTE)
-    )
+    make_task(route=1, worker_names=["gone", "there"], queue_name="web", run_after=ago(MINUTE))
     web = lane("web")
     assert web.oldest_seconds == web.reachable_seconds == pytest.approx(60, abs=40)
 

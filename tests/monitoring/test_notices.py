@@ -79,7 +79,7 @@ def test_a_queue_stalls_where_a_task_waits_for_long_beside_a_free_slot(
 
 def test_a_task_that_names_an_absent_worker_is_told_and_stalls_no_queue() -> None:
     make_worker()
-    pinned = {"claimed_apart": True, "pinned_to": "w9", "worker_names": ["w9"]}
+    pinned = {"route": 1, "pinned_to": "w9", "worker_names": ["w9"]}
     task = make_task(run_after=ago(HOUR), **pinned)
     make_task(run_after=ago(MINUTE * 2), **pinned)
     make_task(**pinned)  # Its worker may be restarted just now.
@@ -93,7 +93,7 @@ def test_a_task_that_names_an_absent_worker_is_told_and_stalls_no_queue() -> Non
 
 def test_tasks_for_more_workers_than_run_are_told() -> None:
     make_worker()
-    make_task(claimed_apart=True, workers=3, open_slots=3, run_after=ago(HOUR))
+    make_task(route=1, workers=3, open_slots=3, run_after=ago(HOUR))
     (notice,) = [each for each in notices() if each.code != "stalled"]
     assert (notice.code, notice.count, notice.total) == ("too_few_workers", 1, 3)
 

@@ -16,6 +16,7 @@ from taskqueue.admin.durations import short_duration
 from taskqueue.admin.schedules.page import kept_tasks, link_to_task
 from taskqueue.admin.tasks.arguments import folded_json
 from taskqueue.models import Audit, Queue, Schedule, Task
+from taskqueue.models.task import Route
 
 Fact = tuple[str, object]
 
@@ -138,7 +139,7 @@ def _lines(parts: Iterable[SafeString]) -> SafeString:
 
 def _workers(task: Task) -> Iterator[Fact]:
     """Who may run it, where not every worker may."""
-    if not task.claimed_apart:
+    if task.route == Route.ORDINARY:
         return
     if task.broadcast:
         yield _("Broadcast"), _("to every worker of its queue")

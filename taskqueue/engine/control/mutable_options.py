@@ -122,7 +122,7 @@ def _apart_values(task: Task, names: tuple[str, ...] | None) -> dict[str, Any]:
     if task.broadcast:
         return {"worker_names": task.worker_names}
     columns = apart_columns(workers=task.workers, worker_names=names, broadcast=False)
-    return {"claimed_apart": columns.claimed_apart, "pinned_to": columns.pinned_to}
+    return {"route": columns.route, "pinned_to": columns.pinned_to}
 
 
 def _snapshot(task: Task, terms: Mapping[str, Any]) -> dict[str, Any]:

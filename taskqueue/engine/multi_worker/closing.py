@@ -34,7 +34,7 @@ def close(
     """
     with installed(connection):
         tasks = Task.objects.using(connection.alias).filter(
-            id__in=ids, claimed_apart=True, status=TaskStatus.RUNNING
+            id__in=ids, route=1, status=TaskStatus.RUNNING
         )
         chosen = sorted(str(task_id) for task_id in tasks.values_list("id", flat=True))
         if not chosen:

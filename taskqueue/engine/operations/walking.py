@@ -155,8 +155,8 @@ def _indexed(connection: BaseDatabaseWrapper, status: TaskStatus) -> list[Q | No
         return [None]
     if status in WAITING or status == TaskStatus.BLOCKED:
         return [Q(status=status)]
-    apart = Q(status=status, claimed_apart=True)
+    apart = Q(status=status, route=1)
     if status == TaskStatus.READY:
-        return [Q(status=status, claimed_apart=False), apart]
+        return [Q(status=status, route=0), apart]
     running = Lease.objects.using(connection.alias).filter(status=LeaseStatus.RUNNING)
     return [Q(status=status, id__in=running.values("task_id")), apart]

@@ -44,7 +44,7 @@ CROSS JOIN unnest(ARRAY['', %s::text]) AS pin (name)
 CROSS JOIN LATERAL (
     SELECT *
     FROM taskqueue_task AS open
-    WHERE open.claimed_apart
+    WHERE open.route = 1
         AND open.status IN ('ready', 'running')
         AND open.pinned_to = pin.name
         AND open.queue_name = queue.name
@@ -88,7 +88,7 @@ WITH RECURSIVE lane (pin, queue_name) AS (
         (
             SELECT queue_name
             FROM taskqueue_task
-            WHERE claimed_apart AND status IN ('ready', 'running') AND pinned_to = pin.name
+            WHERE route = 1 AND status IN ('ready', 'running') AND pinned_to = pin.name
             ORDER BY queue_name
             LIMIT 1
         )
@@ -99,7 +99,7 @@ WITH RECURSIVE lane (pin, queue_name) AS (
         (
             SELECT task.queue_name
             FROM taskqueue_task AS task
-            WHERE task.claimed_apart
+            WHERE task.route = 1
                 AND task.status IN ('ready', 'running')
                 AND task.pinned_to = lane.pin
                 AND task.queue_name > lane.queue_name
@@ -116,7 +116,7 @@ SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
 BEST = """
 SELECT priority, EXTRACT(epoch FROM run_after)::float8
 FROM taskqueue_task
-WHERE status = 'ready' AND NOT claimed_apart AND queue_name = %s AND name <> ALL (%s::text[])
+WHERE status = 'ready' AND route = 0 AND queue_name = %s AND name <> ALL (%s::text[])
 ORDER BY priority DESC, run_after, id
 LIMIT 1
 """
@@ -142,7 +142,7 @@ WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
 UNSEATED = """
 SELECT id::text, queue_name
 FROM taskqueue_task
-WHERE claimed_apart
+WHERE route = 1
     AND status IN ('ready', 'running')
     AND pinned_to = ''
     AND status = 'ready'
@@ -197,7 +197,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT worker_names, ping_interval
     FROM taskqueue_task
-    WHERE id = lease.task_id AND (claimed_apart OR ping_interval IS NOT NULL)
+    WHERE id = lease.task_id AND (route = 1 OR ping_interval IS NOT NULL)
     LIMIT 1
 ) AS task
 """

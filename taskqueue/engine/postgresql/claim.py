@@ -30,7 +30,7 @@ WITH clock AS MATERIALIZED (
         SELECT id
         FROM taskqueue_task
         WHERE status = 'ready'
-            AND NOT claimed_apart
+            AND route = 0
             AND queue_name = quota.queue_name
             AND run_after >= COALESCE(quota.floor, '-infinity')
             AND name <> ALL (%s::text[])
@@ -91,7 +91,7 @@ WITH RECURSIVE lane AS (
     (
         SELECT queue_name
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart
+        WHERE status = 'ready' AND route = 0
         ORDER BY queue_name
         LIMIT 1
     )
@@ -99,7 +99,7 @@ WITH RECURSIVE lane AS (
     SELECT (
         SELECT task.queue_name
         FROM taskqueue_task AS task
-        WHERE task.status = 'ready' AND NOT task.claimed_apart
+        WHERE task.status = 'ready' AND task.route = 0
             AND task.queue_name > lane.queue_name
         ORDER BY task.queue_name
         LIMIT 1
@@ -126,7 +126,7 @@ CROSS JOIN LATERAL (
         (
             SELECT priority, run_after
             FROM taskqueue_task
-            WHERE status = 'ready' AND NOT claimed_apart AND queue_name = queue.name
+            WHERE status = 'ready' AND route = 0 AND queue_name = queue.name
             ORDER BY priority DESC, run_after
             LIMIT 1
         )
@@ -136,7 +136,7 @@ CROSS JOIN LATERAL (
         CROSS JOIN LATERAL (
             SELECT priority, run_after
             FROM taskqueue_task
-            WHERE status = 'ready' AND NOT claimed_apart AND queue_name = queue.name
+            WHERE status = 'ready' AND route = 0 AND queue_name = queue.name
                 AND priority < level.priority
             ORDER BY priority DESC, run_after
             LIMIT 1

@@ -60,7 +60,7 @@ SELECT
             (
                 SELECT queue_name
                 FROM taskqueue_task
-                WHERE status = 'ready' AND NOT claimed_apart
+                WHERE status = 'ready' AND route = 0
                 ORDER BY queue_name
                 LIMIT 1
             )
@@ -68,7 +68,7 @@ SELECT
             SELECT (
                 SELECT task.queue_name
                 FROM taskqueue_task AS task
-                WHERE task.status = 'ready' AND NOT task.claimed_apart
+                WHERE task.status = 'ready' AND task.route = 0
                     AND task.queue_name > lane.queue_name
                 ORDER BY task.queue_name
                 LIMIT 1
@@ -95,7 +95,7 @@ SELECT
     EXISTS (
         SELECT
         FROM taskqueue_task
-        WHERE claimed_apart
+        WHERE route = 1
             AND status IN ('ready', 'running')
             AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %s))
             AND (open_slots > 0 OR (broadcast AND workers = 0))

@@ -55,7 +55,7 @@ WITH clock AS MATERIALIZED (
         attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
         retention, unique_for, holds_unique_key, error_class, error_message, enqueued_at, ready_at,
         deadline_at, expires_at, unique_key, unique_scope, unique_until, ping_interval,
-        claimed_apart, workers, worker_names, pinned_to, broadcast, open_slots
+        route, workers, worker_names, pinned_to, broadcast, open_slots
     )
     SELECT
         %s::uuid, %s, %s, CASE WHEN run_after > now THEN 'scheduled' ELSE 'ready' END, %s,

@@ -13,7 +13,7 @@ BROADCASTS = """
 WITH waiting AS MATERIALIZED (
     SELECT id
     FROM taskqueue_task
-    WHERE claimed_apart
+    WHERE route = 1
         AND status IN ('ready', 'running')
         AND broadcast
         AND open_slots > 0
@@ -29,7 +29,7 @@ LIMIT %s
 OVERDUE = """
 SELECT id::text
 FROM taskqueue_task
-WHERE claimed_apart
+WHERE route = 1
     AND status IN ('ready', 'running')
     AND status = 'running'
     AND (workers > 1 OR broadcast)

@@ -41,7 +41,7 @@ SELECT
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
 FROM taskqueue_task AS task
-WHERE task.claimed_apart AND task.claimed_apart = 1
+WHERE task.route = 1
     AND task.status IN ('ready', 'running')
     AND task.pinned_to IN ('', %s)
     AND task.queue_name = %s
@@ -82,7 +82,7 @@ WITH RECURSIVE lane (pin, queue_name) AS (
         (
             SELECT min(queue_name)
             FROM taskqueue_task
-            WHERE claimed_apart AND claimed_apart = 1
+            WHERE route = 1
                 AND status IN ('ready', 'running') AND pinned_to = pin.value
         )
     FROM json_each(%s) AS pin
@@ -92,7 +92,7 @@ WITH RECURSIVE lane (pin, queue_name) AS (
         (
             SELECT min(queue_name)
             FROM taskqueue_task
-            WHERE claimed_apart AND claimed_apart = 1
+            WHERE route = 1
                 AND status IN ('ready', 'running')
                 AND pinned_to = lane.pin
                 AND queue_name > lane.queue_name
@@ -107,7 +107,7 @@ BEST = """
 SELECT priority, julianday(run_after) * 86400.0
 FROM taskqueue_task
 WHERE status = 'ready'
-    AND NOT claimed_apart AND claimed_apart = 0
+    AND route = 0
     AND queue_name = %s
     AND name NOT IN (SELECT value FROM json_each(%s))
 ORDER BY priority DESC, run_after, id
@@ -127,7 +127,7 @@ WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
 UNSEATED = """
 SELECT id, queue_name
 FROM taskqueue_task
-WHERE claimed_apart AND claimed_apart = 1
+WHERE route = 1
     AND status IN ('ready', 'running')
     AND pinned_to = ''
     AND status = 'ready'
@@ -155,7 +155,7 @@ FROM taskqueue_lease AS lease
 JOIN taskqueue_task AS task ON task.id = lease.task_id
 WHERE lease.id IN (SELECT value FROM json_each(%s))
     AND lease.status = 'running'
-    AND (task.claimed_apart OR task.ping_interval IS NOT NULL)
+    AND (task.route = 1 OR task.ping_interval IS NOT NULL)
 """
 
 

@@ -1,7 +1,6 @@
 """Claiming tasks on SQLite. The caller holds the write lock, so nothing needs to be skipped.
 
-SQLite uses a partial index only where a statement repeats its condition word by word. Django 6.1
-writes `= 0` and `= 1` where earlier versions write `NOT` and the bare column: statements say both.
+SQLite uses a partial index only where a statement repeats its condition word by word.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ PICK = """
 SELECT id
 FROM taskqueue_task
 WHERE status = 'ready'
-    AND NOT claimed_apart AND claimed_apart = 0
+    AND route = 0
     AND queue_name = %s
     AND queue_name NOT IN (
         SELECT name
@@ -58,12 +57,12 @@ READY_QUEUES = """
 WITH RECURSIVE lane (queue_name) AS (
     SELECT min(queue_name)
     FROM taskqueue_task
-    WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+    WHERE status = 'ready' AND route = 0
     UNION ALL
     SELECT (
         SELECT min(queue_name)
         FROM taskqueue_task
-        WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+        WHERE status = 'ready' AND route = 0
             AND queue_name > lane.queue_name
     )
     FROM lane

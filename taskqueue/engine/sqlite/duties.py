@@ -33,7 +33,7 @@ SELECT
     EXISTS (
         SELECT 1
         FROM taskqueue_task
-        WHERE claimed_apart AND claimed_apart = 1
+        WHERE route = 1
             AND status IN ('ready', 'running')
             AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %s))
             AND (open_slots > 0 OR (broadcast AND workers = 0))
@@ -43,12 +43,12 @@ SELECT
         WITH RECURSIVE lane (queue_name) AS (
             SELECT min(queue_name)
             FROM taskqueue_task
-            WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+            WHERE status = 'ready' AND route = 0
             UNION ALL
             SELECT (
                 SELECT min(queue_name)
                 FROM taskqueue_task
-                WHERE status = 'ready' AND NOT claimed_apart AND claimed_apart = 0
+                WHERE status = 'ready' AND route = 0
                     AND queue_name > lane.queue_name
             )
             FROM lane

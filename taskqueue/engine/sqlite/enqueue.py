@@ -21,7 +21,7 @@ INSERT INTO taskqueue_task (
     attempt, failures, crashes, max_attempts, max_crashes, crash_delay, lease_duration,
     retention, unique_for, holds_unique_key, error_class, error_message, enqueued_at, ready_at,
     deadline_at, expires_at, unique_key, unique_scope, unique_until, ping_interval,
-    claimed_apart, workers, worker_names, pinned_to, broadcast, open_slots
+    route, workers, worker_names, pinned_to, broadcast, open_slots
 )
 VALUES (
     %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,

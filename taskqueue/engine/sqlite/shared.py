@@ -13,7 +13,7 @@ from taskqueue.engine.statement import fetch
 BROADCASTS = """
 SELECT id
 FROM taskqueue_task
-WHERE claimed_apart AND claimed_apart = 1
+WHERE route = 1
     AND status IN ('ready', 'running')
     AND broadcast
     AND open_slots > 0
@@ -25,7 +25,7 @@ LIMIT %s
 OVERDUE = """
 SELECT id
 FROM taskqueue_task
-WHERE claimed_apart AND claimed_apart = 1
+WHERE route = 1
     AND status IN ('ready', 'running')
     AND status = 'running'
     AND (workers > 1 OR broadcast)

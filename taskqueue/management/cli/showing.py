@@ -11,6 +11,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
 from taskqueue.models import Audit, Lease, Task
+from taskqueue.models.task import Route
 from taskqueue.results import identifier_of
 from taskqueue.results.reading import cancellation_of, row_of
 
@@ -46,7 +47,7 @@ def _show(flags: Namespace, output: Output) -> None:
         {
             "id": str(task.id),
             **_fields(task, TASK),
-            **(_fields(task, SEVERAL) if task.claimed_apart else {}),
+            **(_fields(task, SEVERAL) if task.route == Route.APART else {}),
             **_cancellation(task, leases),
             **_schedule(task),
             **_arguments(task),

@@ -22,20 +22,10 @@ MOST_CANDIDATES = 1_000
 """So many rows are looked at one by one; of more only those that a page needs."""
 SKEW = timedelta(hours=1)
 """How far the clock of who made an id may be from the database's."""
-# Conditions of partial indexes, for SQLite in their very words: Django 6.1 writes `= 0` where
-# earlier versions write NOT. PostgreSQL knows them by what they mean, and takes what it is told
-# twice for two conditions, which fewer rows would meet.
+# Conditions of partial indexes, in their very words: SQLite does not use the index otherwise.
 IS_WAITING = "taskqueue_task.status IN ('blocked', 'retrying', 'scheduled')"
-IS_READY = {
-    "postgresql": "taskqueue_task.status = 'ready' AND NOT taskqueue_task.claimed_apart",
-    "sqlite": "taskqueue_task.status = 'ready'"
-    " AND NOT taskqueue_task.claimed_apart AND taskqueue_task.claimed_apart = 0",
-}
-IS_APART = {
-    "postgresql": "taskqueue_task.status IN ('ready', 'running') AND taskqueue_task.claimed_apart",
-    "sqlite": "taskqueue_task.status IN ('ready', 'running')"
-    " AND taskqueue_task.claimed_apart AND taskqueue_task.claimed_apart = 1",
-}
+IS_READY = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 0"
+IS_APART = "taskqueue_task.status IN ('ready', 'running') AND taskqueue_task.route = 1"
 IS_LEASED = "taskqueue_lease.status = 'running'"
 INDEXED = frozenset({*WAITING, TaskStatus.BLOCKED})
 LIVE = frozenset({TaskStatus.READY, TaskStatus.RUNNING})
@@ -145,15 +135,13 @@ def _short(given: dict[str, Any], alias: str) -> Collection[UUID] | None:
 
 def _live(status: TaskStatus, given: dict[str, Any], alias: str) -> list[UUID] | None:
     """What is ready, or runs; None where it is too much to be looked at."""
-    tasks, vendor = Task.objects.using(alias), connections[alias].vendor
-    apart = (
-        tasks.filter(literal(IS_APART[vendor])).order_by("pinned_to").values_list("id", flat=True)
-    )
+    tasks = Task.objects.using(alias)
+    apart = tasks.filter(literal(IS_APART)).order_by("pinned_to").values_list("id", flat=True)
     if status == TaskStatus.RUNNING:
         leases = Lease.objects.using(alias).filter(literal(IS_LEASED)).order_by("worker_id")
         ordinary: Any = leases.values_list("task_id", flat=True)
     else:
-        ready = tasks.filter(literal(IS_READY[vendor]))
+        ready = tasks.filter(literal(IS_READY))
         if "queue_name" in given:
             names = given["queue_name"]
             ready = ready.filter(queue_name__in=[names] if isinstance(names, str) else list(names))

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.models import Task
+from taskqueue.models.task import Route
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.searching.streams import IS_APART, IS_READY, literal
 from taskqueue.monitoring.why import codes
@@ -42,15 +43,14 @@ def _ahead(task: Task) -> tuple[int, int]:
     Each part is a range of the index that the claim goes by. One for certain workers goes before
     ordinary ones of its priority, and behind those that have its pin.
     """
-    vendor = project_connection().vendor
     ready = Task.objects.using(project_connection().alias).filter(
         queue_name=task.queue_name, status=TaskStatus.READY.value
     )
-    ordinary = ready.filter(literal(IS_READY[vendor]))
+    ordinary = ready.filter(literal(IS_READY))
     higher = _counted(ordinary.filter(priority__gt=task.priority))
-    if not task.claimed_apart:
+    if task.route == Route.ORDINARY:
         return higher, _equal(ordinary, task)
-    apart = ready.filter(literal(IS_APART[vendor]), pinned_to=task.pinned_to)
+    apart = ready.filter(literal(IS_APART), pinned_to=task.pinned_to)
     higher += _counted(apart.filter(priority__gt=task.priority))
     equal = _equal(apart, task)
     return higher, equal if task.worker_names is not None else equal + _equal(ordinary, task)

@@ -74,11 +74,11 @@ def test_workers_in_trouble_lost_or_of_several_versions_are_told() -> None:
 
 def test_tasks_that_only_absent_workers_may_take_are_told() -> None:
     make_worker()
-    pinned = {"claimed_apart": True, "pinned_to": "ghost", "worker_names": ["ghost"]}
+    pinned = {"route": 1, "pinned_to": "ghost", "worker_names": ["ghost"]}
     task = make_task(run_after=ago(HOUR), **pinned)
     make_task(run_after=ago(MINUTE * 2), **pinned)
     make_task(**pinned)  # It may be restarted just now.
-    make_task(claimed_apart=True, pinned_to="w1", worker_names=["w1"])
+    make_task(route=1, pinned_to="w1", worker_names=["w1"])
     [(severity, seen)] = found("queues")
     assert severity == "problem"
     assert "named workers that are away, or take nothing: 2." in seen
@@ -92,7 +92,7 @@ def test_tasks_that_only_absent_workers_may_take_are_told() -> None:
 
 def test_tasks_for_more_workers_than_are_there_are_told() -> None:
     make_worker("w1")
-    shared = {"claimed_apart": True, "run_after": ago(HOUR)}
+    shared = {"route": 1, "run_after": ago(HOUR)}
     task = make_task("running", workers=3, open_slots=2, successes=1, **shared)
     make_running("w1", task=task, status="succeeded", is_shared=True, finished_at=ago(MINUTE))
     make_task("running", workers=2, open_slots=0, successes=1, running_leases=1, **shared)

@@ -36,7 +36,7 @@ def fill() -> None:
     Queue.objects.create(name="mail", paused_at=timezone.now())
     for status in ("ready", "ready", "scheduled", "retrying", "blocked"):
         make_task(status, queue_name="mail", run_after=ago(HOUR))
-    make_task(queue_name="mail", claimed_apart=True, workers=2)
+    make_task(queue_name="mail", route=1, workers=2)
     make_running("w1", task=make_task("running", queue_name="web"))
     make_rollup(ago(timedelta(seconds=5)), queue_name="mail", succeeded=2, tasks_succeeded=2,
                 run=[1.0, 3.0], run_seconds=4.0, wait=[0.1])  # fmt: skip
@@ -182,7 +182,7 @@ def test_queues_that_anybody_may_choose_do_not_hide_those_that_matter(
 
 def test_a_task_whose_worker_is_away_has_an_age_of_its_own() -> None:
     fill()
-    make_task(queue_name="web", claimed_apart=True, worker_names=["gone"], run_after=ago(HOUR))
+    make_task(queue_name="web", route=1, worker_names=["gone"], run_after=ago(HOUR))
     samples = scrape()
     assert value(samples, "queue_latency_seconds", queue="web") == 0
     away = value(samples, "queue_absent_latency_seconds", queue="web")

@@ -43,7 +43,7 @@ def _task(chance: random.Random, at: Any) -> Task:
         priority=chance.randrange(3), crash_delay=timedelta(seconds=1),
         error_class="builtins.KeyError" if failed and chance.random() < 0.5 else "",
         args=[chance.randrange(4)], metadata={"n": chance.randrange(4)},
-        claimed_apart=chance.random() < 0.2, unique_key=f"k{chance.randrange(20)}",
+        route=int(chance.random() < 0.2), unique_key=f"k{chance.randrange(20)}",
     )  # fmt: skip
 
 
