@@ -19,8 +19,7 @@ from taskqueue.admin.display import breakable, link_to_row, list_url, moment
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
-from taskqueue.monitoring.failures import FailureGroup, failures
-from taskqueue.monitoring.retrying import RetryingGroup, retrying
+from taskqueue.monitoring.failures import FailureGroup, RetryingGroup, failures, retrying
 from taskqueue.monitoring.searching import search_text
 
 MOST_GROUPS = 100

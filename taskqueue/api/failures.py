@@ -16,8 +16,14 @@ from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
 from taskqueue.core.states import TaskStatus
-from taskqueue.monitoring.failures import LONGEST_MESSAGE, NEWEST, FailureGroup, failures
-from taskqueue.monitoring.retrying import RetryingGroup, retrying
+from taskqueue.monitoring.failures import (
+    LONGEST_MESSAGE,
+    NEWEST,
+    FailureGroup,
+    RetryingGroup,
+    failures,
+    retrying,
+)
 from taskqueue.monitoring.searching import search_text
 
 MOST_GROUPS = 100

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from taskqueue.engine.connections import installed, open_worker_connection, project_connection
+from taskqueue.monitoring.reading import is_postgresql
 
 T = TypeVar("T")
 
@@ -53,12 +54,30 @@ class Question(Generic[T]):
             self._error = error
 
 
+class SharedQuestion(Generic[T]):
+    """A step that is asked by one thread at a time: whoever asks meanwhile gets the same answer.
+
+    However many ask, they keep one connection waiting.
+    """
+
+    def __init__(self, step: Callable[[], T]) -> None:
+        self._step = step
+        self.latest: Question[T] | None = None
+
+    def answer(self, *, seconds: float) -> T:
+        """Return what the step gave. Raises what it raised, and `NoAnswer`."""
+        question = self.latest
+        if question is None or not question.is_open:
+            question = self.latest = Question(self._step, seconds=seconds)
+        return question.answer()
+
+
 @contextmanager
 def _connected(seconds: float) -> Iterator[None]:
     """A connection of this thread's own, which notices a network that has gone silent."""
     ordinary = project_connection()
     try:
-        if ordinary.vendor != "postgresql":
+        if not is_postgresql():
             yield
             return
         connection = open_worker_connection(silence=seconds)

@@ -31,30 +31,41 @@ class Count:
 
 
 # Each part reads one index, up to the limit: its order keeps the planner from reading the table in
-# its place. An ordinary task that runs is found by its lease, for no index holds it.
-_WAITING = """
-SELECT '{status}', count(*) FROM (
+# its place. An ordinary task that runs is found by its lease, for no index holds it. SQLite needs
+# the condition of the index of waiting tasks word by word. PostgreSQL sees what follows from what;
+# told twice, it would expect far too few rows, and sort what another index gives.
+_STATUS_COUNTS_POSTGRESQL = """
+SELECT 'blocked', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = '{status}'{{waiting}}
+    WHERE status = 'blocked'
     ORDER BY id LIMIT %(limit)s
 ) AS counted
-"""
-_READY = """
+UNION ALL
+SELECT 'scheduled', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'scheduled'
+    ORDER BY id LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT 'retrying', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'retrying'
+    ORDER BY id LIMIT %(limit)s
+) AS counted
+UNION ALL
 SELECT 'ready', count(*) FROM (
     SELECT 1 FROM taskqueue_task
     WHERE status = 'ready' AND route = 0
     ORDER BY queue_name LIMIT %(limit)s
 ) AS counted
-"""
-_APART = """
+UNION ALL
 SELECT status, count(*) FROM (
     SELECT status FROM taskqueue_task
     WHERE route = 1 AND status IN ('ready', 'running')
     ORDER BY pinned_to LIMIT %(limit)s
 ) AS counted
 GROUP BY status
-"""
-_RUNNING = """
+UNION ALL
 SELECT 'running', count(*) FROM (
     SELECT 1
     FROM (
@@ -65,33 +76,87 @@ SELECT 'running', count(*) FROM (
     JOIN taskqueue_task AS task ON task.id = held.task_id
     WHERE task.route = 0
 ) AS counted
-"""
-_ENDED = """
-SELECT '{status}', count(*) FROM (
+UNION ALL
+SELECT 'succeeded', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = '{status}' AND finished_at IS NOT NULL
+    WHERE status = 'succeeded' AND finished_at IS NOT NULL
+    ORDER BY finished_at DESC LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT 'failed', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'failed' AND finished_at IS NOT NULL
+    ORDER BY finished_at DESC LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT 'cancelled', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'cancelled' AND finished_at IS NOT NULL
     ORDER BY finished_at DESC LIMIT %(limit)s
 ) AS counted
 """
-_STATUS_COUNTS = "UNION ALL".join(
-    [
-        *(_WAITING.format(status=status) for status in ("blocked", "scheduled", "retrying")),
-        _READY,
-        _APART,
-        _RUNNING,
-        *(_ENDED.format(status=status) for status in ("succeeded", "failed", "cancelled")),
-    ]
-)
-
-# The condition of the index. SQLite wants it word by word. PostgreSQL sees what follows from what;
-# told twice, it would expect far too few rows, and sort what another index gives.
-_WAITING_INDEX = {
-    "postgresql": "",
-    "sqlite": " AND status IN ('blocked', 'retrying', 'scheduled')",
-}
-STATUS_COUNTS = {
-    vendor: _STATUS_COUNTS.format(waiting=condition) for vendor, condition in _WAITING_INDEX.items()
-}
+_STATUS_COUNTS_SQLITE = """
+SELECT 'blocked', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'blocked' AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY id LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT 'scheduled', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'scheduled' AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY id LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT 'retrying', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY id LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT 'ready', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'ready' AND route = 0
+    ORDER BY queue_name LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT status, count(*) FROM (
+    SELECT status FROM taskqueue_task
+    WHERE route = 1 AND status IN ('ready', 'running')
+    ORDER BY pinned_to LIMIT %(limit)s
+) AS counted
+GROUP BY status
+UNION ALL
+SELECT 'running', count(*) FROM (
+    SELECT 1
+    FROM (
+        SELECT task_id FROM taskqueue_lease
+        WHERE status = 'running'
+        ORDER BY worker_id LIMIT %(limit)s
+    ) AS held
+    JOIN taskqueue_task AS task ON task.id = held.task_id
+    WHERE task.route = 0
+) AS counted
+UNION ALL
+SELECT 'succeeded', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'succeeded' AND finished_at IS NOT NULL
+    ORDER BY finished_at DESC LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT 'failed', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'failed' AND finished_at IS NOT NULL
+    ORDER BY finished_at DESC LIMIT %(limit)s
+) AS counted
+UNION ALL
+SELECT 'cancelled', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'cancelled' AND finished_at IS NOT NULL
+    ORDER BY finished_at DESC LIMIT %(limit)s
+) AS counted
+"""
+STATUS_COUNTS = {"postgresql": _STATUS_COUNTS_POSTGRESQL, "sqlite": _STATUS_COUNTS_SQLITE}
 
 
 def status_counts(*, cap: int = CAP) -> dict[str, Count]:

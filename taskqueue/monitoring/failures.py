@@ -1,4 +1,4 @@
-"""What failed lately, grouped by error and task."""
+"""Tasks that failed lately, and tasks that wait for another attempt, in groups."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from uuid import UUID
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sqlite.values import loaded
 from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.reading import read
 
 NEWEST = 10_000
 """Failed tasks that are looked at."""
 LONGEST_MESSAGE = 1000
 """Characters of an example."""
 
-# Reads the newest failed tasks by the index of what has ended, then one row for each group by its
-# key. What is of one moment is told apart by the key.
-_FAILURES = """
+# Reads the newest failed tasks by the index of ended tasks, then one row for each group by its key.
+# What is of one moment is told apart by the key.
+FAILURES = """
 WITH newest AS MATERIALIZED (
     SELECT id, error_class, name, finished_at
     FROM taskqueue_task
@@ -27,20 +28,19 @@ WITH newest AS MATERIALIZED (
     LIMIT %s
 ), placed AS (
     SELECT
-        id, error_class, name, finished_at,
-        row_number() OVER (
+        error_class, name, finished_at,
+        first_value(id) OVER (
             PARTITION BY error_class, name
             ORDER BY finished_at DESC, id DESC
-        ) AS place
+        ) AS example_id
     FROM newest
 ), grouped AS (
     SELECT
-        error_class, name, count(*) AS number,
+        error_class, name, example_id, count(*) AS number,
         min(finished_at) AS first_seen, max(finished_at) AS last_seen,
-        {example} AS example_id,
         sum(count(*)) OVER () AS looked_at
     FROM placed
-    GROUP BY error_class, name
+    GROUP BY error_class, name, example_id
     ORDER BY number DESC, last_seen DESC, error_class, name
     LIMIT %s
 )
@@ -56,11 +56,76 @@ SELECT
 FROM grouped
 ORDER BY grouped.number DESC, grouped.last_seen DESC, grouped.error_class, grouped.name
 """
-_EXAMPLE = {
-    "postgresql": "(array_agg(id) FILTER (WHERE place = 1))[1]",
-    "sqlite": "max(CASE WHEN place = 1 THEN id END)",
-}
-FAILURES = {vendor: _FAILURES.format(example=example) for vendor, example in _EXAMPLE.items()}
+
+
+# Reads the newest retrying tasks by the index of waiting tasks, then the last attempt of one task
+# per group by its key: a task that is retried has no error itself. SQLite needs the words of the
+# partial index; PostgreSQL would take them for a second condition.
+_RETRYING_POSTGRESQL = """
+WITH newest AS MATERIALIZED (
+    SELECT id, name, attempt, run_after
+    FROM taskqueue_task
+    WHERE status = 'retrying'
+    ORDER BY id DESC
+    LIMIT %(newest)s
+), placed AS (
+    SELECT
+        name, run_after,
+        first_value(id) OVER by_name AS example_id,
+        first_value(attempt) OVER by_name AS attempt
+    FROM newest
+    WINDOW by_name AS (PARTITION BY name ORDER BY id DESC)
+), grouped AS (
+    SELECT
+        name, example_id, attempt, count(*) AS number, min(run_after) AS next_at,
+        sum(count(*)) OVER () AS looked_at
+    FROM placed
+    GROUP BY name, example_id, attempt
+    ORDER BY number DESC, name
+    LIMIT %(limit)s
+)
+SELECT
+    grouped.name, grouped.number, grouped.next_at, grouped.example_id,
+    COALESCE(lease.error_class, ''), COALESCE(substr(lease.error_message, 1, %(longest)s), ''),
+    grouped.looked_at
+FROM grouped
+LEFT JOIN taskqueue_lease AS lease
+    ON lease.task_id = grouped.example_id AND lease.attempt = grouped.attempt
+ORDER BY grouped.number DESC, grouped.name
+"""
+_RETRYING_SQLITE = """
+WITH newest AS MATERIALIZED (
+    SELECT id, name, attempt, run_after
+    FROM taskqueue_task
+    WHERE status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY id DESC
+    LIMIT %(newest)s
+), placed AS (
+    SELECT
+        name, run_after,
+        first_value(id) OVER by_name AS example_id,
+        first_value(attempt) OVER by_name AS attempt
+    FROM newest
+    WINDOW by_name AS (PARTITION BY name ORDER BY id DESC)
+), grouped AS (
+    SELECT
+        name, example_id, attempt, count(*) AS number, min(run_after) AS next_at,
+        sum(count(*)) OVER () AS looked_at
+    FROM placed
+    GROUP BY name, example_id, attempt
+    ORDER BY number DESC, name
+    LIMIT %(limit)s
+)
+SELECT
+    grouped.name, grouped.number, grouped.next_at, grouped.example_id,
+    COALESCE(lease.error_class, ''), COALESCE(substr(lease.error_message, 1, %(longest)s), ''),
+    grouped.looked_at
+FROM grouped
+LEFT JOIN taskqueue_lease AS lease
+    ON lease.task_id = grouped.example_id AND lease.attempt = grouped.attempt
+ORDER BY grouped.number DESC, grouped.name
+"""
+RETRYING = {"postgresql": _RETRYING_POSTGRESQL, "sqlite": _RETRYING_SQLITE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,16 +158,16 @@ def failures(*, limit: int = 100, newest: int = NEWEST) -> Failures:
     `newest` is how many are looked at: what is asked for every few seconds should ask for few.
     """
     connection = project_connection()
-    rows = fetch(connection, FAILURES[connection.vendor], (newest, limit, LONGEST_MESSAGE))
+    rows = fetch(connection, FAILURES, (newest, limit, LONGEST_MESSAGE))
     looked_at = int(rows[0][-1]) if rows else 0
     return Failures(
-        groups=[_group(*row[:-1]) for row in rows],
+        groups=[_failure_group(*row[:-1]) for row in rows],
         looked_at=looked_at,
         is_capped=looked_at >= newest,
     )
 
 
-def _group(
+def _failure_group(
     error_class: str, name: str, count: int, first: Any, last: Any, example: Any, message: str
 ) -> FailureGroup:
     first_seen, last_seen = loaded(first), loaded(last)
@@ -115,5 +180,58 @@ def _group(
         first_seen=first_seen,
         last_seen=last_seen,
         example_id=example if isinstance(example, UUID) else UUID(example),
+        example_message=message,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryingGroup:
+    """Tasks of one name that wait for their next attempt."""
+
+    name: str
+    count: int
+    next_at: datetime
+    """When the first of them is tried again."""
+    example_id: UUID
+    """The newest of them; what follows is of its last attempt."""
+    example_error: str
+    example_message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retrying:
+    """The groups, the largest first."""
+
+    groups: list[RetryingGroup]
+    looked_at: int
+    is_capped: bool
+    """Whether there are more, older ones, that were not looked at."""
+
+
+def retrying(*, limit: int = 100) -> Retrying:
+    """The newest tasks that are retried, grouped; up to `limit` groups, in one statement.
+
+    The example's error is that of an attempt: for those who may view attempts.
+    """
+    rows = read(RETRYING, newest=NEWEST + 1, limit=limit, longest=LONGEST_MESSAGE)
+    looked_at = int(rows[0][-1]) if rows else 0
+    return Retrying(
+        groups=[_retrying_group(*row[:-1]) for row in rows],
+        looked_at=min(looked_at, NEWEST),
+        is_capped=looked_at > NEWEST,
+    )
+
+
+def _retrying_group(
+    name: str, count: int, next_at: Any, example: Any, error: str, message: str
+) -> RetryingGroup:
+    at = loaded(next_at)
+    assert at is not None
+    return RetryingGroup(
+        name=name,
+        count=count,
+        next_at=at,
+        example_id=example if isinstance(example, UUID) else UUID(example),
+        example_error=error,
         example_message=message,
     )

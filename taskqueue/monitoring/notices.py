@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from taskqueue.monitoring.abandoned import held_by_lost
+from django.db.models import F, Q
+
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.lost import all_lost_attempts
+from taskqueue.models import Schedule
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.out_of_reach import out_of_reach
 from taskqueue.monitoring.parked import parked
 from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
-from taskqueue.monitoring.resting import resting_schedules
+from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.running import RunningTask, running_now
 
 __all__ = ["ERROR", "WARNING", "Notice", "notices"]
@@ -115,3 +120,44 @@ def _of_tasks(running: Sequence[RunningTask]) -> Iterator[Notice]:
     for each in running:
         if each.is_wedged:
             yield Notice(code="wedged", level=WARNING, subject=str(each.task_id))
+
+
+def held_by_lost(*, most: int) -> Iterator[Notice]:
+    """One notice for all of them; leases that have run out are taken over without anybody."""
+    found = all_lost_attempts(project_connection(), limit=most)
+    if not found:
+        return
+    moment = now()
+    held = [each for each in found if each.expires_at > moment]
+    if held:
+        longest = max(held, key=lambda each: each.expires_at)
+        yield Notice(
+            code="lost_holds",
+            level=ERROR,
+            subject=str(longest.task_id),
+            count=len({each.task_id for each in held}),
+            is_capped=len(found) == most,
+        )
+
+
+MOST = 20
+IN_TROUBLE = Q(paused_at=None) & ~Q(trouble="")
+PAUSED_ITSELF = Q(
+    paused_at__isnull=False, paused_by="", failures_in_row__gte=F("pause_after_failures")
+)
+"""As `Schedule.paused_itself`."""
+
+
+def resting_schedules() -> Iterator[Notice]:
+    """Those that paused themselves, and those that could not be served; the first of them."""
+    rows: Any = Schedule.objects.using(database_alias()).filter(
+        IN_TROUBLE | PAUSED_ITSELF,
+        is_enabled=True,
+        removed_at=None,
+    )
+    columns = ("name", "paused_at", "failures_in_row", "trouble")
+    for name, paused_at, failures, trouble in rows.order_by("id").values_list(*columns)[:MOST]:
+        if paused_at is None:
+            yield Notice(code="schedule_trouble", level=ERROR, subject=name, detail=trouble)
+        else:
+            yield Notice(code="schedule_paused_itself", level=ERROR, subject=name, count=failures)

@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import Any
 
 from taskqueue.core.states import LeaseStatus, TaskStatus
-from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.monitoring.absence import Absence
 from taskqueue.monitoring.notice import ERROR, Code, Notice
+from taskqueue.monitoring.queue_stats import Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker
 from taskqueue.monitoring.searching.streams import IS_APART, literal
 
@@ -85,8 +85,7 @@ def _listed(names: Sequence[object]) -> str:
 
 def _waiting(most: int) -> tuple[list[Any], bool]:
     """The first of those for several workers, and of those for one by its name."""
-    connection = project_connection()
-    apart = Task.objects.using(connection.alias).filter(literal(IS_APART))
+    apart = Task.objects.using(database_alias()).filter(literal(IS_APART))
     timed = apart.annotate(now=DatabaseClock())
     ordered = timed.order_by("pinned_to", "queue_name").values_list(*FIELDS, named=True)
     halves = [list(ordered.filter(**which)[:most]) for which in (FREE, PINNED)]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.dialect import dialect_for
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.notices import Notice, notices
 from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
+from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.running import RunningTask, running_now
 from taskqueue.monitoring.series import Series, series
 
@@ -59,12 +58,11 @@ class Overview:
 
 def overview() -> Overview:
     """A few statements by indexes, however many tasks there are."""
-    connection = project_connection()
     workers = read_workers(limit=MOST)
     queues = queue_figures(limit=MOST, workers=workers)
     running = running_now(limit=MOST)
     return Overview(
-        at=dialect_for(connection).now(connection),
+        at=now(),
         counts=status_counts(),
         queues=queues,
         workers=workers,

@@ -20,8 +20,8 @@ MOST_NAMES = 20
 # read. PostgreSQL would rather read the primary key than the index of what went wrong: a range and
 # an order that begins with the status leave it no other. SQLite wants the conditions of the indexes
 # word by word.
-_PARKED = """
-SELECT id, name, {seconds} AS seconds
+_PARKED_POSTGRESQL = """
+SELECT id, name, EXTRACT(epoch FROM clock_timestamp() - parked_at)::float8 AS seconds
 FROM (
     SELECT id, name, parked_at
     FROM (
@@ -37,7 +37,8 @@ FROM (
     FROM (
         SELECT task_id, error_class
         FROM taskqueue_lease
-        WHERE {returned} AND status IN ('failed', 'lost', 'returned', 'stopped')
+        WHERE status >= 'returned' AND status <= 'returned'
+            AND status IN ('failed', 'lost', 'returned', 'stopped')
         ORDER BY status DESC, id DESC
         LIMIT %(limit)s
     ) AS attempt
@@ -47,16 +48,34 @@ FROM (
 ) AS parked
 ORDER BY seconds DESC
 """
-PARKED = {
-    "postgresql": _PARKED.format(
-        seconds="EXTRACT(epoch FROM clock_timestamp() - parked_at)::float8",
-        returned="status >= 'returned' AND status <= 'returned'",
-    ),
-    "sqlite": _PARKED.format(
-        seconds="(julianday(%(now)s) - julianday(parked_at)) * 86400.0",
-        returned="status = 'returned'",
-    ),
-}
+_PARKED_SQLITE = """
+SELECT id, name, (julianday(%(now)s) - julianday(parked_at)) * 86400.0 AS seconds
+FROM (
+    SELECT id, name, parked_at
+    FROM (
+        SELECT id, name, parked_at
+        FROM taskqueue_task
+        WHERE status IN ('retrying', 'scheduled')
+        ORDER BY run_after
+        LIMIT %(limit)s
+    ) AS soon
+    WHERE parked_at IS NOT NULL
+    UNION
+    SELECT task.id, task.name, task.parked_at
+    FROM (
+        SELECT task_id, error_class
+        FROM taskqueue_lease
+        WHERE status = 'returned' AND status IN ('failed', 'lost', 'returned', 'stopped')
+        ORDER BY status DESC, id DESC
+        LIMIT %(limit)s
+    ) AS attempt
+    JOIN taskqueue_task AS task ON task.id = attempt.task_id
+    WHERE attempt.error_class = %(unknown)s
+        AND task.parked_at IS NOT NULL AND task.status IN ('ready', 'scheduled')
+) AS parked
+ORDER BY seconds DESC
+"""
+PARKED = {"postgresql": _PARKED_POSTGRESQL, "sqlite": _PARKED_SQLITE}
 
 
 def parked(*, most: int) -> Iterator[Notice]:

@@ -13,11 +13,9 @@ from uuid import UUID
 from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sqlite.values import clock, loaded, stored
-from taskqueue.monitoring.chart_cache import FORGOTTEN_AFTER, SETTLES_AFTER
-from taskqueue.monitoring.histograms import summed
 from taskqueue.monitoring.reading import read
-from taskqueue.monitoring.rollup_statements import NAMES
-from taskqueue.monitoring.spans import EPOCH, Span, span_of, whole_seconds
+from taskqueue.monitoring.rollups import EPOCH, NAMES, Span, span_of, summed, whole_seconds
+from taskqueue.monitoring.series import FORGOTTEN_AFTER, SETTLES_AFTER
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -166,11 +166,7 @@ GROUP BY task.queue_name
 
 # Ended tasks, by queue and by how many steps of five minutes ago; the step that is not over is 0.
 # With them the attempts of the last 15 minutes that ended, and those that failed.
-_RECENT_POSTGRESQL = (
-    "starts_at >= date_trunc('minute', statement_timestamp()) - interval '15 minutes'"
-)
-_RECENT_SQLITE = "starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:00', %(now)s, '-15 minutes')"
-_FINISHED_POSTGRESQL = f"""
+_FINISHED_POSTGRESQL = """
 SELECT
     queue_name,
     (EXTRACT(
@@ -178,24 +174,32 @@ SELECT
             - date_bin('5 minutes', starts_at, 'epoch')
     ) / 300)::int AS ago,
     sum(tasks_succeeded + tasks_failed + tasks_cancelled)::bigint,
-    sum(CASE WHEN {_RECENT_POSTGRESQL} THEN succeeded + failed + lost + stopped ELSE 0 END)::bigint,
-    sum(CASE WHEN {_RECENT_POSTGRESQL} THEN failed + lost ELSE 0 END)::bigint
+    COALESCE(sum(succeeded + failed + lost + stopped) FILTER (
+        WHERE starts_at >= date_trunc('minute', statement_timestamp()) - interval '15 minutes'
+    ), 0)::bigint,
+    COALESCE(sum(failed + lost) FILTER (
+        WHERE starts_at >= date_trunc('minute', statement_timestamp()) - interval '15 minutes'
+    ), 0)::bigint
 FROM taskqueue_rollup
 WHERE starts_at >= date_bin('5 minutes', statement_timestamp(), 'epoch') - interval '55 minutes'
 GROUP BY queue_name, ago
-"""  # noqa: S608  (constants)
-_FINISHED_SQLITE = f"""
+"""
+_FINISHED_SQLITE = """
 SELECT
     queue_name,
     CAST(strftime('%%s', substr(%(now)s, 1, 19)) AS integer) / 300
         - CAST(strftime('%%s', substr(starts_at, 1, 19)) AS integer) / 300 AS ago,
     sum(tasks_succeeded + tasks_failed + tasks_cancelled),
-    sum(CASE WHEN {_RECENT_SQLITE} THEN succeeded + failed + lost + stopped ELSE 0 END),
-    sum(CASE WHEN {_RECENT_SQLITE} THEN failed + lost ELSE 0 END)
+    COALESCE(sum(succeeded + failed + lost + stopped) FILTER (
+        WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:00', %(now)s, '-15 minutes')
+    ), 0),
+    COALESCE(sum(failed + lost) FILTER (
+        WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:00', %(now)s, '-15 minutes')
+    ), 0)
 FROM taskqueue_rollup
 WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%S', %(now)s, '-60 minutes')
 GROUP BY queue_name, ago
-"""  # noqa: S608  (constants)
+"""
 
 # As the database sorts them: the cursor of a page is compared there.
 _NEXT_POSTGRESQL = """

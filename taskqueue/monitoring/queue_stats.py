@@ -15,11 +15,28 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Queue
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.monitoring.absence import Absence
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.reading import moment, read
+
+
+class Absence:
+    """Whom these workers do not include."""
+
+    def __init__(self, workers: Iterable[ShownWorker]) -> None:
+        self._takers = {worker.name: worker for worker in workers if worker.takes_tasks}
+
+    def keeps(self, queue_name: str, names: str | None) -> bool:
+        """Whether a task of the queue waits for workers with these names, and none takes it.
+
+        `names` is JSON text; None: any worker may take it.
+        """
+        if names is None:
+            return False
+        there = [self._takers[name] for name in json.loads(names) if name in self._takers]
+        return not any(worker.serves(queue_name) for worker in there)
+
 
 STEPS = 12
 """Of five minutes, in what finished lately."""

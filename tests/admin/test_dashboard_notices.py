@@ -13,7 +13,7 @@ from taskqueue import control
 from taskqueue.admin.dashboard.sentences import sentence
 from taskqueue.management.cli.top.frame import NOTICES
 from taskqueue.models import Rollup, Schedule, Task, Worker
-from taskqueue.monitoring.doctor.sayings import SAYINGS
+from taskqueue.monitoring.doctor.work import SAYINGS
 from taskqueue.monitoring.notice import Code, Notice
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import make_worker, read, region, words

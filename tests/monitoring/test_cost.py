@@ -13,9 +13,9 @@ from taskqueue.engine.connections import installed
 from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.work import look_at_work
-from taskqueue.monitoring.failures import failures
+from taskqueue.monitoring.failures import failures, retrying
 from taskqueue.monitoring.metrics.collector import DatabaseCollector
-from taskqueue.monitoring.metrics.statements import WAITING
+from taskqueue.monitoring.metrics.gauges import WAITING
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.overview import overview
 from taskqueue.monitoring.parked import PARKED
@@ -23,7 +23,6 @@ from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.queue_stats import queue_figures, queue_named, queues_after
 from taskqueue.monitoring.read_models.worker import read_workers, workers_after
 from taskqueue.monitoring.reading import moment
-from taskqueue.monitoring.retrying import retrying
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import SPANS, series
 from taskqueue.monitoring.why import why

@@ -62,9 +62,9 @@ def test_a_database_that_refuses_or_never_answers_is_told_within_the_time(
         with elsewhere(port):
             found = health.ready(seconds=0.2)
             # Who asks again, while nobody knows better, makes no second connection.
-            asked = health._question
+            asked = health.shared_look.latest
             assert health.ready(seconds=0.2) == found
-            assert health._question is asked
+            assert health.shared_look.latest is asked
     [check] = found.checks
     assert (check.name, check.is_ok) == ("database", False)
     assert check.detail == "The database has not answered within 0.2 s."

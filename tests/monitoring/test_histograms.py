@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue.monitoring.histograms import summed
+from taskqueue.monitoring.rollups import summed
 
 
 def test_counts_are_summed_bucket_by_bucket() -> None:

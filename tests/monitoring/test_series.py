@@ -11,7 +11,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from taskqueue.models import Rollup
-from taskqueue.monitoring import chart_cache
 from taskqueue.monitoring import series as module
 from taskqueue.monitoring.series import SPANS, Series, series
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_rollup
@@ -157,7 +156,7 @@ def test_all_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None
     assert series("hour").total == 1
     Rollup.objects.filter(id=old.id).update(succeeded=10)
     assert series("hour").total == 1
-    monkeypatch.setattr(chart_cache, "FORGOTTEN_AFTER", 0.0)
+    monkeypatch.setattr(module, "FORGOTTEN_AFTER", 0.0)
     assert series("hour").total == 10
 
 
@@ -178,7 +177,7 @@ def test_the_databases_clock_counts(
 
 
 def test_only_so_many_charts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chart_cache, "MOST_CHARTS", 3)
+    monkeypatch.setattr(module, "MOST_CHARTS", 3)
     for number in range(10):
         series("hour", name=f"name {number}")
         assert len(module.settled._charts) <= 3

@@ -176,7 +176,7 @@ def test_those_before_it_are_counted_by_priority_and_time() -> None:
 
 
 def test_they_are_counted_up_to_a_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.why.line.CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.why.pending.CAP", 2)
     make_worker()
     noop.enqueue_many([((), {})] * 3)
     reason = only(noop.enqueue())

@@ -13,8 +13,7 @@ from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration
 from taskqueue.management.cli.trouble import TROUBLE, line_of, sentence_of
 from taskqueue.monitoring.bounded import NoAnswer, Question
-from taskqueue.monitoring.health import DATABASE, Check, Health
-from taskqueue.monitoring.probing import Wanted, probe
+from taskqueue.monitoring.health import DATABASE, Check, Health, Wanted, probe
 
 LONGEST = 5.0
 """Seconds."""

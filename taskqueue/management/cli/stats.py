@@ -10,8 +10,8 @@ from taskqueue.management.cli.durations import short
 from taskqueue.management.cli.output import Output, without_controls
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.performance import NamePerformance, performance
+from taskqueue.monitoring.rollups import SPANS
 from taskqueue.monitoring.series import Series, series
-from taskqueue.monitoring.spans import SPANS
 
 MOST_NAMES = 1000
 NAMES = ("name", "attempts", "failed", "wait p50", "wait p95", "run p50", "run p95", "slowest")

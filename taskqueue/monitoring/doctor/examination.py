@@ -12,17 +12,18 @@ from django.db.transaction import atomic
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.bounded import NoAnswer, Question
-from taskqueue.monitoring.doctor.bloat import look_at_indexes
-from taskqueue.monitoring.doctor.clocks import look_at_clocks
+from taskqueue.monitoring.doctor.configuration import (
+    look_at_clocks,
+    look_at_migrations,
+    look_at_settings,
+)
 from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Finding
-from taskqueue.monitoring.doctor.migrations import look_at_migrations
-from taskqueue.monitoring.doctor.pooling import look_at_listening, look_at_pooling
-from taskqueue.monitoring.doctor.server import look_at_server
-from taskqueue.monitoring.doctor.settings import look_at_settings
+from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
 from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
-from taskqueue.monitoring.doctor.vacuuming import look_at_tables
+from taskqueue.monitoring.doctor.tables import look_at_indexes, look_at_tables
 from taskqueue.monitoring.doctor.work import look_at_work
+from taskqueue.monitoring.reading import is_postgresql, worded
 
 Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
 TROUBLE = (DatabaseError, InterfaceError)
@@ -61,11 +62,11 @@ def examine() -> list[Finding]:
         connection.ensure_connection()
     except (*TROUBLE, OSError, NoAnswer) as error:
         return [*found, _unreachable(error)]
-    looks = {"migrations": look_at_migrations, **BY_VENDOR.get(connection.vendor, {})}
+    looks = {"migrations": look_at_migrations, **worded(BY_VENDOR)}
     for name, look in looks.items():
         found += _asked(connection, name, look)
     if not any(each.check == "migrations" and each.severity is PROBLEM for each in found):
-        for name, look in OF_TABLES.get(connection.vendor, {}).items():
+        for name, look in worded(OF_TABLES).items():
             found += _asked(connection, name, look)
     return found
 
@@ -75,7 +76,7 @@ def _ask_once(connection: BaseDatabaseWrapper) -> None:
 
     SQLite's file is never silent; whoever is in a transaction has met the server already.
     """
-    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+    if is_postgresql() and not connection.in_atomic_block:
         Question(lambda: fetch(project_connection(), "SELECT 1"), seconds=LONGEST_SILENCE).answer()
 
 
@@ -102,7 +103,7 @@ def _asked(connection: BaseDatabaseWrapper, name: str, look: Look) -> list[Findi
 @contextmanager
 def _bounded(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """One transaction a look, with a limit in time. SQLite's would take the write lock."""
-    if connection.vendor != "postgresql":
+    if not is_postgresql():
         yield
         return
     with atomic(using=connection.alias):

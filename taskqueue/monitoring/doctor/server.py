@@ -1,4 +1,4 @@
-"""The PostgreSQL server: version, what keeps its promises, room for connections."""
+"""The PostgreSQL server: version, settings, connections, and how workers reach it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.connections import open_worker_connection
+from taskqueue.engine.session_proof import has_own_session
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.finding import (
     INFO,
@@ -17,8 +19,8 @@ from taskqueue.monitoring.doctor.finding import (
     Severity,
     by_limits,
 )
+from taskqueue.monitoring.read_models.worker import living, read_workers
 
-CHECK = "server"
 LEAST_VERSION = 140_000
 CROWDED, FULL = 0.8, 0.95
 OLD, TOO_OLD = 1_000_000_000, 1_800_000_000
@@ -91,14 +93,14 @@ def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     [(number, version, is_standby, sessions, most, age)] = fetch(connection, STATE)
     old = number < LEAST_VERSION
     yield Finding(
-        check=CHECK,
+        check="server",
         severity=PROBLEM if old else OK,
         seen=f"PostgreSQL {version}.",
         remedy="taskqueue needs PostgreSQL 14 or newer." if old else "",
     )
     if is_standby:
         yield Finding(
-            check=CHECK, severity=PROBLEM,
+            check="server", severity=PROBLEM,
             seen="The server is a standby: it takes no writes.",
             remedy="Point TASKQUEUE['DATABASE'] at the primary.",
         )  # fmt: skip
@@ -115,7 +117,7 @@ def of_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
         value = settings.get(demand.setting)
         if value is not None and demand.is_wrong(value):
             yield Finding(
-                check=CHECK,
+                check="server",
                 severity=demand.severity,
                 subject=demand.setting,
                 seen=f"{demand.setting} is {value}. {demand.because}",
@@ -127,7 +129,7 @@ def _connections(sessions: int, most: int) -> Iterator[Finding]:
     severity = by_limits(sessions / most, warning=CROWDED, problem=FULL)
     if severity is not OK:
         yield Finding(
-            check=CHECK,
+            check="server",
             severity=severity,
             subject="max_connections",
             seen=f"{sessions} of {most} connections are taken.",
@@ -140,9 +142,55 @@ def _freezing(age: int) -> Iterator[Finding]:
     severity = by_limits(age, warning=OLD, problem=TOO_OLD)
     if severity is not OK:
         yield Finding(
-            check=CHECK,
+            check="server",
             severity=severity,
             seen=f"Rows have not been frozen for {age:,} transactions: at about 2,000,000,000 the "
             "server stops to write.",
             remedy="End what holds old snapshots, then VACUUM FREEZE the largest tables.",
         )
+
+
+SILENCE = 5.0
+MOST, NAMED = 1000, 5
+DIRECTLY = (
+    "Let workers connect to the server directly: they need few connections, and listen in place of "
+    "polling. Or leave it, and choose --poll-interval."
+)
+
+
+def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """How this process reaches the server; workers may have other settings."""
+    own = open_worker_connection(silence=SILENCE)
+    try:
+        is_own = has_own_session(own, silence=SILENCE)
+    finally:
+        own.close()
+    if is_own:
+        seen = "From here, a session belongs to one connection: a worker would listen."
+        yield Finding(check="pooling", severity=OK, seen=seen)
+    else:
+        yield Finding(
+            check="pooling",
+            severity=INFO,
+            seen="From here, a connection goes through a pooler. A worker would poll, and set "
+            "nothing that outlives a transaction.",
+            remedy=f"Web processes may stay as they are. {DIRECTLY}",
+        )
+
+
+def look_at_listening(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """How the workers that live reach the server, by what they found out themselves."""
+    workers = living(read_workers(limit=MOST))
+    polling = [worker.name for worker in workers if worker.listens is False]
+    if polling:
+        names = ", ".join(polling[:NAMED])
+        more = f" and {len(polling) - NAMED} more" if len(polling) > NAMED else ""
+        yield Finding(
+            check="pooling",
+            severity=INFO,
+            subject=polling[0] if len(polling) == 1 else "",
+            seen=f"Workers that poll, since they connect through a pooler: {names}{more}.",
+            remedy=DIRECTLY,
+        )
+    elif listening := sum(worker.listens is True for worker in workers):
+        yield Finding(check="pooling", severity=OK, seen=f"Workers that listen: {listening}.")

@@ -10,8 +10,16 @@ from collections.abc import Iterator
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.statement import fetch
-from taskqueue.monitoring.doctor.finding import INFO, OK, WARNING, Finding, Severity, by_limits
-from taskqueue.monitoring.doctor.words import duration, megabytes
+from taskqueue.monitoring.doctor.finding import (
+    INFO,
+    OK,
+    WARNING,
+    Finding,
+    Severity,
+    by_limits,
+    duration,
+    megabytes,
+)
 
 CHECK = "snapshots"
 LONG, TOO_LONG = 300.0, 3600.0

@@ -11,8 +11,15 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.statement import fetch
-from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, WARNING, Finding
-from taskqueue.monitoring.doctor.words import duration, megabytes
+from taskqueue.monitoring.doctor.finding import (
+    INFO,
+    OK,
+    PROBLEM,
+    WARNING,
+    Finding,
+    duration,
+    megabytes,
+)
 
 CHECK = "sqlite"
 LEAST_VERSION = (3, 35)

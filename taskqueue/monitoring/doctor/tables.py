@@ -1,11 +1,135 @@
-"""The tables of taskqueue."""
+"""Tables and indexes: dead rows, the last vacuum, and bloat.
+
+Bloat is estimated from the planner's statistics, which needs no extension and reads no table: a
+B-tree of so many entries of such a width needs about so many pages, and one that is several times
+larger is mostly empty. Statistics may be old, and equal keys take less room.
+"""
 
 from __future__ import annotations
 
-from django.apps import apps
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.doctor.finding import (
+    OK,
+    PROBLEM,
+    WARNING,
+    Finding,
+    megabytes,
+    table_names,
+)
+
+LEAST_DEAD = 50_000
+"""Fewer dead rows are nothing to speak of."""
+SHARE_DEAD = 0.5
+"""Of the living ones."""
+
+TABLES = """
+SELECT
+    class.relname::text, stat.n_live_tup, stat.n_dead_tup,
+    GREATEST(stat.last_vacuum, stat.last_autovacuum),
+    COALESCE(class.reloptions::text, '') ~ 'autovacuum_enabled=(false|off|0|no)',
+    pg_table_size(class.oid), pg_indexes_size(class.oid)
+FROM unnest(%s::text[]) AS name
+JOIN pg_class AS class ON class.oid = to_regclass(quote_ident(name))
+JOIN pg_stat_user_tables AS stat ON stat.relid = class.oid
+ORDER BY pg_total_relation_size(class.oid) DESC
+"""
 
 
-def table_names() -> list[str]:
-    """By name."""
-    models = apps.get_app_config("taskqueue").get_models()
-    return sorted({model._meta.db_table for model in models})
+def look_at_tables(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """The sizes of all, and those with many dead rows."""
+    rows = fetch(connection, TABLES, (table_names(),))
+    for name, living, dead, vacuumed_at, is_left_out, _, _ in rows:
+        if is_left_out:
+            yield Finding(
+                check="tables",
+                severity=PROBLEM,
+                subject=name,
+                seen=f"Autovacuum is turned off for {name}.",
+                remedy=f"ALTER TABLE {name} RESET (autovacuum_enabled).",
+            )
+        if dead >= LEAST_DEAD and dead >= living * SHARE_DEAD:
+            yield Finding(
+                check="tables",
+                severity=WARNING,
+                subject=name,
+                seen=f"{name} has about {dead:,} dead rows beside {living:,} living ones; "
+                f"vacuumed last {_when(vacuumed_at)}.",
+                remedy="See whether somebody holds an old snapshot (above), and whether autovacuum "
+                f"keeps up; then VACUUM {name}.",
+            )
+    yield Finding(check="tables", severity=OK, seen=_sizes(rows))
+
+
+def _when(moment: datetime | None) -> str:
+    return "never" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _sizes(rows: list[tuple[object, ...]]) -> str:
+    """The largest three, and what all take."""
+    total = sum(int(str(row[5])) + int(str(row[6])) for row in rows)
+    largest = ", ".join(
+        f"{row[0]} {megabytes(int(str(row[5])))} and {megabytes(int(str(row[6])))} of indexes"
+        for row in rows[:3]
+    )
+    return f"The tables take {megabytes(total)}: {largest}."
+
+
+LEAST = 16 * 1024 * 1024
+"""A smaller index is read so fast that it does not matter."""
+FULL = 0.4
+"""Of its pages so much should be needed."""
+ENTRY = 12
+"""Octets of an entry beside its columns: header and pointer."""
+PAGE, FILLED = 8192, 0.9
+
+# Of a column without statistics nothing is known: 16 octets, as an id has.
+INDEXES = """
+SELECT
+    class.relname::text, pg_relation_size(class.oid), class.reltuples::float8,
+    sum(COALESCE(stats.avg_width, 16))
+FROM unnest(%s::text[]) AS name
+JOIN pg_class AS owner ON owner.oid = to_regclass(quote_ident(name))
+JOIN pg_index ON pg_index.indrelid = owner.oid
+JOIN pg_class AS class ON class.oid = pg_index.indexrelid
+JOIN pg_am AS method ON method.oid = class.relam AND method.amname = 'btree'
+CROSS JOIN unnest(pg_index.indkey::int[]) AS key (number)
+LEFT JOIN pg_attribute AS attribute
+    ON attribute.attrelid = owner.oid AND attribute.attnum = key.number
+LEFT JOIN pg_stats AS stats
+    ON stats.schemaname = owner.relnamespace::regnamespace::text
+    AND stats.tablename = owner.relname
+    AND stats.attname = attribute.attname
+WHERE class.reltuples >= 0
+GROUP BY class.oid, class.relname, class.reltuples
+ORDER BY pg_relation_size(class.oid) DESC, class.relname
+"""
+
+
+def look_at_indexes(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """Those that look several times as large as they need be."""
+    found = False
+    for name, size, entries, width in fetch(connection, INDEXES, (table_names(),)):
+        needed = _needed(float(entries), float(width))
+        if size >= LEAST and needed < size * FULL:
+            found = True
+            yield Finding(
+                check="indexes",
+                severity=WARNING,
+                subject=name,
+                seen=f"The index {name} takes {megabytes(size)}, where {megabytes(needed)} would "
+                "do, by an estimate from statistics.",
+                remedy=f"REINDEX INDEX CONCURRENTLY {name}; ANALYZE first, if that was long ago.",
+            )
+    if not found:
+        yield Finding(check="indexes", severity=OK, seen="No index looks bloated, by an estimate.")
+
+
+def _needed(entries: float, width: float) -> float:
+    """Octets."""
+    aligned = -(-width // 8) * 8
+    return max(PAGE, entries * (ENTRY + aligned) / FILLED)

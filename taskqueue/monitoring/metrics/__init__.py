@@ -3,6 +3,32 @@
 Needs the extra `metrics`, and imports it only where a page is asked for.
 """
 
-from taskqueue.monitoring.metrics.page import exposition
+from django.core.exceptions import ImproperlyConfigured
 
 __all__ = ["exposition"]
+
+
+MISSING = (
+    "Metrics need the package prometheus-client, which is not installed. Install it with"
+    " 'django-taskqueue[metrics]'."
+)
+
+
+def exposition(accept: str = "") -> tuple[bytes, str]:
+    """The figures of the whole queue as a page, and its content type.
+
+    `accept` is the request's header of that name: OpenMetrics where it asks for that, else
+    Prometheus's own text. Where the database does not answer, the page says so. Raises
+    `ImproperlyConfigured` where the extra `metrics` is not installed.
+    """
+    try:
+        from prometheus_client import CollectorRegistry
+        from prometheus_client.exposition import choose_encoder
+    except ImportError as error:
+        raise ImproperlyConfigured(MISSING) from error
+    from taskqueue.monitoring.metrics.collector import DatabaseCollector
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(DatabaseCollector())
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type

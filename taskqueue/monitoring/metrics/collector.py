@@ -14,12 +14,12 @@ from prometheus_client.registry import Collector
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.totals import DEFAULT
-from taskqueue.monitoring.bounded import NoAnswer, Question
+from taskqueue.monitoring.bounded import NoAnswer, SharedQuestion
 from taskqueue.monitoring.metrics import families
 from taskqueue.monitoring.metrics.counters import counters
-from taskqueue.monitoring.metrics.gauges import sizes, timetables
-from taskqueue.monitoring.metrics.standing import lanes
+from taskqueue.monitoring.metrics.gauges import lanes, sizes, timetables
 from taskqueue.monitoring.read_models.worker import read_workers
+from taskqueue.monitoring.reading import is_postgresql
 
 logger = logging.getLogger("taskqueue.metrics")
 
@@ -55,19 +55,9 @@ def _found() -> list[Metric]:
 
     SQLite's file never does; and what a caller's transaction has written only that one sees.
     """
-    global _question
-    connection = project_connection()
-    if connection.vendor != "postgresql" or connection.in_atomic_block:
+    if not is_postgresql() or project_connection().in_atomic_block:
         return list(_families())
-    # Scrapes that meet while one is being answered share its answer: however many come, they
-    # keep one connection waiting.
-    question = _question
-    if question is None or not question.is_open:
-        question = _question = Question(_bounded_families, seconds=LONGEST)
-    return question.answer()
-
-
-_question: Question[list[Metric]] | None = None
+    return shared_scrape.answer(seconds=LONGEST)
 
 
 def _bounded_families() -> list[Metric]:
@@ -76,6 +66,9 @@ def _bounded_families() -> list[Metric]:
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('statement_timeout', %s, true)", [LONGEST_STATEMENT])
         return list(_families())
+
+
+shared_scrape = SharedQuestion(_bounded_families)
 
 
 def _families() -> Iterator[Metric]:

@@ -18,8 +18,7 @@ from prometheus_client.metrics_core import Metric
 
 from taskqueue.core.histogram import cumulative
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted
-from taskqueue.monitoring.metrics.gauges import Timetable
-from taskqueue.monitoring.metrics.standing import Lane
+from taskqueue.monitoring.metrics.gauges import Lane, Timetable
 from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living
 
 

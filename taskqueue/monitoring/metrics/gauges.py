@@ -1,18 +1,25 @@
-"""What stands at this moment: of the schedules and the tables."""
+"""The state of queues, schedules and tables now, under a bounded number of labels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.apps import apps
 
+from taskqueue.engine import totals
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.totals import MOST_LABELS, REST
-from taskqueue.models import Schedule
-from taskqueue.monitoring.metrics.statements import SIZES
-from taskqueue.monitoring.reading import read
+from taskqueue.engine.totals import DEFAULT, MOST_LABELS, REST
+from taskqueue.models import Queue, Schedule
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.counts import CAP
+from taskqueue.monitoring.queue_statements import LANES
+from taskqueue.monitoring.queue_stats import COUNTED, LEAST_CAP, Absence
+from taskqueue.monitoring.read_models.worker import ShownWorker, living
+from taskqueue.monitoring.reading import moment, read
 
 
 @dataclass
@@ -47,3 +54,181 @@ def sizes() -> Mapping[str, int]:
     """Bytes of each table with its indexes; on SQLite of the whole file."""
     tables = [model._meta.db_table for model in apps.get_app_config("taskqueue").get_models()]
     return dict(read(SIZES, tables=sorted(set(tables))))
+
+
+# The first of each status by the index of what waits. PostgreSQL would rather read the primary key,
+# expecting to meet enough of the status soon, which millions of other rows may come before: a range
+# and an order that begins with the status leave it no other index. SQLite wants the condition of
+# the index word by word, and is content with an equality.
+_WAITING_POSTGRESQL = """
+SELECT 'blocked', queue_name, count(*) FROM (
+    SELECT queue_name FROM taskqueue_task
+    WHERE status >= 'blocked' AND status <= 'blocked'
+        AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY status, id LIMIT %(limit)s
+) AS blocked
+GROUP BY queue_name
+UNION ALL
+SELECT 'scheduled', queue_name, count(*) FROM (
+    SELECT queue_name FROM taskqueue_task
+    WHERE status >= 'scheduled' AND status <= 'scheduled'
+        AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY status, id LIMIT %(limit)s
+) AS scheduled
+GROUP BY queue_name
+UNION ALL
+SELECT 'retrying', queue_name, count(*) FROM (
+    SELECT queue_name FROM taskqueue_task
+    WHERE status >= 'retrying' AND status <= 'retrying'
+        AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY status, id LIMIT %(limit)s
+) AS retrying
+GROUP BY queue_name
+"""
+_WAITING_SQLITE = """
+SELECT 'blocked', queue_name, count(*) FROM (
+    SELECT queue_name FROM taskqueue_task
+    WHERE status = 'blocked' AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY status, id LIMIT %(limit)s
+) AS blocked
+GROUP BY queue_name
+UNION ALL
+SELECT 'scheduled', queue_name, count(*) FROM (
+    SELECT queue_name FROM taskqueue_task
+    WHERE status = 'scheduled' AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY status, id LIMIT %(limit)s
+) AS scheduled
+GROUP BY queue_name
+UNION ALL
+SELECT 'retrying', queue_name, count(*) FROM (
+    SELECT queue_name FROM taskqueue_task
+    WHERE status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')
+    ORDER BY status, id LIMIT %(limit)s
+) AS retrying
+GROUP BY queue_name
+"""
+WAITING = {"postgresql": _WAITING_POSTGRESQL, "sqlite": _WAITING_SQLITE}
+
+SIZES = {
+    "postgresql": """
+SELECT relname, pg_total_relation_size(oid)
+FROM pg_class
+WHERE oid = ANY (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS name)
+""",
+    # Pages are not told apart by table without reading them all.
+    "sqlite": """
+SELECT 'database', pages.page_count * size.page_size
+FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
+""",
+}
+
+
+STATUSES = ("blocked", "scheduled", "ready", "running", "retrying")
+"""Of tasks that have not ended."""
+MOST_QUEUES = 1_000
+"""Queues that are looked at; the rest of the labels stands for those that have none."""
+
+
+@dataclass
+class Lane:
+    """One queue, or those that share a label."""
+
+    tasks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES, 0))
+    capped: set[str] = field(default_factory=set)
+    """The statuses of which there may be more than were counted."""
+    oldest_seconds: float = 0.0
+    """Without those whose workers are all away."""
+    absent_seconds: float = 0.0
+    """Of those."""
+    is_paused: bool = False
+    workers: int = 0
+
+    def add(self, other: Lane) -> None:
+        """What stands in another queue of the same label."""
+        for status, number in other.tasks.items():
+            self.tasks[status] += number
+        self.capped |= other.capped
+        self.oldest_seconds = max(self.oldest_seconds, other.oldest_seconds)
+        self.absent_seconds = max(self.absent_seconds, other.absent_seconds)
+        self.is_paused |= other.is_paused
+
+
+class Lanes:
+    """The queues by name."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Lane] = {}
+
+    def of(self, queue_name: str) -> Lane:
+        """That queue's."""
+        return self.found.setdefault(queue_name, Lane())
+
+    def note_ages(self, rows: Iterable[Sequence[Any]], absence: Absence) -> None:
+        """Heed for how long what is ready waits."""
+        for _, name, _, seconds, names in rows:
+            lane = self.of(name)
+            if absence.keeps(name, names):
+                lane.absent_seconds = max(lane.absent_seconds, seconds)
+            else:
+                lane.oldest_seconds = max(lane.oldest_seconds, seconds or 0.0)
+
+    def count(self, kinds: Mapping[str, str], rows: Iterable[Sequence[Any]], *, cap: int) -> None:
+        """Add rows of a kind, a queue and a number, each kind counted up to the cap in all."""
+        numbers: Counter[str] = Counter()
+        for kind, queue_name, number, *_ in rows:
+            self.of(queue_name).tasks[kinds.get(kind, kind)] += number
+            numbers[kind] += number
+        for kind, number in numbers.items():
+            if number > cap:  # Of each queue there may be more.
+                for lane in self.found.values():
+                    lane.capped.add(kinds.get(kind, kind))
+
+    def by_label(self, known: Set[str], meant: Set[str]) -> dict[str, Lane]:
+        """A label each for those that matter most now: meant, or paused, or with most tasks.
+
+        Idle ones come after those, the `known` first. The rest share a label.
+        """
+
+        def rank(name: str) -> tuple[object, ...]:
+            lane = self.found[name]
+            is_known = name in known
+            return not (name in meant or lane.is_paused), -sum(lane.tasks.values()), not is_known
+
+        names = sorted(self.found, key=lambda name: (name == REST, *rank(name), name))
+        chosen = set(names[: totals.MOST_LABELS]) - {REST}
+        labelled: dict[str, Lane] = {}
+        for name, lane in self.found.items():
+            labelled.setdefault(name if name in chosen else REST, Lane()).add(lane)
+        return labelled
+
+
+def lanes(known: Set[str], workers: Sequence[ShownWorker]) -> dict[str, Lane]:
+    """The queues by label, also those `known`, or named by a worker, in which nothing is."""
+    rows, lanes = _rows(), Lanes()
+    named = {name for worker in living(workers) for name in worker.queues}
+    for name in {*known, *rows, *named}:
+        lanes.of(name)
+    cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
+    standing = read(LANES, now=moment(), first="", limit=MOST_QUEUES, cap=cap + 1)
+    lanes.note_ages([row for row in standing if row[0] != "running"], Absence(workers))
+    for kind, name, number, *_ in standing:
+        if kind == "ready":
+            lane = lanes.of(name)
+            lane.tasks["ready"] += number
+            if number > cap:
+                lane.capped.add("ready")
+    rest = [row for row in standing if row[0] != "ready"]
+    lanes.count({"apart": "ready"}, [*rest, *read(WAITING, limit=cap + 1)], cap=cap)
+    for name, row in rows.items():
+        lanes.of(name).is_paused |= row.is_paused_at(row.now)
+    labelled = lanes.by_label(known, {*named, DEFAULT})
+    takers = [worker for worker in workers if worker.takes_tasks]
+    for label, lane in labelled.items():
+        # Which queues share a label is not asked again: any worker may serve one of them.
+        lane.workers = sum(label == REST or worker.serves(label) for worker in takers)
+    return labelled
+
+
+def _rows() -> dict[str, Any]:
+    rows = Queue.objects.using(database_alias()).annotate(now=DatabaseClock()).order_by("id")
+    return {row.name: row for row in rows[:MOST_QUEUES]}

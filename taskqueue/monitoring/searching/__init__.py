@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from taskqueue.monitoring.searching.discretion import (
+from taskqueue.monitoring.searching.finding import Effort, Page, find
+from taskqueue.monitoring.searching.search import (
     NEEDED_TO_SEE,
+    Search,
     SearchNotAllowed,
     hidden_from,
+    parse,
     permitted_search,
     shown_to,
     without,
+    written,
 )
-from taskqueue.monitoring.searching.finding import Effort, Page, find
-from taskqueue.monitoring.searching.search import Search, parse, written
 from taskqueue.monitoring.searching.search_tokens import SearchError, search_text
 
 __all__ = [

@@ -14,8 +14,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.suggestions import nearest
 from taskqueue.declarations.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.at_path import split_path
-from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value
-from taskqueue.monitoring.searching.times import moment
+from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value, moment
 
 _ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PRIORITY = re.compile(r"(?P<sign>[<>]=?)?(?P<from>-?\d{1,4})?(?P<dots>\.\.)?(?P<to>-?\d{1,4})?")

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connections
 from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
@@ -16,6 +15,7 @@ from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.control import TaskFilter
 from taskqueue.engine.control.filters import each_of
 from taskqueue.models import Lease, Occurrence, Task
+from taskqueue.monitoring.reading import is_postgresql
 from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
 
 MOST_CANDIDATES = 1_000
@@ -54,7 +54,7 @@ class Plan:
 
 
 def literal(condition: str) -> Q:
-    """A condition of ours, in the words of an index."""
+    """Return a constant condition in the very words of an index."""
     return Q(RawSQL(condition, (), output_field=BooleanField()))  # noqa: S611  (constants)
 
 
@@ -100,7 +100,7 @@ def _of_status(status: TaskStatus, given: dict[str, Any], tasks: QuerySet[Task])
         return Stream(ended)
     if status in INDEXED:
         waiting = Q(status=status.value)
-        if connections[tasks.db].vendor == "sqlite":
+        if not is_postgresql():
             waiting &= literal(IS_WAITING)
         return Stream(waiting)
     ids = _live(status, given, tasks.db)

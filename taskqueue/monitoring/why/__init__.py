@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from taskqueue.core.states import FINISHED, PENDING
 from taskqueue.models import Task
-from taskqueue.monitoring.why.finished import why_finished
+from taskqueue.monitoring.why.codes import Reason
 from taskqueue.monitoring.why.pending import why_pending
-from taskqueue.monitoring.why.reason import Reason
-from taskqueue.monitoring.why.running import why_running
+from taskqueue.monitoring.why.running import why_finished, why_running
 from taskqueue.monitoring.why.surroundings import Surroundings
 
 __all__ = ["Reason", "why"]

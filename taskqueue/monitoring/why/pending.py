@@ -1,16 +1,22 @@
-"""What keeps a task from running that nobody holds."""
+"""Why a task that nobody holds does not run yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
 
 from taskqueue.conf import get_settings
-from taskqueue.core.states import WAITING, TaskStatus
+from taskqueue.core.states import WAITING, LeaseStatus, TaskStatus
+from taskqueue.engine.connections import project_connection
+from taskqueue.models import Task
+from taskqueue.models.task import Route
+from taskqueue.monitoring.counts import CAP
+from taskqueue.monitoring.searching.streams import IS_APART, IS_READY, literal
 from taskqueue.monitoring.why import codes
-from taskqueue.monitoring.why.line import in_line
-from taskqueue.monitoring.why.reason import Reason, known
-from taskqueue.monitoring.why.several import of_several
-from taskqueue.monitoring.why.staffing import without_workers
+from taskqueue.monitoring.why.codes import Reason, known
 from taskqueue.monitoring.why.surroundings import Surroundings
 
 
@@ -79,3 +85,148 @@ def paused(around: Surroundings) -> Iterator[Reason]:
             moment=queue.paused_until,
             details=known(by=queue.paused_by, reason=queue.pause_reason),
         )
+
+
+def in_line(around: Surroundings) -> Iterator[Reason]:
+    """How many go first, up to a cap, and whether there is a free slot."""
+    task = around.task
+    takers = [each for each in around.serving if each.takes_tasks]
+    if task.worker_names is not None:
+        takers = [each for each in takers if each.name in task.worker_names]
+    slots = sum(each.slots for each in takers)
+    if slots and all(each.busy >= each.slots for each in takers):
+        yield Reason(code=codes.SLOTS_BUSY, subject=task.queue_name, details={"slots": slots})
+    higher, equal = _ahead(task)
+    if higher + equal > CAP:
+        yield Reason(code=codes.BEHIND, subject=task.queue_name, details={"at_least": CAP})
+    elif higher + equal:
+        details = {"ahead": higher + equal, "higher": higher}
+        yield Reason(code=codes.BEHIND, subject=task.queue_name, details=details)
+    else:
+        yield Reason(code=codes.IN_LINE, subject=task.queue_name)
+
+
+def _ahead(task: Task) -> tuple[int, int]:
+    """How many tasks of higher and of equal priority are taken before it, each up to the cap.
+
+    Each part is a range of the index that the claim goes by. One for certain workers goes before
+    ordinary ones of its priority, and behind those that have its pin.
+    """
+    ready = Task.objects.using(project_connection().alias).filter(
+        queue_name=task.queue_name, status=TaskStatus.READY.value
+    )
+    ordinary = ready.filter(literal(IS_READY))
+    higher = _counted(ordinary.filter(priority__gt=task.priority))
+    if task.route == Route.ORDINARY:
+        return higher, _equal(ordinary, task)
+    apart = ready.filter(literal(IS_APART), pinned_to=task.pinned_to)
+    higher += _counted(apart.filter(priority__gt=task.priority))
+    equal = _equal(apart, task)
+    return higher, equal if task.worker_names is not None else equal + _equal(ordinary, task)
+
+
+def _equal(tasks: QuerySet[Task], task: Task) -> int:
+    same: Any = tasks.filter(priority=task.priority)
+    earlier = _counted(same.filter(run_after__lt=task.run_after))
+    return earlier + _counted(same.filter(Q(run_after=task.run_after, id__lt=task.id)))
+
+
+def _counted(tasks: QuerySet[Task]) -> int:
+    """Up to the cap; the order keeps the planner from reading the table in place of the index."""
+    return tasks.order_by("-priority", "run_after", "id")[: CAP + 1].count()
+
+
+LONG_AFTER = 9000
+"""A year that stands for never."""
+
+
+def is_shared(around: Surroundings) -> bool:
+    """Whether it is such a task."""
+    return around.task.workers > 1 or around.task.broadcast
+
+
+def of_several(around: Surroundings) -> Iterator[Reason]:
+    """How many have run it, and what keeps the next."""
+    task = around.task
+    if not is_shared(around):
+        return
+    if task.broadcast and task.workers == 0:
+        yield Reason(code=codes.UNSEATED, subject=task.queue_name)
+        return
+    counts = {
+        "wanted": task.workers, "done": task.successes, "running": task.running_leases,
+        "open": task.open_slots,
+    }  # fmt: skip
+    yield Reason(code=codes.MORE_WORKERS, subject=task.queue_name, details=counts)
+    if task.open_slots:
+        yield from _of_the_next(around)
+
+
+def _of_the_next(around: Surroundings) -> Iterator[Reason]:
+    """What keeps the workers that have not run it yet."""
+    task = around.task
+    taken = {
+        each.worker_id
+        for each in around.leases
+        if each.is_shared and each.status in (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
+    }
+    waiting = _waiting(around)
+    takers = [each for each in around.serving if each.takes_tasks and each.name not in taken]
+    if task.worker_names is not None:
+        takers = [each for each in takers if each.name in task.worker_names]
+        living = {each.name for each in around.serving}
+        absent = [name for name in task.worker_names if name not in living and name not in taken]
+        if absent and living & set(task.worker_names):  # Else that none lives is told apart.
+            yield Reason(code=codes.WORKERS_ABSENT, subject=listed(map(str, absent)))
+    elif len(takers) < task.open_slots and around.serving:
+        yield Reason(
+            code=codes.TOO_FEW_WORKERS,
+            subject=task.queue_name,
+            details={"open": task.open_slots, "able": len(takers)},
+        )
+    for each in takers:
+        if each.name in waiting:
+            yield Reason(code=codes.WORKER_WAITS, subject=each.name, moment=waiting[each.name])
+
+
+def _waiting(around: Surroundings) -> dict[str, datetime]:
+    """Until when workers that have tried it let others go first."""
+    return {
+        each.worker_id: each.retry_at
+        for each in around.leases
+        if each.retry_at is not None
+        and each.retry_at > around.now
+        and each.retry_at.year < LONG_AFTER
+    }
+
+
+MOST_NAMED = 20
+"""So many names make a sentence long enough."""
+
+
+def without_workers(around: Surroundings) -> Iterator[Reason]:
+    """What is wrong with the workers that it needs; nothing where one of them takes tasks."""
+    task, serving = around.task, around.serving
+    if task.worker_names is not None:
+        named = [each for each in serving if each.name in task.worker_names]
+        if not named:
+            yield Reason(code=codes.WORKERS_ABSENT, subject=listed(map(str, task.worker_names)))
+            return
+        serving = named
+    if not serving:
+        yield Reason(code=codes.UNSERVED, subject=task.queue_name)
+    elif not any(each.takes_tasks for each in serving):
+        yield Reason(code=codes.NOT_TAKING, subject=task.queue_name)
+    elif all(each.trouble for each in serving if each.takes_tasks):
+        for each in serving[:MOST_NAMED]:
+            if each.takes_tasks:
+                yield Reason(
+                    code=codes.WORKER_TROUBLE, subject=each.name, details={"trouble": each.trouble}
+                )
+
+
+def listed(names: Iterator[str] | map[str] | list[str]) -> str:
+    """Names in a row, cut where there are many."""
+    all_names = list(names)
+    shown = all_names[:MOST_NAMED]
+    return ", ".join(shown) + (" …" if len(all_names) > len(shown) else "")

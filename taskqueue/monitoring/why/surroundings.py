@@ -8,10 +8,10 @@ from typing import Any
 
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias, project_connection
-from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import lost_attempts
 from taskqueue.models import Lease, Queue, Task
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
+from taskqueue.monitoring.reading import now
 
 MOST_WORKERS = 1_000
 MOST_LEASES = 1_000
@@ -27,8 +27,7 @@ class Surroundings:
     @cached_property
     def now(self) -> datetime:
         """By the database's clock."""
-        connection = project_connection()
-        return dialect_for(connection).now(connection)
+        return now()
 
     @cached_property
     def workers(self) -> list[ShownWorker]:

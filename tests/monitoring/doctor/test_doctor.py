@@ -13,8 +13,11 @@ from django.test import override_settings
 from taskqueue import control
 from taskqueue.models import Schedule, Task, Worker
 from taskqueue.monitoring.doctor import Finding, Severity, examine, worst
-from taskqueue.monitoring.doctor.clocks import look_at_clocks, of_difference
-from taskqueue.monitoring.doctor.settings import look_at_settings
+from taskqueue.monitoring.doctor.configuration import (
+    look_at_clocks,
+    look_at_settings,
+    of_difference,
+)
 from taskqueue.monitoring.doctor.work import look_at_work
 from tests.management.test_taskqueue import exit_code, refused, run, run_json
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_running, make_task, make_worker

@@ -123,8 +123,8 @@ def test_schedules_tell_when_they_ran_and_when_they_will() -> None:
 
 
 def test_more_than_is_counted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.metrics.standing.LEAST_CAP", 2)
-    monkeypatch.setattr("taskqueue.monitoring.metrics.standing.CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.metrics.gauges.LEAST_CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.metrics.gauges.CAP", 2)
     assert counts.CAP > 2
     for status in ("ready", "scheduled"):
         for _ in range(4):
@@ -249,9 +249,9 @@ def test_a_database_that_stays_silent_is_told_in_time_and_kept_one_connection_wa
     monkeypatch.setattr("taskqueue.engine.connections.CONNECT_TIMEOUT", 60)
     with socket.create_server(("127.0.0.1", 0)) as silent, elsewhere(silent.getsockname()[1]):
         assert value(scrape(), "up") == 0
-        asked = collector._question
+        asked = collector.shared_scrape.latest
         assert value(scrape(), "up") == 0
-        assert collector._question is asked
+        assert collector.shared_scrape.latest is asked
     assert asked is not None
     asked._thread.join(60)
     monkeypatch.undo()

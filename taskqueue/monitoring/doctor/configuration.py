@@ -1,20 +1,30 @@
-"""The project's settings: what the system checks say, and what they leave to the doctor."""
+"""The project's settings, its migrations, and the clock of this host."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.core.checks import ERROR, CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.checks import check_settings, check_transactions
 from taskqueue.declarations.declared_schedules import check_schedules
-from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, WARNING, Finding
-
-CHECK = "settings"
+from taskqueue.monitoring.doctor.finding import (
+    INFO,
+    OK,
+    PROBLEM,
+    WARNING,
+    Finding,
+    by_limits,
+    duration,
+)
+from taskqueue.monitoring.reading import is_postgresql, now
 
 
 def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
@@ -31,12 +41,12 @@ def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     ]
     yield from found
     if not found:
-        yield Finding(check=CHECK, severity=OK, seen="Nothing is odd about the settings.")
+        yield Finding(check="settings", severity=OK, seen="Nothing is odd about the settings.")
 
 
 def _of_message(message: CheckMessage) -> Finding:
     return Finding(
-        check=CHECK,
+        check="settings",
         severity=PROBLEM if message.level >= ERROR else WARNING,
         subject=str(message.id),
         seen=str(message.msg),
@@ -47,7 +57,7 @@ def _of_message(message: CheckMessage) -> Finding:
 def _debug() -> Iterator[Finding]:
     if django_settings.DEBUG:
         yield Finding(
-            check=CHECK,
+            check="settings",
             severity=WARNING,
             subject="DEBUG",
             seen="DEBUG is on: pages of errors tell secrets, each process remembers its last "
@@ -60,11 +70,11 @@ def _connections(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     values: dict[str, Any] = connection.settings_dict
     has_pool = bool(values.get("OPTIONS", {}).get("pool"))
     age = values.get("CONN_MAX_AGE")
-    if connection.vendor != "postgresql" or has_pool:
+    if not is_postgresql() or has_pool:
         return
     if age == 0:
         yield Finding(
-            check=CHECK,
+            check="settings",
             severity=INFO,
             subject="CONN_MAX_AGE",
             seen="CONN_MAX_AGE is 0: each web request that enqueues opens a connection of its own. "
@@ -74,7 +84,7 @@ def _connections(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         )
     elif not values.get("CONN_HEALTH_CHECKS"):
         yield Finding(
-            check=CHECK,
+            check="settings",
             severity=INFO,
             subject="CONN_HEALTH_CHECKS",
             seen="Connections are kept and not checked: the first request after a restart of the "
@@ -87,9 +97,54 @@ def _retention() -> Iterator[Finding]:
     endless = [status for status, kept in get_settings().RETENTION.items() if kept is None]
     if endless:
         yield Finding(
-            check=CHECK,
+            check="settings",
             severity=INFO,
             subject="RETENTION",
             seen=f"Tasks are kept for ever that have {' or '.join(endless)}: the tables only grow.",
             remedy="Give TASKQUEUE['RETENTION'] a limit, unless that is meant.",
         )
+
+
+def look_at_migrations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """Those of taskqueue that are not applied."""
+    executor = MigrationExecutor(connection)
+    leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "taskqueue"]
+    missing = [str(migration) for migration, _ in executor.migration_plan(leaves)]
+    if missing:
+        yield Finding(
+            check="migrations",
+            severity=PROBLEM,
+            seen=f"Migrations are not applied: {', '.join(missing)}. Workers refuse to start.",
+            remedy=f"manage.py migrate --database {connection.alias}",
+        )
+    else:
+        yield Finding(check="migrations", severity=OK, seen="All migrations are applied.")
+
+
+SOME, MUCH = 1.0, 60.0
+"""Seconds."""
+
+
+def look_at_clocks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """By how much they differ, at the least: an answer takes its time too."""
+    asked, began = datetime.now(UTC), time.monotonic()
+    theirs = now()
+    took = time.monotonic() - began
+    ahead = (theirs - asked).total_seconds()
+    yield of_difference(max(0.0, -ahead, ahead - took), is_behind=ahead > 0)
+
+
+def of_difference(seconds: float, *, is_behind: bool) -> Finding:
+    """What a difference means; `is_behind`: of this process's clock."""
+    severity = by_limits(seconds, warning=SOME, problem=MUCH)
+    if severity is OK:
+        return Finding(
+            check="clocks", severity=OK, seen="This host's clock agrees with the database's."
+        )
+    way = "behind" if is_behind else "ahead of"
+    return Finding(
+        check="clocks",
+        severity=severity,
+        seen=f"This host's clock is {duration(seconds)} {way} the database's.",
+        remedy="Keep both by NTP. Tasks are due by the database's clock.",
+    )

@@ -1,10 +1,19 @@
-"""The statements that sum rollups up, in the wording of each database.
+"""Reading rollups: the statements that sum them, their histograms, and the spans of charts.
 
-Each reads the rollups since the first step, by their time, and gives the histograms as they are
-stored, one behind the other: to take them apart here costs more than in Python.
+Each statement reads the rollups since the first step, by their time, and joins the histograms as
+they are stored: Python merges them faster than SQL.
 """
 
 from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from taskqueue.core.histogram import loaded
+from taskqueue.engine.sqlite.values import clock, stored
 
 # A row for each step from the first that is wanted, read by a range of the index of its own: to
 # group them all, PostgreSQL would sort the histograms, on disk. One without a step where the first
@@ -110,3 +119,83 @@ LEFT JOIN (
 
 SERIES = {"postgresql": _SERIES_POSTGRESQL, "sqlite": _SERIES_SQLITE}
 NAMES = {"postgresql": _NAMES_POSTGRESQL, "sqlite": _NAMES_SQLITE}
+
+
+def summed(histograms: str | None) -> Mapping[int, int]:
+    """The sum of histograms that were stored as JSON, joined by commas."""
+    total: dict[str, int] = {}
+    for histogram in json.loads(f"[{histograms or ''}]"):
+        for bucket, count in histogram.items():
+            total[bucket] = total.get(bucket, 0) + count
+    return loaded(total)
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_PART = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class Span:
+    """So many steps of so many seconds, the last of which is not over yet."""
+
+    step_seconds: int
+    steps: int
+
+    @property
+    def step(self) -> timedelta:
+        """How long each step is."""
+        return timedelta(seconds=self.step_seconds)
+
+    def starts(self, now: datetime) -> list[datetime]:
+        """When each step begins: at whole multiples of its length."""
+        last = EPOCH + (now - EPOCH) // self.step * self.step
+        return [last - number * self.step for number in reversed(range(self.steps))]
+
+    @property
+    def part(self) -> timedelta:
+        """How finely the rollups of the span are read: a step of a long span in several parts.
+
+        Of a step that is not over, the parts that are need not be read again.
+        """
+        return min(self.step, LONGEST_PART)
+
+    def parts(self, now: datetime) -> list[datetime]:
+        """When each part of the steps begins, up to the one that is not over yet."""
+        first = self.starts(now)[0]
+        return [first + number * self.part for number in range((now - first) // self.part + 1)]
+
+    def parameters(self) -> dict[str, Any]:
+        """For the statements that sum rollups up: for PostgreSQL, which asks its own clock, the
+        lengths; for SQLite, whose clock is this process's, the moments.
+        """
+        now = clock()
+        return {
+            "step": self.step,
+            "rest": (self.steps - 1) * self.step,
+            "seconds": self.step_seconds,
+            "now": stored(now),
+            "since": whole_seconds(self.starts(now)[0]),
+        }
+
+
+def whole_seconds(moment: datetime) -> str:
+    """The start of a step as SQLite compares it.
+
+    Django stores a whole second without a fraction, and with one it would sort behind that.
+    """
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+SPANS = {
+    "hour": Span(step_seconds=60, steps=60),
+    "day": Span(step_seconds=900, steps=96),
+    "week": Span(step_seconds=7200, steps=84),
+}
+
+
+def span_of(name: str) -> Span:
+    """The span of that name. Raises ValueError for another."""
+    try:
+        return SPANS[name]
+    except KeyError:
+        raise ValueError(f"{name!r} is no span. Choose from {', '.join(SPANS)}.") from None
