@@ -11,7 +11,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from taskqueue.admin.addresses import served_by
+from taskqueue.admin.links import Links
 from taskqueue.admin.paginator import CappedPaginator
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
@@ -63,9 +63,9 @@ class ReadOnlyAdmin(_Admin):
         js = ["taskqueue/keyboard.js"]
 
     @property
-    def urls(self) -> list[Any]:
-        """What the site mounts: all of `get_urls`, those of subclasses too."""
-        return [served_by(self.admin_site, pattern) for pattern in self.get_urls()]
+    def links(self) -> Links:
+        """Addresses within the admin site of this page."""
+        return Links(self.admin_site.name)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanList

@@ -6,15 +6,12 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import Model
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.addresses import reverse
 from taskqueue.admin.local_time import local_time
 from taskqueue.admin.naming import moment_word
 
@@ -73,25 +70,3 @@ def preformatted(text: str) -> SafeString:
 def breakable(name: str) -> SafeString:
     """A dotted name that a browser may break after its dots, and not within a word."""
     return format_html_join(SafeString(".<wbr>"), "{}", ((part,) for part in name.split(".")))
-
-
-def link_to_row(model: type[Model], key: object, text: object) -> SafeString:
-    """A link to the page of one row."""
-    return format_html('<a href="{}">{}</a>', row_url(model, key), text)
-
-
-def row_url(model: type[Model], key: object) -> str:
-    """The address of the page of one row."""
-    return reverse(f"admin:taskqueue_{model._meta.model_name}_change", args=[key])
-
-
-def link_to_list(model: type[Model], text: object, **filters: object) -> SafeString:
-    """A link to the rows that match the filters."""
-    return format_html('<a href="{}">{}</a>', list_url(model, **filters), text)
-
-
-def list_url(model: type[Model], **filters: object) -> str:
-    """The address of the rows that match the filters."""
-    return reverse(f"admin:taskqueue_{model._meta.model_name}_changelist") + (
-        f"?{urlencode(filters)}" if filters else ""
-    )

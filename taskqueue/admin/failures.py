@@ -7,15 +7,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import NoReverseMatch
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from taskqueue.access.authority import may
 from taskqueue.access.permissions import VIEW_LEASES
-from taskqueue.admin.addresses import reverse
-from taskqueue.admin.display import breakable, link_to_row, list_url, moment
+from taskqueue.admin.display import breakable, moment
+from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
@@ -51,13 +50,13 @@ class FailureAdmin(ReportAdmin):
             self.template,
             _("Failures"),
             ended=ended,
-            failed_groups=[_failed(request, group) for group in ended.groups],
+            failed_groups=[_failed(request, self.links, group) for group in ended.groups],
             coming=coming,
-            retried_groups=[_retried(request, group) for group in coming.groups],
+            retried_groups=[_retried(request, self.links, group) for group in coming.groups],
         )
 
 
-def _failed(request: HttpRequest, group: FailureGroup) -> dict[str, Any]:
+def _failed(request: HttpRequest, links: Links, group: FailureGroup) -> dict[str, Any]:
     words = {"status": TaskStatus.FAILED.value, "class": group.error_class, "name": group.name}
     text = search_text(**words)
     return {
@@ -66,39 +65,39 @@ def _failed(request: HttpRequest, group: FailureGroup) -> dict[str, Any]:
         "name": group.name,
         "shown_name": breakable(group.name),
         "count": group.count,
-        "url": list_url(Task, q=text),
+        "url": links.list_url(Task, q=text),
         "first_seen": moment(group.first_seen),
         "last_seen": moment(group.last_seen),
-        "example": _example(group.example_id, group.example_message),
-        "acts": _acts(request, text, "retry", "delete"),
+        "example": _example(links, group.example_id, group.example_message),
+        "acts": _acts(request, links, text, "retry", "delete"),
     }
 
 
-def _retried(request: HttpRequest, group: RetryingGroup) -> dict[str, Any]:
+def _retried(request: HttpRequest, links: Links, group: RetryingGroup) -> dict[str, Any]:
     text = search_text(status=TaskStatus.RETRYING.value, name=group.name)
     sees_attempts = request.user.has_perm(VIEW_LEASES)
     return {
         "name": group.name,
         "shown_name": breakable(group.name),
         "count": group.count,
-        "url": list_url(Task, q=text),
+        "url": links.list_url(Task, q=text),
         "next_at": moment(group.next_at),
         "error": group.example_error if sees_attempts else "",
         "shown_error": breakable(group.example_error),
-        "example": _example(group.example_id, group.example_message)
+        "example": _example(links, group.example_id, group.example_message)
         if sees_attempts
-        else link_to_row(Task, group.example_id, str(group.example_id)),
-        "acts": _acts(request, text, "run_now", "cancel"),
+        else links.to_row(Task, group.example_id, str(group.example_id)),
+        "acts": _acts(request, links, text, "run_now", "cancel"),
     }
 
 
-def _example(task_id: Any, message: str) -> SafeString:
+def _example(links: Links, task_id: Any, message: str) -> SafeString:
     """The beginning of the newest message, as a link to its task."""
     line = Truncator(" ".join(message.split())).chars(LONGEST_EXAMPLE)
-    return link_to_row(Task, task_id, line or _("without a message"))
+    return links.to_row(Task, task_id, line or _("without a message"))
 
 
-def _acts(request: HttpRequest, text: str, *verbs: str) -> list[Act]:
+def _acts(request: HttpRequest, links: Links, text: str, *verbs: str) -> list[Act]:
     """Those of the verbs that they may do to all that the search finds."""
     titles = {
         "retry": _("Retry all"),
@@ -106,9 +105,8 @@ def _acts(request: HttpRequest, text: str, *verbs: str) -> list[Act]:
         "cancel": _("Cancel all"),
         "delete": _("Delete all"),
     }
-    try:
-        start = reverse("admin:taskqueue_operation_start")
-    except NoReverseMatch:  # A project may have left operations out of its admin.
+    start = links.url_if_any("operation_start")
+    if not start:
         return []
     return [
         Act(

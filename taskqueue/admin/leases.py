@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import link_to_list, link_to_row, moments, preformatted
+from taskqueue.admin.display import moments, preformatted
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
 from taskqueue.admin.searches import by_task
 from taskqueue.admin.tasks.history import progress_of
@@ -75,11 +75,11 @@ class LeaseAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("task"))
     def task_link(self, lease: Lease) -> SafeString:
-        return link_to_row(Task, lease.task_id, lease.task_id)
+        return self.links.to_row(Task, lease.task_id, lease.task_id)
 
     @admin.display(description=_("worker"))
     def worker_link(self, lease: Lease) -> SafeString:
-        return link_to_list(Worker, lease.worker_id, q=lease.worker_id)
+        return self.links.to_list(Worker, lease.worker_id, q=lease.worker_id)
 
     @admin.display(description=_("progress"))
     def progress_text(self, lease: Lease) -> str:

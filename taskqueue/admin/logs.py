@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import link_to_row, moments, preformatted
+from taskqueue.admin.display import moments, preformatted
 from taskqueue.admin.searches import by_task
 from taskqueue.admin.tasks.history import level_name
 from taskqueue.models import Task, TaskLog
@@ -44,7 +44,7 @@ class TaskLogAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("task"))
     def task_link(self, line: TaskLog) -> SafeString:
-        return link_to_row(Task, line.task_id, line.task_id)
+        return self.links.to_row(Task, line.task_id, line.task_id)
 
     @admin.display(description=_("level"))
     def level_name(self, line: TaskLog) -> str:

@@ -12,12 +12,11 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, link_to_row, moments
+from taskqueue.admin.display import EMPTY, moments
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.page import (
     OCCURRENCE_COLUMNS,
     kept_tasks,
-    link_to_task,
     shown_requester,
     shown_status,
     shown_times,
@@ -98,7 +97,7 @@ class OccurrenceAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("schedule"))
     def schedule_link(self, row: Occurrence) -> SafeString:
-        return link_to_row(Schedule, row.schedule_id, row.schedule.name)
+        return self.links.to_row(Schedule, row.schedule_id, row.schedule.name)
 
     @admin.display(description=_("status"))
     def shown_status(self, row: Occurrence) -> SafeString:
@@ -125,4 +124,4 @@ class OccurrenceAdmin(ReadOnlyAdmin):
         is_kept = getattr(row, "is_kept", None)
         if is_kept is None:
             is_kept = row.task_id in kept_tasks([row.task_id])
-        return link_to_task(row.task_id, is_kept=is_kept)
+        return self.links.to_task(row.task_id, is_kept=is_kept)

@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.charts import outcomes_chart, times_chart
-from taskqueue.admin.display import EMPTY, list_url, row_url
+from taskqueue.admin.display import EMPTY
 from taskqueue.admin.durations import short_duration
+from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, report
 from taskqueue.admin.schedules.page import kept_tasks
 from taskqueue.admin.spans import span_of, span_tabs
@@ -73,7 +74,7 @@ class PerformanceAdmin(ReportAdmin):
             self, request, self.list_template, _("Performance"),
             spans=span_tabs(span, sort=sort),
             heads=[_head(column, span, sort) for column in COLUMNS],
-            lines=[_line(each, span, kept) for each in found],
+            lines=[_line(each, span, kept, self.links) for each in found],
         )  # fmt: skip
 
     def _name(self, request: HttpRequest, span: str, name: str) -> HttpResponse:
@@ -83,12 +84,12 @@ class PerformanceAdmin(ReportAdmin):
         return report(
             self, request, self.name_template, name,
             spans=span_tabs(span, name=name),
-            line=_line(found[0], span, kept) if found else None,
+            line=_line(found[0], span, kept, self.links) if found else None,
             outcomes=outcomes_chart(steps),
             times=times_chart(steps),
             list_url=f"?{urlencode({'span': span})}",
-            tasks_url=list_url(Task, q=search_text(name=name)),
-            failed_url=list_url(Task, q=search_text(status="failed", name=name)),
+            tasks_url=self.links.list_url(Task, q=search_text(name=name)),
+            failed_url=self.links.list_url(Task, q=search_text(status="failed", name=name)),
         )  # fmt: skip
 
 
@@ -115,7 +116,7 @@ def _head(column: str, span: str, sort: str) -> Head:
     return Head(COLUMNS[column], url, is_number, direction)
 
 
-def _line(each: NamePerformance, span: str, kept: set[Any]) -> dict[str, Any]:
+def _line(each: NamePerformance, span: str, kept: set[Any], links: Links) -> dict[str, Any]:
     return {
         "name": each.name,
         "url": f"?{urlencode({'span': span, 'name': each.name})}",
@@ -128,7 +129,9 @@ def _line(each: NamePerformance, span: str, kept: set[Any]) -> dict[str, Any]:
         "wait_p50": short_duration(each.wait_p50) or EMPTY,
         "wait_p95": short_duration(each.wait_p95) or EMPTY,
         "slowest": short_duration(each.slowest_seconds) if each.slowest_task_id else EMPTY,
-        "slowest_url": row_url(Task, each.slowest_task_id) if each.slowest_task_id in kept else "",
+        "slowest_url": links.row_url(Task, each.slowest_task_id)
+        if each.slowest_task_id in kept
+        else "",
     }
 
 

@@ -10,7 +10,6 @@ from django.template.response import TemplateResponse
 from django.urls import path
 
 from taskqueue.access.permissions import VIEW_TASKS
-from taskqueue.admin.addresses import redirect
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.searches import row_id
 from taskqueue.engine.connections import database_alias
@@ -20,6 +19,7 @@ def report(
     model_admin: Any, request: HttpRequest, template: str, title: str, **context: Any
 ) -> TemplateResponse:
     """A page in the admin's frame."""
+    request.current_app = model_admin.admin_site.name
     frame = {
         **model_admin.admin_site.each_context(request),
         "title": title,
@@ -86,7 +86,7 @@ class RowReportAdmin(ShownWhole):
             raise PermissionDenied
         row = self.row(object_id)
         if row is None:
-            return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+            return self.links.redirect(f"{self.opts.model_name}_changelist")
         return self.shown_row(request, row)
 
     def row(self, text: str) -> Any:

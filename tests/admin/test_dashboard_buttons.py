@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from taskqueue.admin.queues.addresses import act_url
+from taskqueue.admin.links import Links
 from taskqueue.models import Queue, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import (
@@ -62,7 +62,7 @@ def test_buttons_post_to_what_they_are_about(log_in_as: LogIn, worker: Worker) -
     of_worker = f"/admin/taskqueue/worker/{worker.pk}/act/"
     assert buttons(page) == [
         (f"/admin/taskqueue/task/{task.pk}/act/", "stop"),
-        (act_url("a/b & c"), "pause"),
+        (Links("admin").queue_act_url("a/b & c"), "pause"),
         *((of_worker, verb) for verb in ("quiet", "stop", "kill")),
     ]
 

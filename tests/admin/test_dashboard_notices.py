@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.admin.dashboard.sentences import sentence
+from taskqueue.admin.links import Links
 from taskqueue.management.cli.top.frame import NOTICES
 from taskqueue.models import Rollup, Schedule, Task, Worker
 from taskqueue.monitoring.doctor.work import SAYINGS
@@ -31,7 +32,9 @@ def worker(db: None) -> Worker:
 def test_every_face_has_words_for_every_notice(code: Code) -> None:
     given = {"subject": str(uuid4()), "example": str(uuid4()), "detail": "a detail", "total": 3}
     for count in (1, 1_234):
-        told = words(sentence(Notice(code=code, level="error", count=count, **given)))
+        told = words(
+            sentence(Notice(code=code, level="error", count=count, **given), Links("admin"))
+        )
         assert not told.startswith(code.replace("_", " "))
         assert "{" not in told
     assert NOTICES[code]

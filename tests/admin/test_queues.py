@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from taskqueue.admin.queues.addresses import act_url, queue_url
+from taskqueue.admin.links import Links
 from taskqueue.engine import control
 from taskqueue.models import Queue, Rollup, Worker
 from tests.admin.conftest import LogIn
@@ -18,6 +18,7 @@ from tests.admin.test_admin import read, url
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
+LINKS = Links("admin")
 LIST = "/admin/taskqueue/queue/"
 MOST_QUERIES = 15
 
@@ -78,7 +79,7 @@ def test_who_may_control_is_offered_to_pause_or_to_resume(log_in_as: LogIn) -> N
     Queue.objects.create(name="default")
     page = read(log_in_as("viewer", "view_queue", "control_queues"), LIST)
     assert page.count('value="pause"') == page.count('value="resume"') == 1
-    assert act_url("mail") in page
+    assert LINKS.queue_act_url("mail") in page
     assert 'name="next" value="/admin/taskqueue/queue/"' in page
 
 
@@ -108,11 +109,11 @@ def test_workers_and_tasks_are_shown_to_those_who_may_view_them(log_in_as: LogIn
 def test_a_queue_without_a_row_has_a_page_by_its_name(log_in_as: LogIn) -> None:
     noop.using(queue_name="mail").enqueue()
     client = log_in_as("superuser")
-    page = read(client, queue_url("mail"))
+    page = read(client, LINKS.queue_url("mail"))
     assert 'value="pause"' in page
-    assert "has seen a task of this queue yet" in read(client, queue_url("nobody"))
+    assert "has seen a task of this queue yet" in read(client, LINKS.queue_url("nobody"))
     Queue.objects.create(name="mail")
-    assert "Known since" in read(client, f"{queue_url('mail')}&span=week")
+    assert "Known since" in read(client, f"{LINKS.queue_url('mail')}&span=week")
 
 
 @pytest.mark.parametrize("asked", [{}, {"name": ""}, {"name": "a\x00b"}])
@@ -129,7 +130,7 @@ def test_a_hostile_name_or_reason_is_text(log_in_as: LogIn) -> None:
     hire(EVIL)
     client = log_in_as("superuser")
     for address in (
-        LIST, url("queue", "change", queue.pk), queue_url(EVIL), queue_url("mail"),
+        LIST, url("queue", "change", queue.pk), LINKS.queue_url(EVIL), LINKS.queue_url("mail"),
         f"{LIST}?q={EVIL}",
     ):  # fmt: skip
         page = read(client, address)
@@ -144,7 +145,7 @@ def test_a_hostile_name_or_reason_is_text(log_in_as: LogIn) -> None:
 def test_the_page_by_name_is_for_those_who_may_view_queues(
     role: str, status: int, log_in_as: LogIn
 ) -> None:
-    assert log_in_as(role).get(queue_url("mail")).status_code == status
+    assert log_in_as(role).get(LINKS.queue_url("mail")).status_code == status
 
 
 def test_the_pages_cost_few_queries(log_in_as: LogIn, django_assert_max_num_queries: Any) -> None:
@@ -153,6 +154,6 @@ def test_the_pages_cost_few_queries(log_in_as: LogIn, django_assert_max_num_quer
         noop.using(queue_name=queue.name).enqueue()
         hire(f"worker-{number}")
     client = log_in_as("viewer")
-    for address in (LIST, url("queue", "change", queue.pk), queue_url(queue.name)):
+    for address in (LIST, url("queue", "change", queue.pk), LINKS.queue_url(queue.name)):
         with django_assert_max_num_queries(MOST_QUERIES):
             read(client, address)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.addresses import reverse
-from taskqueue.admin.queues.addresses import act_url
+from taskqueue.admin.links import Links
 from taskqueue.monitoring.queue_stats import QueueFigures
 from taskqueue.monitoring.read_models.worker import ACTIVE, QUIET, ShownWorker
 from taskqueue.monitoring.running import RunningTask
@@ -36,7 +34,7 @@ class Button:
     """Whether it may be for so many minutes."""
 
 
-def queue_buttons(queue: QueueFigures) -> list[Button]:
+def queue_buttons(queue: QueueFigures, links: Links) -> list[Button]:
     """Pause, or resume."""
     named = {"queue": queue.name}
     if queue.is_paused:
@@ -45,7 +43,7 @@ def queue_buttons(queue: QueueFigures) -> list[Button]:
             Button(
                 title=_("Resume"),
                 verb="resume",
-                url=act_url(queue.name),
+                url=links.queue_act_url(queue.name),
                 question=_("Resume the queue “%(queue)s”?") % named,
                 label=label,
             )
@@ -54,7 +52,7 @@ def queue_buttons(queue: QueueFigures) -> list[Button]:
         Button(
             title=_("Pause"),
             verb="pause",
-            url=act_url(queue.name),
+            url=links.queue_act_url(queue.name),
             question=_("Pause the queue “%(queue)s”?") % named,
             note=_("Nothing of it is begun until it is resumed; what runs goes on."),
             label=_("Pause the queue %(queue)s") % named,
@@ -63,12 +61,12 @@ def queue_buttons(queue: QueueFigures) -> list[Button]:
     ]
 
 
-def worker_buttons(worker: ShownWorker) -> list[Button]:
+def worker_buttons(worker: ShownWorker, links: Links) -> list[Button]:
     """What can still be asked of it."""
     if not worker.is_alive:
         return []
     named = {"worker": worker.name}
-    url = reverse("admin:taskqueue_worker_act", args=[worker.id])
+    url = links.url("worker_act", worker.id)
     quiet = Button(
         title=_("Quiet"),
         verb="quiet",
@@ -105,22 +103,15 @@ def worker_buttons(worker: ShownWorker) -> list[Button]:
     return {ACTIVE: [quiet, stop, kill], QUIET: [resume, stop, kill]}.get(worker.state, [kill])
 
 
-def stop_button(running: RunningTask) -> Button:
+def stop_button(running: RunningTask, links: Links) -> Button:
     """Ask it to stop."""
     named = {"task": running.name}
     return Button(
         title=_("Stop"),
         verb="stop",
-        url=_url("admin:taskqueue_task_act", running.task_id),
+        url=links.url_if_any("task_act", running.task_id),
         question=_("Stop the task “%(task)s”?") % named,
         note=_("It is asked to stop, then made to, and ends cancelled."),
         label=_("Stop the task %(task)s") % named,
         is_grave=True,
     )
-
-
-def _url(name: str, *key: object) -> str:
-    try:
-        return reverse(name, args=key)
-    except NoReverseMatch:
-        return ""

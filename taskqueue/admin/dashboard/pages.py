@@ -23,7 +23,9 @@ class DashboardAdmin(ReportAdmin):
         js = ["taskqueue/refresh.js", "taskqueue/dashboard.js"]
 
     def shown(self, request: HttpRequest) -> HttpResponse:
-        found = fragment(request, self.fragment_template, parts(request, span_of(request)))
+        found = fragment(
+            request, self.fragment_template, parts(request, self.links, span_of(request))
+        )
         if is_refresh(request):
             return answer(request, found)
         may_act = any(map(request.user.has_perm, (CONTROL_QUEUES, STOP)))

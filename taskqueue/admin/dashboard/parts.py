@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import NoReverseMatch
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import CONTROL_QUEUES, STOP
-from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.dashboard.rows import failure_rows, queue_rows, running_rows, worker_rows
 from taskqueue.admin.dashboard.schedules import schedules_shown
 from taskqueue.admin.dashboard.sentences import sentences, visible
-from taskqueue.admin.display import list_url
+from taskqueue.admin.links import Links
 from taskqueue.admin.spans import span_tabs
 from taskqueue.models import Lease, Queue, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
@@ -43,7 +41,7 @@ class State:
     text: str
 
 
-def parts(request: HttpRequest, span: str) -> dict[str, Any]:
+def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     """The context of the fragment."""
     workers = read_workers()
     queues = queue_figures(workers=workers)
@@ -53,39 +51,34 @@ def parts(request: HttpRequest, span: str) -> dict[str, Any]:
     found = visible(request, notices(queues=queues, workers=workers, running=running))
     shown: dict[str, Any] = {
         "state": state_of(workers, found),
-        "notices": sentences(found),
-        "counts": count_links(status_counts()),
+        "notices": sentences(found, links),
+        "counts": count_links(status_counts(), links),
         "spans": span_tabs(span),
         "outcomes": outcomes_chart(figures),
         "times": times_chart(figures),
-        "failures": failure_rows(newest.groups),
-        "failures_url": url_of("failure"),
+        "failures": failure_rows(newest.groups, links),
+        "failures_url": links.url_if_any("failure_changelist"),
         "may_stop": request.user.has_perm(STOP),
         "may_control": request.user.has_perm(CONTROL_QUEUES),
     }
     if may_view(request, "queue"):
-        shown |= {"queues": queue_rows(request, queues), "queues_url": list_url(Queue)}
+        shown |= {"queues": queue_rows(request, links, queues), "queues_url": links.list_url(Queue)}
     if may_view(request, "worker"):
-        shown |= {"workers": worker_rows(request, workers), "workers_url": list_url(Worker)}
+        shown |= {
+            "workers": worker_rows(request, links, workers),
+            "workers_url": links.list_url(Worker),
+        }
     if may_view(request, "lease"):
-        shown["running"] = running_rows(request, running, workers)
-        shown["running_url"] = list_url(Lease, status__exact="running")
+        shown["running"] = running_rows(request, links, running, workers)
+        shown["running_url"] = links.list_url(Lease, status__exact="running")
     if may_view(request, "schedule"):
-        shown |= schedules_shown()
+        shown |= schedules_shown(links)
     return shown
 
 
 def may_view(request: HttpRequest, model_name: str) -> bool:
     """Whether they may view the rows of that model."""
     return bool(request.user.has_perm(f"taskqueue.view_{model_name}"))
-
-
-def url_of(model_name: str) -> str:
-    """The address of a page of ours; empty where the project has taken it out of its admin."""
-    try:
-        return reverse(f"admin:taskqueue_{model_name}_changelist")
-    except NoReverseMatch:
-        return ""
 
 
 def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
@@ -110,7 +103,7 @@ def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
     return State("running", _("At work"), text) if busy else State("active", _("Idle"), text)
 
 
-def count_links(counts: dict[str, Count]) -> list[dict[str, Any]]:
+def count_links(counts: dict[str, Count], links: Links) -> list[dict[str, Any]]:
     """How many tasks of each status, with the address of their list."""
     return [
         {
@@ -119,7 +112,7 @@ def count_links(counts: dict[str, Count]) -> list[dict[str, Any]]:
             "word": WORDS.get(status, status),
             "count": count,
             "is_none": not count.value,
-            "url": list_url(Task, status=status),
+            "url": links.list_url(Task, status=status),
         }
         for status, count in counts.items()
     ]

@@ -11,14 +11,13 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import CONTROL_QUEUES, STOP
-from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.charts import sparkline
 from taskqueue.admin.dashboard.buttons import queue_buttons, stop_button, worker_buttons
 from taskqueue.admin.dashboard.moments import short_moment
-from taskqueue.admin.display import breakable, link_to_row, list_url
+from taskqueue.admin.display import breakable
 from taskqueue.admin.durations import DAY, rounded_age
-from taskqueue.admin.queues.addresses import queue_url
+from taskqueue.admin.links import Links
 from taskqueue.models import Task, Worker
 from taskqueue.monitoring.failures import FailureGroup
 from taskqueue.monitoring.queue_stats import QueueFigures
@@ -29,16 +28,18 @@ from taskqueue.monitoring.searching.search_tokens import quoted
 LONGEST_MESSAGE = 160
 
 
-def queue_rows(request: HttpRequest, queues: Sequence[QueueFigures]) -> list[dict[str, Any]]:
+def queue_rows(
+    request: HttpRequest, links: Links, queues: Sequence[QueueFigures]
+) -> list[dict[str, Any]]:
     """Queues, with pause and resume for those who may control them."""
     may_control = request.user.has_perm(CONTROL_QUEUES)
     return [
         {
             "name": queue.name,
-            "url": queue_url(queue.name),
+            "url": links.queue_url(queue.name),
             "badge": _queue_badge(queue),
             "waiting": queue.waiting,
-            "waiting_url": list_url(Task, q=f"queue:{quoted(queue.name)} status:ready"),
+            "waiting_url": links.list_url(Task, q=f"queue:{quoted(queue.name)} status:ready"),
             "oldest": "" if queue.oldest_seconds is None else rounded_age(queue.oldest_seconds),
             "running": queue.running,
             "slots": queue.slots,
@@ -48,7 +49,7 @@ def queue_rows(request: HttpRequest, queues: Sequence[QueueFigures]) -> list[dic
             "paused_until": short_moment(queue.paused_until),
             "paused_by": queue.paused_by,
             "pause_reason": queue.pause_reason,
-            "buttons": queue_buttons(queue) if may_control else [],
+            "buttons": queue_buttons(queue, links) if may_control else [],
         }
         for queue in queues
     ]
@@ -60,13 +61,15 @@ def _queue_badge(queue: QueueFigures) -> Any:
     return badge("active", _("open")) if queue.is_served else badge("unserved")
 
 
-def worker_rows(request: HttpRequest, workers: Sequence[ShownWorker]) -> list[dict[str, Any]]:
+def worker_rows(
+    request: HttpRequest, links: Links, workers: Sequence[ShownWorker]
+) -> list[dict[str, Any]]:
     """The living, and those that were lost within a day."""
     may_stop = request.user.has_perm(STOP)
     return [
         {
             "name": worker.name,
-            "url": reverse("admin:taskqueue_worker_change", args=[worker.id]),
+            "url": links.row_url(Worker, worker.id),
             "host": worker.host,
             "pid": str(worker.pid),
             "version": worker.version,
@@ -78,7 +81,7 @@ def worker_rows(request: HttpRequest, workers: Sequence[ShownWorker]) -> list[di
             "badge": badge(worker.state),
             "trouble": Truncator(worker.trouble).chars(LONGEST_MESSAGE),
             "request": _asked(worker),
-            "buttons": worker_buttons(worker) if may_stop else [],
+            "buttons": worker_buttons(worker, links) if may_stop else [],
         }
         for worker in workers
         if worker.is_alive or (worker.state == LOST and worker.seen_seconds < DAY)
@@ -95,7 +98,10 @@ def _asked(worker: ShownWorker) -> str:
 
 
 def running_rows(
-    request: HttpRequest, running: Sequence[RunningTask], workers: Sequence[ShownWorker]
+    request: HttpRequest,
+    links: Links,
+    running: Sequence[RunningTask],
+    workers: Sequence[ShownWorker],
 ) -> list[dict[str, Any]]:
     """What runs, with a button that asks it to stop for those who may."""
     ids = {worker.name: worker.id for worker in workers}
@@ -103,11 +109,11 @@ def running_rows(
     may_view_workers = request.user.has_perm("taskqueue.view_worker")
     return [
         {
-            "task": link_to_row(Task, each.task_id, breakable(each.name)),
+            "task": links.to_row(Task, each.task_id, breakable(each.name)),
             "queue": each.queue_name,
             "attempt": each.attempt,
             "worker": (
-                link_to_row(Worker, ids[each.worker], each.worker)
+                links.to_row(Worker, ids[each.worker], each.worker)
                 if may_view_workers and each.worker in ids
                 else each.worker
             ),
@@ -117,22 +123,22 @@ def running_rows(
             "message": Truncator(each.progress_message).chars(LONGEST_MESSAGE),
             "is_stopping": each.is_stopping,
             "is_wedged": each.is_wedged,
-            "buttons": [stop_button(each)] if may_stop and not each.is_stopping else [],
+            "buttons": [stop_button(each, links)] if may_stop and not each.is_stopping else [],
         }
         for each in running
     ]
 
 
-def failure_rows(groups: Sequence[FailureGroup]) -> list[dict[str, Any]]:
+def failure_rows(groups: Sequence[FailureGroup], links: Links) -> list[dict[str, Any]]:
     """Groups of failed tasks, each with its newest."""
     return [
         {
             "error": breakable(group.error_class or _("no error class")),
             "name": breakable(group.name),
             "count": group.count,
-            "url": list_url(Task, q=_search(group)),
+            "url": links.list_url(Task, q=_search(group)),
             "last_seen": short_moment(group.last_seen),
-            "example": link_to_row(Task, group.example_id, _line(group.example_message)),
+            "example": links.to_row(Task, group.example_id, _line(group.example_message)),
         }
         for group in groups
     ]

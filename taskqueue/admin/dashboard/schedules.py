@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 
 from taskqueue.admin.badges import badge
 from taskqueue.admin.dashboard.moments import short_moment
-from taskqueue.admin.display import link_to_row, list_url
+from taskqueue.admin.links import Links
 from taskqueue.admin.schedules.rule_words import rule_words
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import OVERDUE
@@ -20,7 +20,7 @@ from taskqueue.models.clock import DatabaseClock
 MOST = 6
 
 
-def schedules_shown() -> dict[str, Any]:
+def schedules_shown(links: Links) -> dict[str, Any]:
     """Those that will run something, the next first, and how many are paused."""
     rows = Schedule.objects.using(database_alias())
     paused = rows.filter(paused_at__isnull=False)
@@ -34,16 +34,16 @@ def schedules_shown() -> dict[str, Any]:
     return {
         "schedules": [
             {
-                "name": link_to_row(Schedule, schedule.pk, schedule.name),
+                "name": links.to_row(Schedule, schedule.pk, schedule.name),
                 "rule": rule_words(schedule),
                 "next_at": short_moment(schedule.next_at),
                 "badge": badge("overdue") if schedule.next_at < schedule.now - OVERDUE else "",
             }
             for schedule in found
         ],
-        "schedules_url": list_url(Schedule),
+        "schedules_url": links.list_url(Schedule),
         "paused": _paused_words(found[0].paused if found else paused.count()),
-        "paused_url": list_url(Schedule, state="paused"),
+        "paused_url": links.list_url(Schedule, state="paused"),
     }
 
 

@@ -15,8 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import EDIT_SCHEDULES
-from taskqueue.admin.display import link_to_list, link_to_row
-from taskqueue.admin.queues.addresses import queue_url
+from taskqueue.admin.links import Links
 from taskqueue.models import Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.notices import ERROR, Notice
@@ -41,10 +40,10 @@ def visible(request: HttpRequest, notices: Sequence[Notice]) -> list[Notice]:
     return [notice for notice in notices if notice.code not in hidden]
 
 
-def sentences(notices: Sequence[Notice]) -> list[dict[str, Any]]:
+def sentences(notices: Sequence[Notice], links: Links) -> list[dict[str, Any]]:
     """Each as its level, a badge, and a sentence with links."""
     return [
-        {"level": notice.level, "badge": _badge(notice), "text": sentence(notice)}
+        {"level": notice.level, "badge": _badge(notice), "text": sentence(notice, links)}
         for notice in notices
     ]
 
@@ -54,15 +53,15 @@ def _badge(notice: Notice) -> SafeString:
     return format_html('<span class="taskqueue-badge taskqueue-badge--{}">{}</span>', look, word)
 
 
-def sentence(notice: Notice) -> SafeString:
+def sentence(notice: Notice, links: Links) -> SafeString:
     """The sentence of the notice."""
     words = _of_tasks(notice.code, notice.count or 0) or _of_others(notice.code, notice.count or 0)
     return format_html(
         words,
         count=str(Count(notice.count or 0, notice.is_capped)),
-        subject=_subject(notice),
+        subject=_subject(notice, links),
         total=number_format(notice.total or 0, force_grouping=True),
-        example=_example(notice),
+        example=_example(notice, links),
         detail=Truncator(notice.detail).chars(LONGEST_DETAIL),
         command=format_html("<code>{}</code>", "manage.py runworker"),
     )
@@ -153,19 +152,19 @@ def _of_others(code: str, count: int) -> str:
     return words[code]
 
 
-def _subject(notice: Notice) -> SafeString:
+def _subject(notice: Notice, links: Links) -> SafeString:
     if notice.code in OF_WORKERS:
-        return link_to_list(Worker, notice.subject, q=notice.subject)
+        return links.to_list(Worker, notice.subject, q=notice.subject)
     if notice.code in OF_SCHEDULES:
-        return link_to_list(Schedule, notice.subject, q=notice.subject)
+        return links.to_list(Schedule, notice.subject, q=notice.subject)
     if notice.code == "parked":
-        return link_to_list(Task, notice.subject, q=f"name:{quoted(notice.subject)}")
+        return links.to_list(Task, notice.subject, q=f"name:{quoted(notice.subject)}")
     if notice.code in ("wedged", "lost_holds"):
-        return link_to_row(Task, UUID(notice.subject), notice.subject)
-    return format_html('<a href="{}">{}</a>', queue_url(notice.subject), notice.subject)
+        return links.to_row(Task, UUID(notice.subject), notice.subject)
+    return format_html('<a href="{}">{}</a>', links.queue_url(notice.subject), notice.subject)
 
 
-def _example(notice: Notice) -> SafeString:
+def _example(notice: Notice, links: Links) -> SafeString:
     if not notice.example:
         return SafeString("")
-    return link_to_row(Task, UUID(notice.example), notice.example)
+    return links.to_row(Task, UUID(notice.example), notice.example)

@@ -16,10 +16,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue.access.authority import may
-from taskqueue.admin.addresses import redirect
 from taskqueue.admin.badges import badge
 from taskqueue.admin.choices import WordedChoices
-from taskqueue.admin.display import list_url, moment, moments
+from taskqueue.admin.display import moment, moments
 from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
 from taskqueue.admin.operations.verbs import VERBS
@@ -128,7 +127,9 @@ class OperationAdmin(OperationStart):
             chosen=_chosen(operation),
             may_cancel=self._may_cancel(request, operation),
             query=query,
-            tasks_url=list_url(Task, q=query) if query and query == operation.query else "",
+            tasks_url=self.links.list_url(Task, q=query)
+            if query and query == operation.query
+            else "",
             audit_url=self._audit_url(request, operation),
         )
 
@@ -150,7 +151,7 @@ class OperationAdmin(OperationStart):
             self.message_user(
                 request, _("It is called off. What was done stays done."), messages.SUCCESS
             )
-        return redirect("admin:taskqueue_operation_change", operation.pk)
+        return self.links.redirect("operation_change", operation.pk)
 
     def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:
         verb = VERBS.get(operation.verb)
@@ -167,7 +168,7 @@ class OperationAdmin(OperationStart):
     def _audit_url(self, request: HttpRequest, operation: Operation) -> str:
         if not request.user.has_perm("taskqueue.view_audit"):
             return ""
-        return list_url(Audit, q=operation.id)
+        return self.links.list_url(Audit, q=operation.id)
 
 
 def verb_label(operation: Operation) -> str:

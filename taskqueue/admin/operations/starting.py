@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _
 from taskqueue import control
 from taskqueue.access.authority import leaves_out_running, may, permitted
 from taskqueue.access.permissions import STOP, VIEW_TASKS
-from taskqueue.admin.addresses import redirect
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import breakable, link_to_row, list_url, moment
+from taskqueue.admin.display import breakable, moment
+from taskqueue.admin.links import Links
 from taskqueue.admin.operations.choosing import Choice, hidden_fields, uuids
 from taskqueue.admin.operations.forms import StartForm
 from taskqueue.admin.operations.verbs import VERBS, BulkVerb
@@ -89,11 +89,11 @@ class OperationStart(ReadOnlyAdmin):
             form=form,
             hidden=hidden_fields(verb.name, choice, uuid7()),
             problem=problem,
-            list_url=list_url(Task, **({"q": choice.query} if choice.query else {})),
+            list_url=self.links.list_url(Task, **({"q": choice.query} if choice.query else {})),
             held_by_lost=held_by_lost,
             leaves_out_running=leaves_out_running(verb.name, request.user),
             has_worker=any(each.is_alive for each in read_workers()),
-            **_shown(verb, found),
+            **_shown(verb, found, self.links),
         )
 
     def _start(
@@ -126,8 +126,8 @@ class OperationStart(ReadOnlyAdmin):
         else:
             self.message_user(request, _("It was begun already."), messages.INFO)
         if self.has_view_permission(request):
-            return redirect("admin:taskqueue_operation_change", operation.pk)
-        return redirect("admin:taskqueue_task_changelist")
+            return self.links.redirect("operation_change", operation.pk)
+        return self.links.redirect("task_changelist")
 
 
 def _chosen(choice: Choice, verb: BulkVerb, user: Any) -> TaskFilter:
@@ -141,7 +141,7 @@ def _chosen(choice: Choice, verb: BulkVerb, user: Any) -> TaskFilter:
     return permitted(which, verb.name, user)
 
 
-def _shown(verb: BulkVerb, found: Estimate | None) -> dict[str, Any]:
+def _shown(verb: BulkVerb, found: Estimate | None, links: Links) -> dict[str, Any]:
     if found is None:
         return {}
     doable = Count(found.doable, found.is_capped)
@@ -150,14 +150,14 @@ def _shown(verb: BulkVerb, found: Estimate | None) -> dict[str, Any]:
         "is_empty": not found.doable and not found.is_capped,
         "left_out": found.fitting - found.doable,
         "confirm": verb.confirm(doable),
-        "sample": [_row(task) for task in found.sample],
+        "sample": [_row(task, links) for task in found.sample],
         "has_more": found.is_capped or found.doable > len(found.sample),
     }
 
 
-def _row(task: Task) -> dict[str, Any]:
+def _row(task: Task, links: Links) -> dict[str, Any]:
     return {
-        "link": link_to_row(Task, task.pk, breakable(task.name)),
+        "link": links.to_row(Task, task.pk, breakable(task.name)),
         "status": badge(task.status),
         "queue": task.queue_name,
         "enqueued_at": moment(task.enqueued_at),

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from taskqueue import control
 from taskqueue.access.permissions import CONTROL_QUEUES
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.queues.addresses import from_path, queue_url
+from taskqueue.admin.links import name_from_path
 from taskqueue.admin.reasons import LONGEST_REASON, ReasonField
 from taskqueue.admin.returning import back
 from taskqueue.engine.connections import database_alias
@@ -55,14 +55,14 @@ class QueueActs(ReadOnlyAdmin):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        queue = from_path(name)
+        queue = name_from_path(name)
         form = ActForm(request.POST)
         if form.is_valid():
             self._act(request, queue, form.cleaned_data)
         else:
             for field, errors in form.errors.items():
                 self.message_user(request, f"{field}: {' '.join(map(str, errors))}", messages.ERROR)
-        return back(request, queue_url(queue))
+        return back(request, self.links.queue_url(queue))
 
     def _act(self, request: HttpRequest, name: str, given: dict[str, Any]) -> None:
         act, done = VERBS[given["verb"]]

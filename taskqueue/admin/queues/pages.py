@@ -9,13 +9,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.charts import outcomes_chart, sparkline, times_chart
-from taskqueue.admin.display import EMPTY, list_url, moment, row_url
+from taskqueue.admin.display import EMPTY, moment
 from taskqueue.admin.durations import short_duration
+from taskqueue.admin.links import Links
 from taskqueue.admin.queues.acts import LONGEST_PAUSE, QueueActs
-from taskqueue.admin.queues.addresses import act_url, queue_url
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.spans import span_of, span_tabs
 from taskqueue.engine.connections import database_alias
@@ -47,7 +46,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         found, text = queue_figures(limit=MOST_QUEUES), request.GET.get("q", "").strip()
         return report(
             self, request, self.list_template, _("Queues"),
-            lines=[_line(each) for each in found if text in each.name],
+            lines=[_line(each, self.links) for each in found if text in each.name],
             text=text,
             is_cut=len(found) == MOST_QUEUES,
             may_control=self.has_control_permission(request),
@@ -64,7 +63,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         name = request.GET.get("name", "")
         if not name or not is_storable(name):
             self.message_user(request, _("No queue can have that name."), messages.ERROR)
-            return redirect("admin:taskqueue_queue_changelist")
+            return self.links.redirect("queue_changelist")
         queues = Queue.objects.using(database_alias())
         return self._page(request, name, queues.filter(name=name).first())
 
@@ -75,19 +74,19 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         span = span_of(request)
         steps = series(span, queue_name=name)
         sees_workers = request.user.has_perm("taskqueue.view_worker")
+        serving = [each for each in workers if each.is_alive and each.serves(name)]
         return report(
             self, request, self.page_template, name,
-            line=None if figures is None else _line(figures),
+            line=None if figures is None else _line(figures, self.links),
             row=row,
             created=moment(row.created_at) if row is not None else EMPTY,
-            workers=[_serving(each) for each in workers if each.is_alive and each.serves(name)]
-            if sees_workers else None,
+            workers=[_serving(each, self.links) for each in serving] if sees_workers else None,
             spans=span_tabs(span, **_named(request)),
             outcomes=outcomes_chart(steps),
             times=times_chart(steps),
-            links=_links(request, name),
+            links=_more(request, name, self.links),
             history_url=None if row is None
-            else reverse("admin:taskqueue_queue_history", args=[row.pk]),
+            else self.links.url("queue_history", row.pk),
             may_control=self.has_control_permission(request),
             longest_pause=LONGEST_PAUSE,
         )  # fmt: skip
@@ -98,14 +97,14 @@ def _named(request: HttpRequest) -> dict[str, str]:
     return {"name": request.GET["name"]} if "name" in request.GET else {}
 
 
-def _line(queue: QueueFigures) -> dict[str, Any]:
+def _line(queue: QueueFigures, links: Links) -> dict[str, Any]:
     return {
         "name": queue.name,
-        "url": queue_url(queue.name),
-        "act_url": act_url(queue.name),
+        "url": links.queue_url(queue.name),
+        "act_url": links.queue_act_url(queue.name),
         "badge": _badge(queue),
         "waiting": str(queue.waiting),
-        "waiting_url": list_url(Task, q=search_text(status="ready", queue=queue.name)),
+        "waiting_url": links.list_url(Task, q=search_text(status="ready", queue=queue.name)),
         "oldest": short_duration(queue.oldest_seconds) or EMPTY,
         "running": queue.running,
         "slots": queue.slots,
@@ -124,10 +123,10 @@ def _badge(queue: QueueFigures) -> Any:
     return badge("active", _("open")) if queue.is_served else badge("unserved")
 
 
-def _serving(worker: ShownWorker) -> dict[str, Any]:
+def _serving(worker: ShownWorker, links: Links) -> dict[str, Any]:
     return {
         "name": worker.name,
-        "url": row_url(Worker, worker.id),
+        "url": links.row_url(Worker, worker.id),
         "badge": badge(worker.state),
         "busy": worker.busy,
         "slots": worker.slots,
@@ -135,13 +134,13 @@ def _serving(worker: ShownWorker) -> dict[str, Any]:
     }
 
 
-def _links(request: HttpRequest, name: str) -> list[tuple[str, str]]:
+def _more(request: HttpRequest, name: str, links: Links) -> list[tuple[str, str]]:
     """Where there is more of it, as far as who looks may see that."""
-    links = []
+    more = []
     if request.user.has_perm("taskqueue.view_task"):
-        links.append((_("Its tasks"), list_url(Task, q=search_text(queue=name))))
+        more.append((_("Its tasks"), links.list_url(Task, q=search_text(queue=name))))
         failed = search_text(status="failed", queue=name)
-        links.append((_("Those that failed"), list_url(Task, q=failed)))
+        more.append((_("Those that failed"), links.list_url(Task, q=failed)))
     if request.user.has_perm("taskqueue.view_audit"):
-        links.append((_("What was done to it by hand"), list_url(Audit, q=name)))
-    return links
+        more.append((_("What was done to it by hand"), links.list_url(Audit, q=name)))
+    return more

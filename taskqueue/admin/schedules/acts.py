@@ -17,7 +17,6 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue import schedules
 from taskqueue.access.authority import may_schedule
-from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import ReasonForm, reason_of
 from taskqueue.admin.searches import row_id
@@ -98,13 +97,13 @@ class ScheduleActs(ReadOnlyAdmin):
         schedule: Any = self.get_object(request, str(object_id))
         if schedule is None:
             self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
-            return redirect("admin:taskqueue_schedule_changelist")
+            return self.links.redirect("schedule_changelist")
         if verb in VERBS and verb != "delete":
             self._act(request, verb, schedule)
         else:
             refusal = _("There is nothing called “%(verb)s” to do.") % {"verb": verb}
             self.message_user(request, refusal, messages.ERROR)
-        return redirect("admin:taskqueue_schedule_change", schedule.pk)
+        return self.links.redirect("schedule_change", schedule.pk)
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -113,7 +112,7 @@ class ScheduleActs(ReadOnlyAdmin):
         if not self.has_pause_permission(request):
             raise PermissionDenied
         schedule: Any = self.get_object(request, object_id)
-        changelist = redirect("admin:taskqueue_schedule_changelist")
+        changelist = self.links.redirect("schedule_changelist")
         if schedule is None:
             self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
             return changelist
@@ -121,7 +120,7 @@ class ScheduleActs(ReadOnlyAdmin):
             return self._ask_before_deleting(request, [schedule])
         if self._act(request, "delete", schedule):
             return changelist
-        return redirect("admin:taskqueue_schedule_change", schedule.pk)
+        return self.links.redirect("schedule_change", schedule.pk)
 
     def _act_on_each(self, request: HttpRequest, verb: str, queryset: QuerySet[Any]) -> None:
         for schedule in queryset:
@@ -163,7 +162,7 @@ class ScheduleActs(ReadOnlyAdmin):
             "chosen": [(each, is_deletable(each)) for each in chosen],
             "is_any_deletable": any(map(is_deletable, chosen)),
             "selected_name": ACTION_CHECKBOX_NAME,
-            "changelist_url": reverse("admin:taskqueue_schedule_changelist"),
+            "changelist_url": self.links.url("schedule_changelist"),
             "reason": reason_of(request),
             "is_action": "action" in request.POST,
         }

@@ -14,7 +14,6 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from taskqueue import schedules
-from taskqueue.admin.addresses import redirect
 from taskqueue.admin.schedules.acts import ScheduleActs
 from taskqueue.admin.schedules.arguments import VIEW_ARGUMENTS, visible_arguments
 from taskqueue.admin.schedules.form import ScheduleForm
@@ -51,12 +50,12 @@ class ScheduleEditing(ScheduleActs):
         schedule: Any = self.get_object(request, str(object_id))
         if schedule is None:
             self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
-            return redirect("admin:taskqueue_schedule_changelist")
+            return self.links.redirect("schedule_changelist")
         if schedule.source == ScheduleSource.CODE:
             refusal = _("%(name)s is declared in code, beside %(task)s: it is edited there.")
             named = {"name": schedule.name, "task": schedule.task_name}
             self.message_user(request, refusal % named, messages.ERROR)
-            return redirect("admin:taskqueue_schedule_change", schedule.pk)
+            return self.links.redirect("schedule_change", schedule.pk)
         return self._edit(request, schedule)
 
     def _edit(self, request: HttpRequest, schedule: Schedule | None) -> HttpResponse:
@@ -68,7 +67,7 @@ class ScheduleEditing(ScheduleActs):
         if request.method == "POST" and form.is_valid():
             saved = None if _is_stale(form) else self._save(request, form)
             if saved is not None:
-                return redirect("admin:taskqueue_schedule_change", saved.pk)
+                return self.links.redirect("schedule_change", saved.pk)
         return self._form_page(request, form)
 
     def _save(self, request: HttpRequest, form: ScheduleForm) -> Schedule | None:

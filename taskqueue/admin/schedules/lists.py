@@ -28,7 +28,6 @@ from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.admin.schedules.page import (
     extras,
     kept_tasks,
-    link_to_task,
     next_times,
     shown_source,
 )
@@ -122,7 +121,7 @@ class ScheduleAdmin(ScheduleEditing):
         schedule: Any = self.get_object(request, object_id)
         context: dict[str, Any] = {}
         if schedule is not None and self.has_view_permission(request, schedule):
-            context = extras(request, schedule)
+            context = extras(request, self.links, schedule)
             context["may_pause"] = self.has_pause_permission(request)
             context["may_edit"] = self.has_edit_permission(request)
             context["is_declared"] = schedule.source == ScheduleSource.CODE
@@ -197,7 +196,7 @@ class ScheduleAdmin(ScheduleEditing):
     @admin.display(description=_("its task"))
     def last_task_link(self, schedule: Schedule) -> SafeString:
         task_id = schedule.last_task_id
-        return link_to_task(task_id, is_kept=task_id in kept_tasks([task_id]))
+        return self.links.to_task(task_id, is_kept=task_id in kept_tasks([task_id]))
 
     @admin.display(description=_("what the last that ended came to"))
     def last_outcome(self, schedule: Schedule) -> SafeString:

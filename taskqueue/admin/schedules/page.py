@@ -16,7 +16,8 @@ from django.utils.translation import ngettext
 
 from taskqueue import schedules
 from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment
+from taskqueue.admin.display import EMPTY, moment
+from taskqueue.admin.links import Links
 from taskqueue.admin.local_time import in_zone
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
@@ -34,18 +35,18 @@ OCCURRENCE_COLUMNS = (
 )  # fmt: skip
 
 
-def extras(request: HttpRequest, schedule: Schedule) -> dict[str, Any]:
+def extras(request: HttpRequest, links: Links, schedule: Schedule) -> dict[str, Any]:
     """The newest occurrences and the addresses of more, for those who may view them."""
     parts: dict[str, Any] = {}
     if request.user.has_perm("taskqueue.view_occurrence"):
-        parts["occurrences"] = _occurrences(schedule)
-        parts["occurrences_url"] = list_url(Occurrence, schedule__id__exact=schedule.pk)
+        parts["occurrences"] = _occurrences(schedule, links)
+        parts["occurrences_url"] = links.list_url(Occurrence, schedule__id__exact=schedule.pk)
     if request.user.has_perm("taskqueue.view_audit"):
-        parts["audit_url"] = list_url(Audit, q=schedule.name)
+        parts["audit_url"] = links.list_url(Audit, q=schedule.name)
     return parts
 
 
-def _occurrences(schedule: Schedule) -> list[dict[str, Any]]:
+def _occurrences(schedule: Schedule, links: Links) -> list[dict[str, Any]]:
     rows = Occurrence.objects.using(database_alias()).filter(schedule_id=schedule.pk)
     newest = list(rows.only(*OCCURRENCE_COLUMNS).order_by("-nominal_at")[:MOST_OCCURRENCES])
     kept = kept_tasks(row.task_id for row in newest)
@@ -55,7 +56,7 @@ def _occurrences(schedule: Schedule) -> list[dict[str, Any]]:
             "status": shown_status(row),
             "by": shown_requester(row),
             "reason": reason_words(row.reason),
-            "task": link_to_task(row.task_id, is_kept=row.task_id in kept),
+            "task": links.to_task(row.task_id, is_kept=row.task_id in kept),
         }
         for row in newest
     ]
@@ -68,15 +69,6 @@ def kept_tasks(ids: Any) -> set[Any]:
         return set()
     tasks = Task.objects.using(database_alias()).filter(id__in=wanted)
     return set(tasks.values_list("id", flat=True))
-
-
-def link_to_task(task_id: Any, *, is_kept: bool) -> SafeString:
-    """A link to the task; its id alone where it is pruned."""
-    if task_id is None:
-        return EMPTY
-    if not is_kept:
-        return format_html('{} <span class="taskqueue-quiet">({})</span>', task_id, _("pruned"))
-    return link_to_row(Task, task_id, task_id)
 
 
 def shown_times(row: Occurrence) -> SafeString:

@@ -7,12 +7,16 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+)
 from django.urls import path
 from django.utils.translation import gettext as _
 
 from taskqueue.access.authority import may_on
-from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import LONGEST_REASON, reason_of
@@ -62,7 +66,7 @@ class TaskActs(ReadOnlyAdmin):
         task = self.task_of(object_id)
         if task is None:
             return self.missing(request)
-        here = reverse("admin:taskqueue_task_change", args=[task.pk])
+        here = self.links.url("task_change", task.pk)
         if verb is None:
             self.message_user(request, _("There is nothing of that name to do."), messages.ERROR)
             return back(request, here)
@@ -73,7 +77,7 @@ class TaskActs(ReadOnlyAdmin):
             return self._ask_first(request, task, self.lost_template, str(verb.label), verb=verb)
         made = self.act(request, task, verb)
         if verb is DUPLICATE and made is not None:
-            here = reverse("admin:taskqueue_task_change", args=[made])
+            here = self.links.url("task_change", made)
         return back(request, here)
 
     def delete_view(
@@ -85,19 +89,21 @@ class TaskActs(ReadOnlyAdmin):
         task = self.task_of(object_id)
         if task is None:
             return self.missing(request)
-        here = reverse("admin:taskqueue_task_change", args=[task.pk])
+        here = self.links.url("task_change", task.pk)
         if task.status not in FINISHED:
             told = _("Only a finished task is deleted: cancel it first.")
             if is_held_by_lost(project_connection(), task.pk):
                 told = _("Only a finished task is deleted. Its worker is lost: stop it first.")
             self.refuse(request, task, told)
-            return redirect(here)
+            return HttpResponseRedirect(here)
         if request.method != "POST" or "post" not in request.POST:
             return self._ask_first(request, task, self.delete_template, _("Delete task"))
         self.act(request, task, DELETE)
         is_gone = self.task_of(task.pk) is None
         return (
-            back(request, reverse("admin:taskqueue_task_changelist")) if is_gone else redirect(here)
+            back(request, self.links.url("task_changelist"))
+            if is_gone
+            else HttpResponseRedirect(here)
         )
 
     def act(self, request: HttpRequest, task: Task, verb: Verb) -> Any:
@@ -142,7 +148,7 @@ class TaskActs(ReadOnlyAdmin):
     def missing(self, request: HttpRequest) -> HttpResponse:
         """Back to the list, with a message."""
         self.message_user(request, _("There is no such task any more."), messages.ERROR)
-        return redirect("admin:taskqueue_task_changelist")
+        return self.links.redirect("task_changelist")
 
     def task_of(self, object_id: object) -> Task | None:
         """The row without what may be large; None where there is none."""

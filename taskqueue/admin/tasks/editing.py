@@ -11,7 +11,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.urls import path
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.addresses import redirect
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.arguments import visible_arguments
@@ -49,7 +48,7 @@ class TaskEditing(TaskActs):
             return self.missing(request)
         if not edit.fits(task):
             self.refuse(request, task, _("What you wanted cannot be done in that state."))
-            return redirect("admin:taskqueue_task_change", task.pk)
+            return self.links.redirect("task_change", task.pk)
         form = FORMS[what](request.POST if request.method == "POST" else None,
                            task=task, user=request.user)  # fmt: skip
         if request.method == "POST" and form.is_valid():
@@ -67,18 +66,18 @@ class TaskEditing(TaskActs):
                 shown = form.act(by=request.user, reason=reason, **more)
             except EnqueuedBefore as found:
                 first = lead_to_first(self, request, found, task.name)
-                return redirect("admin:taskqueue_task_change", first)
+                return self.links.redirect("task_change", first)
         except TaskDoesNotExist:
             return self.missing(request)
         except TransitionRefused as error:
             self.refuse(request, task, str(error))
-            return redirect("admin:taskqueue_task_change", task.pk)
+            return self.links.redirect("task_change", task.pk)
         except TaskQueueError as error:
             form.add_error(None, str(error))
             return None
         self.note(request, task, str(form.done), reason)
         self.message_user(request, str(form.done), messages.SUCCESS)
-        return redirect("admin:taskqueue_task_change", shown)
+        return self.links.redirect("task_change", shown)
 
     def _form_page(
         self, request: HttpRequest, task: Task, edit: Edit, form: TaskForm

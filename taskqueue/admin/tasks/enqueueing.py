@@ -8,11 +8,10 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
-from taskqueue.admin.addresses import redirect, reverse
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.enqueue_form import EnqueueForm
@@ -91,8 +90,8 @@ class TaskEnqueueing(TaskActs):
 
     def _after(self, request: HttpRequest, task_id: UUID, form: EnqueueForm) -> HttpResponse:
         if self.has_view_permission(request):
-            return redirect("admin:taskqueue_task_change", task_id)
-        return redirect(f"{reverse('admin:taskqueue_task_add')}?name={form.task_name}")
+            return self.links.redirect("task_change", task_id)
+        return HttpResponseRedirect(f"{self.links.url('task_add')}?name={form.task_name}")
 
 
 def _doc(definition: BaseDefinition[Any, Any]) -> str:

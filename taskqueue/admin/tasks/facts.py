@@ -11,9 +11,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.badges import badge
-from taskqueue.admin.display import link_to_list, link_to_row, moment
+from taskqueue.admin.display import moment
 from taskqueue.admin.durations import short_duration
-from taskqueue.admin.schedules.page import kept_tasks, link_to_task
+from taskqueue.admin.links import Links
+from taskqueue.admin.schedules.page import kept_tasks
 from taskqueue.admin.tasks.arguments import folded_json
 from taskqueue.models import Audit, Queue, Schedule, Task
 from taskqueue.models.task import Route
@@ -21,16 +22,18 @@ from taskqueue.models.task import Route
 Fact = tuple[str, object]
 
 
-def facts(task: Task, user: Any, retries: Sequence[Task], audits: Sequence[Audit]) -> list[Fact]:
+def facts(
+    task: Task, user: Any, links: Links, retries: Sequence[Task], audits: Sequence[Audit]
+) -> list[Fact]:
     """What everybody looks for first."""
     return [
-        (_("Name"), link_to_list(Task, task.name, q=f"name:{task.name}")),
-        (_("Queue"), _queue(task, user)),
+        (_("Name"), links.to_list(Task, task.name, q=f"name:{task.name}")),
+        (_("Queue"), _queue(task, user, links)),
         (_("Priority"), task.priority),
         (_("Attempts"), _attempts(task)),
         *_times(task),
-        *_origin(task, user),
-        *_kin(task, retries, audits),
+        *_origin(task, user, links),
+        *_kin(task, links, retries, audits),
         *_workers(task),
     ]
 
@@ -67,11 +70,11 @@ def _seconds(value: Any) -> str:
     return "" if value is None else short_duration(value.total_seconds())
 
 
-def _queue(task: Task, user: Any) -> SafeString:
-    tasks = link_to_list(Task, task.queue_name, q=f"queue:{task.queue_name}")
+def _queue(task: Task, user: Any, links: Links) -> SafeString:
+    tasks = links.to_list(Task, task.queue_name, q=f"queue:{task.queue_name}")
     if not user.has_perm("taskqueue.view_queue"):
         return tasks
-    queue = link_to_list(Queue, _("its state"), q=task.queue_name)
+    queue = links.to_list(Queue, _("its state"), q=task.queue_name)
     return format_html("{} ({})", tasks, queue)
 
 
@@ -92,34 +95,36 @@ def _times(task: Task) -> Iterator[Fact]:
         yield _("Finished"), moment(task.finished_at)
 
 
-def _origin(task: Task, user: Any) -> Iterator[Fact]:
+def _origin(task: Task, user: Any, links: Links) -> Iterator[Fact]:
     """What a task of a schedule has."""
     if task.schedule_id is None:
         return
     name = task.options.get("schedule") or task.schedule_id
     sees = user.has_perm("taskqueue.view_schedule")
-    yield _("Schedule"), link_to_row(Schedule, task.schedule_id, name) if sees else name
+    yield _("Schedule"), links.to_row(Schedule, task.schedule_id, name) if sees else name
     if task.nominal_at is not None:
         yield _("Nominal time"), moment(task.nominal_at)
 
 
-def _kin(task: Task, retries: Sequence[Task], audits: Sequence[Audit]) -> Iterator[Fact]:
+def _kin(
+    task: Task, links: Links, retries: Sequence[Task], audits: Sequence[Audit]
+) -> Iterator[Fact]:
     """Tasks that it was made from, and that were made from it."""
     copies = dict(_copies(audits))
     others = [*copies, *([task.retry_of_id] if task.retry_of_id else [])]
     kept = kept_tasks(others)
     if task.retry_of_id is not None:
-        yield _("Retry of"), link_to_task(task.retry_of_id, is_kept=task.retry_of_id in kept)
+        yield _("Retry of"), links.to_task(task.retry_of_id, is_kept=task.retry_of_id in kept)
     for word, label in (("of", _("Duplicate of")), ("as", _("Duplicates"))):
         ids = [task_id for task_id, how in copies.items() if how == word]
         if ids:
-            yield label, _lines(link_to_task(each, is_kept=each in kept) for each in ids)
+            yield label, _lines(links.to_task(each, is_kept=each in kept) for each in ids)
     if retries:
-        links = (
-            format_html("{} {}", link_to_row(Task, each.pk, each.pk), badge(each.status))
+        retried = (
+            format_html("{} {}", links.to_row(Task, each.pk, each.pk), badge(each.status))
             for each in retries
         )
-        yield _("Retried as"), _lines(links)
+        yield _("Retried as"), _lines(retried)
 
 
 def _copies(audits: Iterable[Audit]) -> Iterator[tuple[UUID, str]]:

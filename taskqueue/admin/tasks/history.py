@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -16,8 +15,9 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.audit_words import act_word
 from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY, link_to_row, list_url, moment, preformatted
+from taskqueue.admin.display import EMPTY, moment, preformatted
 from taskqueue.admin.durations import short_duration
+from taskqueue.admin.links import Links
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.searches import row_id
 from taskqueue.admin.tasks.timeline import begun_at, error_of
@@ -70,21 +70,23 @@ def _newest(rows: Any) -> list[Any]:
     return list(rows)[::-1]
 
 
-def shown_history(request: HttpRequest, task: Task, history: History, now: Any) -> dict[str, Any]:
+def shown_history(
+    request: HttpRequest, links: Links, task: Task, history: History, now: Any
+) -> dict[str, Any]:
     """The rows as the template takes them, newest attempts first."""
     parts: dict[str, Any] = {}
     if history.leases is not None:
         sees_workers = request.user.has_perm("taskqueue.view_worker")
         workers = _worker_keys(history.leases) if sees_workers else {}
-        parts["leases"] = [_attempt(each, workers, now) for each in reversed(history.leases)]
-        parts["leases_url"] = list_url(Lease, task__id__exact=task.pk)
+        parts["leases"] = [_attempt(each, workers, now, links) for each in reversed(history.leases)]
+        parts["leases_url"] = links.list_url(Lease, task__id__exact=task.pk)
     if history.lines is not None:
         parts["lines"] = [_line(each) for each in history.lines]
         parts["lines_of"] = history.attempt
-        parts["lines_url"] = list_url(TaskLog, task__id__exact=task.pk)
+        parts["lines_url"] = links.list_url(TaskLog, task__id__exact=task.pk)
     if history.audits is not None:
         parts["audits"] = [_act(each) for each in reversed(history.audits)]
-        parts["audits_url"] = list_url(Audit, q=task.pk)
+        parts["audits_url"] = links.list_url(Audit, q=task.pk)
     return parts
 
 
@@ -120,23 +122,21 @@ def level_name(level: int) -> str:
     return str(logging.getLevelName(level))
 
 
-def _attempt(lease: Lease, workers: dict[str, int], now: Any) -> dict[str, Any]:
+def _attempt(lease: Lease, workers: dict[str, int], now: Any, links: Links) -> dict[str, Any]:
     begun, ended = begun_at(lease), lease.finished_at or now
     return {
         "number": lease.attempt,
-        "attempt": link_to_row(Lease, lease.pk, lease.attempt),
+        "attempt": links.to_row(Lease, lease.pk, lease.attempt),
         "status": _status(lease),
-        "worker": _link(Worker, workers.get(lease.worker_id), lease.worker_id),
+        "worker": lease.worker_id
+        if lease.worker_id not in workers
+        else links.to_row(Worker, workers[lease.worker_id], lease.worker_id),
         "times": [moment(at) for at in (lease.claimed_at, lease.started_at, lease.finished_at)],
         "duration": short_duration(max(0.0, (ended - begun).total_seconds())),
         "progress": progress_bar(lease),
         "error": error_of(lease.error_class, lease.error_message),
         "traceback": preformatted(lease.traceback) if lease.traceback else None,
     }
-
-
-def _link(model: type[Model], key: object, text: str) -> object:
-    return text if key is None else link_to_row(model, key, text)
 
 
 def _status(lease: Lease) -> SafeString:

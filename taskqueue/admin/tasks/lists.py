@@ -10,13 +10,12 @@ from django.contrib.admin.templatetags.admin_list import result_headers, results
 from django.contrib.admin.utils import label_for_field
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import F, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
-from taskqueue.admin.addresses import redirect
 from taskqueue.admin.base import LeanList
 from taskqueue.admin.tasks.columns import TaskColumns
 from taskqueue.admin.tasks.export import MOST_ROWS, TaskExport
@@ -170,9 +169,9 @@ class TaskList(TaskColumns, TaskExport):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        moved = with_old_filters(request) if request.method == "GET" else None
+        moved = with_old_filters(request, self.links) if request.method == "GET" else None
         if moved is not None:
-            return redirect(moved)
+            return HttpResponseRedirect(moved)
         response = super().changelist_view(request, extra_context)
         context = getattr(response, "context_data", None)
         if isinstance(response, TemplateResponse) and context and "cl" in context:

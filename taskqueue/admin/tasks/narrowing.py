@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import WORDS
+from taskqueue.admin.links import Links
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control import TaskFilter
@@ -67,14 +67,14 @@ def address(text: str, **cursor: str) -> str:
     return "?" + urlencode({**({"q": text} if text else {}), **cursor})
 
 
-def with_old_filters(request: HttpRequest) -> str | None:
+def with_old_filters(request: HttpRequest, links: Links) -> str | None:
     """Where `?status=failed` is to be found now; None for an address without such."""
     old = {OLD[name]: str(value) for name, value in request.GET.items() if name in OLD and value}
     if not old:
         return None
     typed = request.GET.get("q", "").strip()
     text = " ".join(filter(None, (typed, written(**old))))
-    return reverse("admin:taskqueue_task_changelist") + address(text)
+    return links.url("task_changelist") + address(text)
 
 
 def status_tabs(search: Search | None, counts: Mapping[str, Count] | None) -> list[Link]:

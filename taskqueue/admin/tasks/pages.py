@@ -10,7 +10,6 @@ from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
 from taskqueue.admin.display import breakable, preformatted
 from taskqueue.admin.operations.actions import TaskBulk
@@ -69,16 +68,19 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             "original": task,
             "badge": badge(task.status),
             "buttons": buttons(task, user),
-            "edits": [(edit, edit.url(task)) for edit in edits(task, user)],
-            "delete_url": reverse("admin:taskqueue_task_delete", args=[task.pk]),
-            "act_url": reverse("admin:taskqueue_task_act", args=[task.pk]),
-            "history_url": reverse("admin:taskqueue_task_history", args=[quote(task.pk)]),
+            "edits": [
+                (edit, self.links.url("task_edit", task.pk, edit.name))
+                for edit in edits(task, user)
+            ],
+            "delete_url": self.links.url("task_delete", task.pk),
+            "act_url": self.links.url("task_act", task.pk),
+            "history_url": self.links.url("task_history", quote(task.pk)),
             "reasons": why_sentences(task),
             "stops": _stops(history),
             "progress": _progress(history),
             "steps": steps(task, leases, audits, now),
             "bar": bar(parts(task, leases, audits, now)),
-            "facts": facts(task, user, history.retries, audits),
+            "facts": facts(task, user, self.links, history.retries, audits),
             "details": details(task),
             "arguments": shown_arguments(task, user),
             "result": folded_json(task.return_value)
@@ -89,7 +91,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             "is_live": task.status not in FINISHED,
             **once_field(),
             "may_act": any(verb.is_for(user) for verb in VERBS.values()),
-            **shown_history(request, task, history, now),
+            **shown_history(request, self.links, task, history, now),
         }
 
 

@@ -10,7 +10,6 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue import control
 from taskqueue.access.authority import cancel_waiting, fits, may, may_on, retry
-from taskqueue.admin.addresses import reverse
 from taskqueue.core.states import PENDING, TaskStatus
 from taskqueue.engine.control.locking import ALLOWED, ALLOWED_OF_ONE
 from taskqueue.models import Task
@@ -92,10 +91,6 @@ class Edit:
     def fits(self, task: Task) -> bool:
         """Whether it would not be refused now."""
         return fits(task, self.verb)
-
-    def url(self, task: Task) -> str:
-        """Where the form is."""
-        return reverse("admin:taskqueue_task_edit", args=[task.pk, self.name])
 
 
 EDITS = {

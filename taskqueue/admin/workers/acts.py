@@ -15,7 +15,6 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import control
 from taskqueue.access.permissions import STOP
-from taskqueue.admin.addresses import reverse
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.returning import back
@@ -72,7 +71,7 @@ class WorkerActs(ReadOnlyAdmin):
         worker = rows.filter(pk=object_id).first() if row_id(str(object_id)) is not None else None
         if worker is None:
             self.message_user(request, _("There is no such worker any more."), messages.ERROR)
-            return back(request, reverse("admin:taskqueue_worker_changelist"))
+            return back(request, self.links.url("worker_changelist"))
         verb = request.POST.get("verb", "")
         if verb not in VERBS:
             refusal = _("A worker cannot be asked for “%(verb)s”.") % {"verb": verb}
@@ -81,7 +80,7 @@ class WorkerActs(ReadOnlyAdmin):
             return self._ask_before_killing(request, worker)
         else:
             self._act(request, verb, worker)
-        return back(request, reverse("admin:taskqueue_worker_change", args=[worker.pk]))
+        return back(request, self.links.url("worker_change", worker.pk))
 
     def resume_all_view(self, request: HttpRequest) -> HttpResponse:
         """The button of the list that resumes every quiet worker."""
@@ -105,7 +104,7 @@ class WorkerActs(ReadOnlyAdmin):
             self.message_user(request, told % {"count": len(names)}, messages.SUCCESS)
         else:
             self.message_user(request, _("No worker is quiet."), messages.WARNING)
-        return back(request, reverse("admin:taskqueue_worker_changelist"))
+        return back(request, self.links.url("worker_changelist"))
 
     def _act(self, request: HttpRequest, verb: str, worker: Worker) -> None:
         act, done = VERBS[verb]

@@ -8,14 +8,13 @@ from typing import Any
 from django.db.models import BooleanField, QuerySet
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
-from django.urls import NoReverseMatch
 from django.utils.text import Truncator
 
 from taskqueue.access.permissions import STOP
-from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY, breakable, link_to_row, moment
+from taskqueue.admin.display import EMPTY, breakable, moment
 from taskqueue.admin.durations import short_duration
+from taskqueue.admin.links import Links
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
@@ -42,7 +41,7 @@ def _names(leases: Iterable[Any]) -> dict[Any, str]:
     return dict(tasks.filter(id__in=[each.task_id for each in leases]).values_list("id", "name"))
 
 
-def held(request: HttpRequest, worker: str) -> list[dict[str, Any]]:
+def held(request: HttpRequest, links: Links, worker: str) -> list[dict[str, Any]]:
     """Its running attempts, the longest first, with a stop for those who may."""
     running = list(
         _of(worker)
@@ -52,14 +51,14 @@ def held(request: HttpRequest, worker: str) -> list[dict[str, Any]]:
     )
     may_stop = bool(request.user.has_perm(STOP))
     names = _names(running)
-    return [_held(lease, names, may_stop=may_stop) for lease in running]
+    return [_held(lease, names, links, may_stop=may_stop) for lease in running]
 
 
-def _held(lease: Any, names: dict[Any, str], *, may_stop: bool) -> dict[str, Any]:
+def _held(lease: Any, names: dict[Any, str], links: Links, *, may_stop: bool) -> dict[str, Any]:
     since = lease.started_at or lease.claimed_at
     return {
-        "task": _task(lease, names),
-        "attempt": link_to_row(Lease, lease.pk, lease.attempt),
+        "task": _task(lease, names, links),
+        "attempt": links.to_row(Lease, lease.pk, lease.attempt),
         "since": moment(since),
         "age": short_duration(max(0.0, (lease.now - since).total_seconds())),
         "is_started": lease.started_at is not None,
@@ -67,20 +66,13 @@ def _held(lease: Any, names: dict[Any, str], *, may_stop: bool) -> dict[str, Any
         "message": Truncator(lease.progress_message).chars(LONGEST_MESSAGE),
         "is_stopping": lease.stop_requested_at is not None,
         "is_wedged": lease.wedged_at is not None,
-        "stop_url": _stop_url(lease.task_id)
+        "stop_url": links.url_if_any("task_act", lease.task_id)
         if may_stop and lease.stop_requested_at is None
         else "",
     }
 
 
-def _stop_url(task_id: Any) -> str:
-    try:
-        return reverse("admin:taskqueue_task_act", args=[task_id])
-    except NoReverseMatch:  # A project may have an admin of tasks of its own.
-        return ""
-
-
-def past(worker: str) -> list[dict[str, Any]]:
+def past(links: Links, worker: str) -> list[dict[str, Any]]:
     """Its newest attempts that have ended, among the newest of all workers."""
     rows = Lease.objects.using(database_alias())
     newest = rows.order_by("-id").values_list("id", flat=True).first()
@@ -89,16 +81,16 @@ def past(worker: str) -> list[dict[str, Any]]:
     ended = _of(worker).filter(id__gt=newest - NEWEST, finished_at__isnull=False)
     found = list(ended.order_by("-id")[:MOST_PAST])
     names = _names(found)
-    return [_past(lease, names) for lease in found]
+    return [_past(lease, names, links) for lease in found]
 
 
-def _past(lease: Any, names: dict[Any, str]) -> dict[str, Any]:
+def _past(lease: Any, names: dict[Any, str], links: Links) -> dict[str, Any]:
     ran = None
     if lease.started_at is not None:
         ran = max(0.0, (lease.finished_at - lease.started_at).total_seconds())
     return {
-        "task": _task(lease, names),
-        "attempt": link_to_row(Lease, lease.pk, lease.attempt),
+        "task": _task(lease, names, links),
+        "attempt": links.to_row(Lease, lease.pk, lease.attempt),
         "badge": badge(lease.status),
         "finished_at": moment(lease.finished_at),
         "ran": short_duration(ran) or EMPTY,
@@ -106,8 +98,8 @@ def _past(lease: Any, names: dict[Any, str]) -> dict[str, Any]:
     }
 
 
-def _task(lease: Any, names: dict[Any, str]) -> Any:
+def _task(lease: Any, names: dict[Any, str], links: Links) -> Any:
     """A link to its task; only the id where it is gone."""
     if lease.task_id not in names:
         return str(lease.task_id)
-    return link_to_row(Task, lease.task_id, breakable(names[lease.task_id]))
+    return links.to_row(Task, lease.task_id, breakable(names[lease.task_id]))

@@ -8,8 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.addresses import redirect, reverse
-from taskqueue.admin.display import EMPTY, as_json, list_url, moment, preformatted
+from taskqueue.admin.display import EMPTY, as_json, moment, preformatted
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.workers.acts import WorkerActs
 from taskqueue.admin.workers.attempts import NEWEST, held, past
@@ -36,11 +35,11 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
         text = request.GET.get("q", "").strip()
         found = [each for each in read_workers(limit=MOST_WORKERS) if _holds(each, text)]
         if text and not found and (older := _older(text)) is not None:
-            return redirect("admin:taskqueue_worker_change", older.pk)
+            return self.links.redirect("worker_change", older.pk)
         return report(
             self, request, self.list_template, _("Workers"),
-            living=[line_of(each) for each in found if each.is_alive],
-            gone=[line_of(each) for each in found if not each.is_alive],
+            living=[line_of(each, self.links) for each in found if each.is_alive],
+            gone=[line_of(each, self.links) for each in found if not each.is_alive],
             text=text,
             has_quiet=any(each.is_alive and each.request == QUIET for each in found),
             may_stop=self.has_stop_permission(request),
@@ -56,19 +55,19 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
         return report(
             self, request, self.page_template, worker.name,
             worker=worker,
-            line=line_of(worker),
+            line=line_of(worker, self.links),
             figures=_figures(worker),
             trouble=preformatted(worker.trouble) if worker.trouble else "",
             request_text=asked(worker.request),
             requested_at=moment(worker.requested_at),
             request_seen_at=moment(worker.request_seen_at) if worker.request_seen_at else "",
-            held=held(request, worker.name) if sees_leases else None,
-            past=past(worker.name) if sees_leases else None,
+            held=held(request, self.links, worker.name) if sees_leases else None,
+            past=past(self.links, worker.name) if sees_leases else None,
             looked_through=number_format(NEWEST, force_grouping=True),
-            held_url=list_url(Lease, **running) if sees_leases else "",
-            audit_url=list_url(Audit, q=worker.name)
+            held_url=self.links.list_url(Lease, **running) if sees_leases else "",
+            audit_url=self.links.list_url(Audit, q=worker.name)
             if request.user.has_perm("taskqueue.view_audit") else "",
-            history_url=reverse("admin:taskqueue_worker_history", args=[worker.id]),
+            history_url=self.links.url("worker_history", worker.id),
             may_stop=self.has_stop_permission(request),
         )  # fmt: skip
 

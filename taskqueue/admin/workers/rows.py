@@ -8,22 +8,22 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.addresses import reverse
 from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY, row_url
+from taskqueue.admin.display import EMPTY
 from taskqueue.admin.durations import rounded_age
+from taskqueue.admin.links import Links
 from taskqueue.models import Worker
 from taskqueue.monitoring.read_models.worker import ACTIVE, DRAINING, QUIET, ShownWorker
 
 LONGEST_TROUBLE = 200
 
 
-def line_of(worker: ShownWorker) -> dict[str, Any]:
+def line_of(worker: ShownWorker, links: Links) -> dict[str, Any]:
     """A worker with its fields as the list and the head of its page write them."""
     return {
         "worker": worker,
-        "url": row_url(Worker, worker.id),
-        "act_url": reverse("admin:taskqueue_worker_act", args=[worker.id]),
+        "url": links.row_url(Worker, worker.id),
+        "act_url": links.url("worker_act", worker.id),
         "badge": badge(worker.state),
         "queues": ", ".join(worker.queues) or _("all"),
         "seen": rounded_age(worker.seen_seconds),

@@ -1,0 +1,86 @@
+"""Addresses of the task queue's pages, within one admin site: a project may have several."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.contrib.admin.utils import quote
+from django.db.models import Model
+from django.http import HttpResponseRedirect
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.display import EMPTY
+from taskqueue.models import Task
+
+
+@dataclass(frozen=True)
+class Links:
+    """Build addresses, and links to them, within one admin site."""
+
+    site: str
+
+    def url(self, page: str, *args: object) -> str:
+        """Return the address of a page by its name, such as `url("task_act", task.pk)`."""
+        return reverse(f"admin:taskqueue_{page}", args=args, current_app=self.site)
+
+    def url_if_any(self, page: str, *args: object) -> str:
+        """Return the address of a page; empty if the project took it out of its admin."""
+        try:
+            return self.url(page, *args)
+        except NoReverseMatch:
+            return ""
+
+    def redirect(self, page: str, *args: object) -> HttpResponseRedirect:
+        """Redirect to a page by its name."""
+        return HttpResponseRedirect(self.url(page, *args))
+
+    def row_url(self, model: type[Model], key: object) -> str:
+        """Return the address of a row's page."""
+        return self.url(f"{model._meta.model_name}_change", key)
+
+    def to_row(self, model: type[Model], key: object, text: object) -> SafeString:
+        """Link to a row's page."""
+        return format_html('<a href="{}">{}</a>', self.row_url(model, key), text)
+
+    def list_url(self, model: type[Model], **filters: object) -> str:
+        """Return the address of the rows that match the filters."""
+        url = self.url(f"{model._meta.model_name}_changelist")
+        return f"{url}?{urlencode(filters)}" if filters else url
+
+    def to_list(self, model: type[Model], text: object, **filters: object) -> SafeString:
+        """Link to the rows that match the filters."""
+        return format_html('<a href="{}">{}</a>', self.list_url(model, **filters), text)
+
+    def to_task(self, task_id: object, *, is_kept: bool) -> SafeString:
+        """Link to a task; a pruned one is shown by its id alone."""
+        if task_id is None:
+            return EMPTY
+        if not is_kept:
+            return format_html('{} <span class="taskqueue-quiet">({})</span>', task_id, _("pruned"))
+        return self.to_row(Task, task_id, task_id)
+
+    def queue_url(self, name: str) -> str:
+        """Return the address of a queue's page: by its name, for it may not have a row yet."""
+        return f"{self.url('queue_named')}?{urlencode({'name': name})}"
+
+    def queue_act_url(self, name: str) -> str:
+        """Return the address that a queue's buttons post to."""
+        return self.url("queue_act", name_in_path(name))
+
+
+def name_in_path(name: str) -> str:
+    """Quote a name as the admin quotes keys in addresses.
+
+    Dots are quoted too: a browser would take a name of dots alone for a step up.
+    """
+    return quote(name).replace(".", "_2E")
+
+
+def name_from_path(text: str) -> str:
+    """Return the name that `name_in_path`, or the admin's own `quote`, wrote."""
+    return re.sub(r"_([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
