@@ -1,13 +1,16 @@
-"""What one attempt came to, decided before anything is written. Standard library only."""
+"""Outcomes of attempts, and what each means for lease and task. Standard library only."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+from taskqueue.core.states import LeaseStatus, TaskStatus
 
 
 class OutcomeKind(StrEnum):
-    """What happened to an attempt; the engine knows for each what becomes of lease and task."""
+    """What happened to an attempt; `EFFECTS` says what becomes of its lease and task."""
 
     SUCCEEDED = "succeeded"
     """The body returned."""
@@ -33,6 +36,51 @@ class OutcomeKind(StrEnum):
     """This worker has no definition of that name: waits for one that has."""
 
 
+class Effect(NamedTuple):
+    """What an outcome makes of its lease and its task, unless the attempt was asked to stop."""
+
+    lease_status: LeaseStatus | None
+    """None: the lease is withdrawn, as if it had never been claimed."""
+    task_status: TaskStatus
+    """The status that the task gets, unless `limited_by` makes it failed."""
+    limited_by: Literal["", "max_attempts", "max_crashes", "park_limit"] = ""
+    """The limit beyond which the task fails."""
+    counts_as: Literal["", "failure", "crash"] = ""
+    """After a crash the task waits for its `crash_delay`, else for the outcome's delay."""
+
+    def lease_status_of(self, *, stopping: bool) -> LeaseStatus | None:
+        """Return the lease's status; one that was asked to stop is stopped, unless it was lost."""
+        if stopping and self.lease_status is not LeaseStatus.LOST:
+            return LeaseStatus.STOPPED
+        return self.lease_status
+
+
+EFFECTS: Mapping[str, Effect] = {
+    OutcomeKind.SUCCEEDED: Effect(LeaseStatus.SUCCEEDED, TaskStatus.SUCCEEDED),
+    OutcomeKind.FAILED: Effect(
+        LeaseStatus.FAILED, TaskStatus.RETRYING, limited_by="max_attempts", counts_as="failure"
+    ),
+    OutcomeKind.RETRY_LATER: Effect(LeaseStatus.FAILED, TaskStatus.RETRYING, counts_as="failure"),
+    OutcomeKind.SNOOZED: Effect(LeaseStatus.RETURNED, TaskStatus.SCHEDULED),
+    OutcomeKind.CANCELLED: Effect(LeaseStatus.STOPPED, TaskStatus.CANCELLED),
+    OutcomeKind.STOPPED: Effect(LeaseStatus.STOPPED, TaskStatus.CANCELLED),
+    OutcomeKind.LOST: Effect(
+        LeaseStatus.LOST, TaskStatus.RETRYING, limited_by="max_crashes", counts_as="crash"
+    ),
+    OutcomeKind.FENCED: Effect(LeaseStatus.LOST, TaskStatus.READY),
+    OutcomeKind.RETURNED: Effect(LeaseStatus.RETURNED, TaskStatus.READY),
+    OutcomeKind.UNSTARTED: Effect(None, TaskStatus.READY),
+    OutcomeKind.PARKED: Effect(LeaseStatus.RETURNED, TaskStatus.SCHEDULED, limited_by="park_limit"),
+}
+"""The one table of outcomes: both databases' statements and tasks of several workers follow it.
+
+A requested stop goes before it: then the task is cancelled.
+"""
+
+WHOLE_RUNS = frozenset({OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.RETRY_LATER})
+"""The kinds whose run times are kept, because nothing cut the body short."""
+
+
 class Outcome(NamedTuple):
     """One attempt's end.
 
@@ -54,6 +102,14 @@ class Outcome(NamedTuple):
     retryable: bool = True
     started: float | None = None
     """When the body started; None: never."""
+
+
+class Recorded(NamedTuple):
+    """What recording an outcome made of the task and the lease."""
+
+    task_status: str
+    lease_status: str | None
+    """None: the lease was withdrawn."""
 
 
 def is_final(outcome: Outcome, *, failures: int, max_attempts: int) -> bool:

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import dialect_for
@@ -38,8 +38,8 @@ class Departed(NamedTuple):
     """A worker that has ended, and what became of its leases."""
 
     name: str
-    lost: Mapping[int, str]
-    """The statuses of their tasks since, by lease."""
+    lost: Mapping[int, Recorded]
+    """What was recorded, by lease."""
     is_done: bool
     """Whether none is left."""
 
@@ -53,7 +53,7 @@ def end_departed(
     no other process takes the name meanwhile; then leases by id; then their tasks by id. It waits
     for none of them: what somebody else has is left for another look.
     """
-    lost: dict[int, str] = {}
+    lost: dict[int, Recorded] = {}
     last = 0
     while True:
         with tally.guard(), orm_transaction(connection):

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome
+from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine.rows import (
     NO_FLOORS,
     Candidate,
@@ -129,16 +129,16 @@ class Dialect(Protocol):
         connection: BaseDatabaseWrapper,
         outcomes: Sequence[Outcome],
         retention: timedelta | None,
-    ) -> set[int]:
-        """Record what succeeded, where the lease still runs and no stop was seen."""
+    ) -> dict[int, Recorded]:
+        """Record successes, where the lease still runs and no stop was seen; by lease."""
 
     def record_endings(
         self,
         connection: BaseDatabaseWrapper,
         outcomes: Sequence[Outcome],
         limits: Any,
-    ) -> dict[int, str]:
-        """Record every other outcome, where the lease still runs; the tasks' new statuses."""
+    ) -> dict[int, Recorded]:
+        """Record every other outcome, where the lease still runs; by lease."""
 
     def insert_logs(self, connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
         """Keep captured lines of attempts whose lease still runs."""

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Recorded
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import installed
 from taskqueue.models import Lease, Task
@@ -73,15 +74,15 @@ def log_retried(
     )  # fmt: skip
 
 
-def log_taken_over(connection: BaseDatabaseWrapper, lost: Mapping[int, str]) -> None:
-    """Log the attempts whose leases ended as lost: by lease, the statuses of their tasks since."""
+def log_taken_over(connection: BaseDatabaseWrapper, lost: Mapping[int, Recorded]) -> None:
+    """Log the attempts that were recorded as lost, by lease."""
     if not lost:
         return
     leases = Lease.objects.using(connection.alias).filter(id__in=list(lost)).order_by("id")
     with installed(connection):
         attempts = list(leases.select_related("task").only(*OF_ATTEMPT))
     for lease in attempts:
-        if lost[lease.id] not in NOT_RETRIED:
+        if lost[lease.id].task_status not in NOT_RETRIED:
             log_retried(
                 task_id=str(lease.task_id),
                 name=lease.task.name,
@@ -90,5 +91,7 @@ def log_taken_over(connection: BaseDatabaseWrapper, lost: Mapping[int, str]) -> 
                 error_class=lease.error_class,
                 message=lease.error_message,
             )
-    failed = {each.task_id for each in attempts if lost[each.id] == TaskStatus.FAILED}
+    failed = {
+        lease.task_id for lease in attempts if lost[lease.id].task_status == TaskStatus.FAILED
+    }
     log_failed_tasks(connection, failed)

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
-from taskqueue.engine.multi_worker import has_succeeded, record_shared
+from taskqueue.engine.multi_worker import record_shared
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sessions import limit_idleness
 from taskqueue.engine.tally import Tally
@@ -29,8 +30,8 @@ def record(
     *,
     limits: Limits,
     tally: Tally | None = None,
-) -> dict[int, str]:
-    """Record outcomes whose lease still runs, and count them; the tasks' new statuses, by lease.
+) -> dict[int, Recorded]:
+    """Record outcomes whose lease still runs, and count them; what was recorded, by lease.
 
     An attempt whose stop was seen cannot succeed: it ends as stopped. Leases that are missing in
     what is returned had ended before, and nothing was written for them. The caller guards the
@@ -40,14 +41,13 @@ def record(
     wording = dialect_for(connection)
     successes = [outcome for outcome in outcomes if outcome.kind == OutcomeKind.SUCCEEDED]
     endings = [outcome for outcome in outcomes if outcome.kind != OutcomeKind.SUCCEEDED]
-    recorded: dict[int, str] = {}
+    recorded: dict[int, Recorded] = {}
     if successes:
-        done = wording.record_successes(connection, successes, limits.keep_succeeded)
-        recorded.update(dict.fromkeys(done, "succeeded"))
+        recorded = wording.record_successes(connection, successes, limits.keep_succeeded)
         endings += [
             outcome._replace(kind=OutcomeKind.STOPPED, return_value=None)
             for outcome in successes
-            if outcome.lease_id not in done
+            if outcome.lease_id not in recorded
         ]
     if endings:
         recorded.update(wording.record_endings(connection, endings, limits))
@@ -72,10 +72,8 @@ def record_success(
     """
     # From here on the lease is locked. A body may have been idle in its transaction before.
     limit_idleness(connection)
-    status = record(connection, [outcome], limits=limits, tally=tally).get(outcome.lease_id)
-    if status is None or status == "succeeded":
-        return status is not None
-    return has_succeeded(connection, outcome.lease_id)
+    recorded = record(connection, [outcome], limits=limits, tally=tally).get(outcome.lease_id)
+    return recorded is not None and recorded.lease_status == LeaseStatus.SUCCEEDED
 
 
 def record_each(
@@ -84,7 +82,7 @@ def record_each(
     *,
     limits: Limits,
     tally: Tally,
-) -> dict[int, str]:
+) -> dict[int, Recorded]:
     """As `record`, in transactions of its own, singling out what the database refuses.
 
     Halves the batch until the refused outcome stands alone, and records it as a failure.
@@ -110,7 +108,7 @@ def _record_refused(
     *,
     limits: Limits,
     tally: Tally,
-) -> dict[int, str]:
+) -> dict[int, Recorded]:
     logger.error("Outcome refused by the database lease=%s", outcome.lease_id, exc_info=error)
     refused = Outcome(
         lease_id=outcome.lease_id,

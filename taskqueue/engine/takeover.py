@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
@@ -26,8 +26,8 @@ def take_over(
     grace: timedelta,
     tally: Tally,
     suspects: Collection[int] | None = None,
-) -> dict[int, str]:
-    """End leases that have run out by the database's clock; the tasks' new statuses, by lease.
+) -> dict[int, Recorded]:
+    """End leases that have run out by the database's clock; what was recorded, by lease.
 
     Each lease is locked first and its expiry checked again under the lock; one that is being
     renewed or recorded is skipped. Only `suspects`, if given. Not within `grace` of the

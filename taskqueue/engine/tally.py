@@ -18,31 +18,14 @@ from uuid import uuid4
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core import histogram
-from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.core.states import LeaseStatus
+from taskqueue.core.outcomes import WHOLE_RUNS, Outcome, Recorded
+from taskqueue.core.states import FINISHED
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import RollupRow
 from taskqueue.models import Lease
 
 PART_SECONDS = 10.0
 """For how long one row is written, which stands for the moment at which it was begun."""
-
-_LEASE_STATUS: dict[str, str] = {
-    OutcomeKind.SUCCEEDED: LeaseStatus.SUCCEEDED,
-    OutcomeKind.FAILED: LeaseStatus.FAILED,
-    OutcomeKind.RETRY_LATER: LeaseStatus.FAILED,
-    OutcomeKind.LOST: LeaseStatus.LOST,
-    OutcomeKind.FENCED: LeaseStatus.LOST,
-    OutcomeKind.CANCELLED: LeaseStatus.STOPPED,
-    OutcomeKind.STOPPED: LeaseStatus.STOPPED,
-    OutcomeKind.SNOOZED: LeaseStatus.RETURNED,
-    OutcomeKind.RETURNED: LeaseStatus.RETURNED,
-    OutcomeKind.PARKED: LeaseStatus.RETURNED,
-    OutcomeKind.UNSTARTED: LeaseStatus.RETURNED,
-}
-RAN = frozenset({OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.RETRY_LATER})
-"""Whose run times are kept: nobody cut these short."""
-_ENDS = frozenset({"succeeded", "failed", "cancelled"})
 
 
 class Subject(NamedTuple):
@@ -127,7 +110,7 @@ class Tally:
         self,
         connection: BaseDatabaseWrapper,
         outcomes: Sequence[Outcome],
-        recorded: Mapping[int, str],
+        recorded: Mapping[int, Recorded],
         *,
         now: float,
     ) -> None:
@@ -178,31 +161,23 @@ class Tally:
             row = self._rows[queue_name, name] = _Row(queue_name, name)
         return row
 
-    def _add(self, outcome: Outcome, status: str, subject: Subject, now: float) -> _Row:
+    def _add(self, outcome: Outcome, recorded: Recorded, subject: Subject, now: float) -> _Row:
         row = self._rows.get((subject.queue_name, subject.name)) or self._row(
             subject.queue_name, subject.name
         )
-        kind, started = outcome.kind, outcome.started
-        if status in _ENDS:
-            row.tasks[status] += 1
-        came_to = what_it_came_to(kind, status)
-        if came_to is None:
+        task_status, lease_status = recorded
+        if task_status in FINISHED:
+            row.tasks[task_status] += 1
+        if lease_status is None:
             return row
-        row.attempts[came_to] += 1
+        row.attempts[lease_status] += 1
+        started = outcome.started
         if started is not None:
-            if kind in RAN:
+            if outcome.kind in WHOLE_RUNS:
                 row.ran(started - outcome.ended, subject.task_id)
             if subject.ready_at is not None:
                 row.waited(max(0.0, now - started - subject.ready_at))
         return row
-
-
-def what_it_came_to(kind: str, status: str) -> str | None:
-    """As what an attempt of that outcome counts, its task having that status now; None: nothing."""
-    if kind == "unstarted" and status != "cancelled":
-        return None
-    is_stopped = status == "cancelled" and kind not in ("lost", "fenced")
-    return "stopped" if is_stopped else _LEASE_STATUS[kind]
 
 
 def count_by_hand(

@@ -15,8 +15,8 @@ from asgiref.sync import sync_to_async
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
-from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.core.states import TaskStatus
+from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine import multi_worker, takeover
 from taskqueue.engine.connections import project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
@@ -39,10 +39,6 @@ from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.pending_writes import Findings
 
-COUNTED = frozenset(
-    {OutcomeKind.FAILED.value, OutcomeKind.RETRY_LATER.value, OutcomeKind.LOST.value}
-)
-"""After these a task is retried when its backoff is over."""
 OF_BODIES = (Crash, Stopped, SystemExit, GeneratorExit, CancelledError)
 """What is no `Exception` and a body may well raise; anything else, such as KeyboardInterrupt or
 `pytest.fail()`, is meant for the test."""
@@ -175,8 +171,8 @@ class Runner:
     def _run(self, worker_name: str, claimed: Claimed) -> Run:
         job = Job(claimed, time.monotonic() + seconds_ahead())
         attempt = PlayedAttempt(Order._make(job.order), worker_name, self._tally)
-        outcome, status = self._record(attempt, job, attempt.run_here())
-        if self._choice.backoff == "skip" and outcome in COUNTED:
+        outcome = self._record(attempt, job, attempt.run_here())
+        if self._choice.backoff == "skip" and EFFECTS[outcome].counts_as:
             self._make_due(claimed)
         attempt.run_callbacks()
         result = get_result(claimed.task_id)
@@ -184,7 +180,7 @@ class Runner:
             name=claimed.name,
             attempt=claimed.attempt,
             worker_name=worker_name,
-            outcome="stopped" if status == "cancelled" and outcome == "succeeded" else outcome,
+            outcome=outcome,
             status=result.status,
             result=result,
             error=attempt.error,
@@ -192,10 +188,10 @@ class Runner:
         self._raise(run)
         return run
 
-    def _record(self, attempt: PlayedAttempt, job: Job, frame: Frame) -> tuple[str, str | None]:
-        """What the attempt came to, and what its task stood at when that was recorded."""
+    def _record(self, attempt: PlayedAttempt, job: Job, frame: Frame) -> str:
+        """Record the attempt's outcome and return its kind; a success that was stopped is none."""
         if frame[0] == frames.RECORDED:
-            return OutcomeKind.SUCCEEDED.value, None
+            return OutcomeKind.SUCCEEDED.value
         if frame[0] != frames.OUTCOME:
             raise TaskQueueError("The database gave no answer to the COMMIT of an atomic body.")
         outcome = Outcome._make(frame[1])
@@ -210,8 +206,12 @@ class Runner:
                 tally=self._tally,
             )
         note_told(job, outcome)
-        log_untold(job, outcome, recorded.get(outcome.lease_id))
-        return str(outcome.kind), recorded.get(outcome.lease_id)
+        task_status, lease_status = recorded.get(outcome.lease_id, (None, None))
+        log_untold(job, outcome, task_status)
+        is_stopped = lease_status == LeaseStatus.STOPPED
+        if is_stopped and outcome.kind == OutcomeKind.SUCCEEDED:
+            return OutcomeKind.STOPPED.value
+        return str(outcome.kind)
 
     def _make_due(self, claimed: Claimed) -> None:
         """Let the next attempt be due now, whatever the backoff says."""

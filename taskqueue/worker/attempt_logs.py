@@ -8,7 +8,7 @@ import traceback
 from types import TracebackType
 
 from taskqueue.core.log_text import one_line
-from taskqueue.core.outcomes import Outcome, OutcomeKind, is_final
+from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind, is_final
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.failures import NOT_RETRIED, extra, log_failed, log_retried, logger
 from taskqueue.worker.jobs import Job, Order
@@ -51,7 +51,7 @@ def note_told(job: Job, outcome: Outcome) -> None:
 
 def log_untold(job: Job, outcome: Outcome, status: str | None) -> None:
     """Log a failure that no child has logged, or that the database took for a graver one."""
-    if outcome.kind not in (OutcomeKind.FAILED, OutcomeKind.LOST, OutcomeKind.PARKED):
+    if not EFFECTS[outcome.kind].limited_by:
         return
     if status == TaskStatus.FAILED and job.told != TaskStatus.FAILED:
         log = log_failed

@@ -231,9 +231,10 @@ class Ledger:
         log_debug = logger.isEnabledFor(logging.DEBUG)
         for outcome in report.errand.outcomes:
             job = self.held.pop(outcome.lease_id, None)
-            status = report.recorded.get(outcome.lease_id)
-            if job is not None and status is not None:
-                self._pool.meter.recorded(job, outcome, status, sent_at=self._sent_at)
+            recorded = report.recorded.get(outcome.lease_id)
+            status = recorded and recorded.task_status
+            if job is not None and recorded is not None:
+                self._pool.meter.recorded(job, outcome, recorded, sent_at=self._sent_at)
             if self._progress and status is not None:
                 self._progress.count(status)
             if status in WAITING:

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 
 from django.db import DatabaseError, InterfaceError
 
-from taskqueue.core.outcomes import Outcome
+from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.engine.transient_errors import is_outage
@@ -56,7 +56,7 @@ class Report:
 
     errand: Errand
     has_exchanged: bool = False
-    recorded: dict[int, str] = field(default_factory=dict)
+    recorded: dict[int, Recorded] = field(default_factory=dict)
     claimed: list[Claimed] = field(default_factory=list)
     claimed_at: float = 0.0
     ended: list[int] = field(default_factory=list)

@@ -180,9 +180,9 @@ class Duties:
             tally=self._tally,
             suspects=suspects,
         )
-        for lease_id, status in lost.items():
+        for lease_id, (task_status, _) in lost.items():
             self._takeover_checks.forget(lease_id)
-            logger.warning("Took over an expired lease lease=%s task_now=%s", lease_id, status)
+            logger.warning("Took over an expired lease lease=%s task_now=%s", lease_id, task_status)
         log_taken_over(connection, lost)
 
     def _clean_up(self, connection: BaseDatabaseWrapper, now: float) -> None:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from taskqueue.core.histogram import HIGHEST, LOWEST, bucket_of
-from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.engine.tally import RAN, what_it_came_to
+from taskqueue.core.outcomes import WHOLE_RUNS, Outcome, OutcomeKind, Recorded
 from taskqueue.engine.totals import label_among
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.vitals import Vitals
@@ -95,20 +94,20 @@ class Meter:
         self.claims += 1
         self.claimed += number
 
-    def recorded(self, job: Job, outcome: Outcome, status: str, *, sent_at: float) -> None:
-        """An outcome was recorded whose ages are before `sent_at`; the task has that status now."""
-        came_to = what_it_came_to(outcome.kind, status)
-        if came_to is None:
+    def recorded(self, job: Job, outcome: Outcome, recorded: Recorded, *, sent_at: float) -> None:
+        """Count a recorded outcome, whose ages are before `sent_at`."""
+        task_status, lease_status = recorded
+        if lease_status is None:
             return
         queue = self._queue(job.queue_name)
-        queue.outcomes[came_to] += 1
-        if status == "retrying":
+        queue.outcomes[lease_status] += 1
+        if task_status == "retrying":
             self.retried += 1
-        elif status == "failed" and came_to != "succeeded":
+        elif task_status == "failed" and lease_status != "succeeded":
             self.failed += 1
         if outcome.started is None:
             return
-        if outcome.kind in RAN:
+        if outcome.kind in WHOLE_RUNS:
             queue.runs.add(outcome.started - outcome.ended)
         self._waited(queue, job, sent_at - outcome.started)
 

@@ -13,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
-from taskqueue.core.outcomes import Outcome
+from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.dialect import dialect_for
@@ -139,7 +139,7 @@ class Intake:
         *,
         want: int,
         unknown: list[str],
-    ) -> tuple[dict[int, str], list[Claimed]]:
+    ) -> tuple[dict[int, Recorded], list[Claimed]]:
         """Record a batch and claim the next in one transaction.
 
         Raises OperationalError and InterfaceError when the database is in trouble; everything

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import Thread
@@ -14,7 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
 from taskqueue.conf import get_settings
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
@@ -86,7 +86,17 @@ def end(
         [outcome(claimed, kind, **fields)],
         limits=limits or Limits.of(get_settings()),
     )
-    return recorded.get(claimed.lease_id)
+    if claimed.lease_id not in recorded:
+        return None
+    task_status, lease_status = recorded[claimed.lease_id]
+    lease = Lease.objects.filter(id=claimed.lease_id).first()
+    assert lease_status == (lease and lease.status), "It says what it wrote."
+    return task_status
+
+
+def task_statuses(recorded: Mapping[int, Recorded]) -> dict[int, str]:
+    """The tasks' statuses, by lease."""
+    return {lease_id: each.task_status for lease_id, each in recorded.items()}
 
 
 def promote(limit: int = 100) -> DutyForecast:

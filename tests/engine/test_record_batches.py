@@ -19,6 +19,7 @@ from tests.engine.steps import (
     limits,
     outcome,
     task_of,
+    task_statuses,
 )
 from tests.sample.tasks import echo, noop
 
@@ -39,7 +40,7 @@ def test_a_batch_records_what_it_may_and_skips_the_rest() -> None:
         Outcome(10**12, OutcomeKind.SUCCEEDED, 0.0),
     ]
     recorded = record(connection, batch[::-1], limits=limits())
-    assert recorded == {
+    assert task_statuses(recorded) == {
         claimed[1].lease_id: "succeeded",
         claimed[2].lease_id: "failed",
         claimed[3].lease_id: "scheduled",
@@ -53,7 +54,8 @@ def test_an_outcome_that_is_sent_again_changes_nothing() -> None:
     noop.enqueue()
     claimed = claim_one()
     sent = outcome(claimed, OutcomeKind.SUCCEEDED, return_value="1")
-    assert record(connection, [sent, sent], limits=limits()) == {claimed.lease_id: "succeeded"}
+    twice = record(connection, [sent, sent], limits=limits())
+    assert task_statuses(twice) == {claimed.lease_id: "succeeded"}
     assert record(connection, [sent], limits=limits()) == {}
 
 
@@ -68,7 +70,7 @@ def test_an_outcome_that_the_database_refuses_fails_alone(
     batch[bad] = batch[bad]._replace(return_value="{no json")
     with another_connection() as own:
         recorded = record_each(own, batch, limits=limits(), tally=Tally())
-    statuses = [recorded[each.lease_id] for each in claimed]
+    statuses = [recorded[each.lease_id].task_status for each in claimed]
     assert statuses == ["failed" if n == bad else "succeeded" for n in range(7)]
     refused = task_of(claimed[bad])
     assert refused.error_class == "taskqueue.exceptions.InvalidArguments"
@@ -88,7 +90,7 @@ def test_two_refused_outcomes_fail_and_the_others_are_recorded() -> None:
     ]
     with another_connection() as own:
         recorded = record_each(own, batch, limits=limits(), tally=Tally())
-    assert [recorded[each.lease_id] for each in claimed] == [
+    assert [recorded[each.lease_id].task_status for each in claimed] == [
         "succeeded", "failed", "succeeded", "failed", "succeeded",
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import F, Min, Sum
 from django.db.transaction import atomic
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine.record import record
 from taskqueue.engine.rollups import SUMS, merge_rollups
 from taskqueue.engine.tally import Subject, Tally
@@ -27,7 +27,7 @@ def ended(kind: OutcomeKind, lease_id: int, **more: object) -> Outcome:
     return Outcome(lease_id, kind, 0.1, started=0.5)._replace(**more)
 
 
-def counted(tally: Tally, *outcomes: Outcome) -> dict[int, str]:
+def counted(tally: Tally, *outcomes: Outcome) -> dict[int, Recorded]:
     with tally.guard(), atomic():
         return record(connection, outcomes, limits=limits(), tally=tally)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management.base import CommandError
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine import totals
 from taskqueue.management.ports import add_port_flags, open_ports
 from taskqueue.worker.jobs import Job
@@ -32,17 +32,34 @@ def ended(kind: OutcomeKind, **ages: Any) -> Outcome:
     return Outcome(1, kind, **{"started": 5.0, "ended": 1.0, **ages})
 
 
+SUCCEEDED = Recorded("succeeded", "succeeded")
+
+
 def page(meter: Meter) -> Samples:
     return read(route(meter).body)
 
 
 def test_attempts_count_by_queue_and_by_what_they_came_to() -> None:
     meter = Meter()
-    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
-    meter.recorded(job(), ended(OutcomeKind.RETRY_LATER), "retrying", sent_at=106.0)
-    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), "cancelled", sent_at=106.0)
-    meter.recorded(job("mail"), ended(OutcomeKind.LOST, started=None), "retrying", sent_at=106.0)
-    meter.recorded(job("mail"), ended(OutcomeKind.UNSTARTED, started=None), "ready", sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
+    meter.recorded(
+        job(), ended(OutcomeKind.RETRY_LATER), Recorded("retrying", "failed"), sent_at=106.0
+    )
+    meter.recorded(
+        job(), ended(OutcomeKind.SUCCEEDED), Recorded("cancelled", "stopped"), sent_at=106.0
+    )
+    meter.recorded(
+        job("mail"),
+        ended(OutcomeKind.LOST, started=None),
+        Recorded("retrying", "lost"),
+        sent_at=106.0,
+    )
+    meter.recorded(
+        job("mail"),
+        ended(OutcomeKind.UNSTARTED, started=None),
+        Recorded("ready", None),
+        sent_at=106.0,
+    )
     meter.recorded_itself(job("mail", waited=None), started_at=101.0, ended_at=101.5)
     samples = page(meter)
     counted = {
@@ -89,18 +106,23 @@ def test_queues_are_told_in_a_bounded_number(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(totals, "MOST_LABELS", 2)
     meter = Meter()
     for number in (0, 1, 2, 3, 3, 0):
-        meter.recorded(job(f"q{number}"), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
+        meter.recorded(
+            job(f"q{number}"),
+            ended(OutcomeKind.SUCCEEDED),
+            Recorded("succeeded", "succeeded"),
+            sent_at=106.0,
+        )
     found = {queue: each.outcomes["succeeded"] for queue, each in meter.queues.items()}
     assert found == {"q0": 2, "q1": 1, "…other": 3}
     meter.begin("w1", "process", Standing, named=["mail"])
-    meter.recorded(job("mail"), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
+    meter.recorded(job("mail"), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
     assert meter.queues["mail"].outcomes["succeeded"] == 1, "whatever came before"
 
 
 def test_promtool_has_nothing_to_object_to() -> None:
     promtool = require_tool("promtool")
     meter = Meter()
-    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
     found = subprocess.run(
         [promtool, "check", "metrics"], input=route(meter).body, capture_output=True, timeout=30
     )

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.summary import INTERVAL, Summary
-from tests.worker.test_meter import ended, job
+from tests.worker.test_meter import SUCCEEDED, ended, job
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -22,14 +22,14 @@ def test_a_minute_is_summed_up_where_something_ended(caplog: pytest.LogCaptureFi
     caplog.set_level(logging.INFO, "taskqueue.worker")
     meter = Meter()
     summary = Summary(meter, lambda: 3, 0.0)
-    outcomes: list[tuple[Outcome, str]] = [
-        (ended(OutcomeKind.SUCCEEDED), "succeeded"),
-        (ended(OutcomeKind.FAILED), "retrying"),
-        (ended(OutcomeKind.FAILED), "failed"),
-        (ended(OutcomeKind.STOPPED), "cancelled"),
+    outcomes: list[tuple[Outcome, Recorded]] = [
+        (ended(OutcomeKind.SUCCEEDED), SUCCEEDED),
+        (ended(OutcomeKind.FAILED), Recorded("retrying", "failed")),
+        (ended(OutcomeKind.FAILED), Recorded("failed", "failed")),
+        (ended(OutcomeKind.STOPPED), Recorded("cancelled", "stopped")),
     ]
-    for outcome, status in outcomes:
-        meter.recorded(job(), outcome, status, sent_at=106.0)
+    for outcome, recorded in outcomes:
+        meter.recorded(job(), outcome, recorded, sent_at=106.0)
     meter.recorded_itself(job("mail"), started_at=101.0, ended_at=101.5)
 
     summary.step(INTERVAL - 1)
@@ -39,7 +39,7 @@ def test_a_minute_is_summed_up_where_something_ended(caplog: pytest.LogCaptureFi
     assert said(caplog) == [f"Attempts ended in_seconds=61 {counts} running=3"]
     summary.step(2 * INTERVAL + 1)
     assert said(caplog) == []
-    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), "succeeded", sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
     summary.step(3 * INTERVAL + 1)
     assert said(caplog) == [
         "Attempts ended in_seconds=60 succeeded=1 failed=0 retried=0 other=0 running=3"

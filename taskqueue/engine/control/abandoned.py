@@ -76,12 +76,13 @@ def end_attempts(
     ]
     limits = Limits.of(get_settings())
     # A row of its own in the counts, as of all that no worker records.
-    statuses = record(connection, outcomes, limits=limits, tally=Tally())
+    recorded = record(connection, outcomes, limits=limits, tally=Tally())
     ended: dict[UUID, Ended] = {}
     for each in found:
-        if each.lease_id in statuses:
+        if each.lease_id in recorded:
             earlier = ended[each.task_id].attempts if each.task_id in ended else []
-            ended[each.task_id] = Ended(statuses[each.lease_id], [*earlier, each])
+            status = recorded[each.lease_id].task_status
+            ended[each.task_id] = Ended(status, [*earlier, each])
     return ended
 
 

@@ -11,7 +11,7 @@ from taskqueue.engine.multi_worker.closing import (
     has_all_successes,
     reopen,
 )
-from taskqueue.engine.multi_worker.recording import NEVER, has_succeeded, record_shared
+from taskqueue.engine.multi_worker.recording import NEVER, record_shared
 from taskqueue.engine.multi_worker.settling import ended_as, leases_of, settle
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "end_overdue",
     "ended_as",
     "has_all_successes",
-    "has_succeeded",
     "leases_of",
     "record_shared",
     "reopen",

@@ -14,8 +14,8 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.core.states import LeaseStatus
+from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind, Recorded
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
@@ -32,27 +32,14 @@ _WRITTEN = (
     "return_value", "retry_at", "progress",
 )  # fmt: skip
 """What the end of an attempt changes of its lease."""
-_LEASE_STATUS = {
-    OutcomeKind.SUCCEEDED: LeaseStatus.SUCCEEDED,
-    OutcomeKind.FAILED: LeaseStatus.FAILED,
-    OutcomeKind.RETRY_LATER: LeaseStatus.FAILED,
-    OutcomeKind.SNOOZED: LeaseStatus.RETURNED,
-    OutcomeKind.CANCELLED: LeaseStatus.STOPPED,
-    OutcomeKind.STOPPED: LeaseStatus.STOPPED,
-    OutcomeKind.LOST: LeaseStatus.LOST,
-    OutcomeKind.FENCED: LeaseStatus.LOST,
-    OutcomeKind.RETURNED: LeaseStatus.RETURNED,
-    OutcomeKind.UNSTARTED: LeaseStatus.RETURNED,
-    OutcomeKind.PARKED: LeaseStatus.RETURNED,
-}
 
 
 def record_shared(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
-) -> dict[int, str]:
+) -> dict[int, Recorded]:
     """Record outcomes whose lease still runs for a task of several workers.
 
-    The tasks' statuses then, by lease. Locks the leases by id, then their tasks by id.
+    Locks the leases by id, then their tasks by id.
     """
     with installed(connection):
         wording = dialect_for(connection)
@@ -74,9 +61,7 @@ def _to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> li
     """
     leases = Lease.objects.using(connection.alias)
     stopped = [
-        each.lease_id
-        for each in outcomes
-        if each.kind in (OutcomeKind.CANCELLED, OutcomeKind.STOPPED)
+        each.lease_id for each in outcomes if EFFECTS[each.kind].task_status is TaskStatus.CANCELLED
     ]
     siblings: set[int] = set()
     if stopped:
@@ -86,24 +71,22 @@ def _to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> li
     return sorted({outcome.lease_id for outcome in outcomes} | siblings)
 
 
-def has_succeeded(connection: BaseDatabaseWrapper, lease_id: int) -> bool:
-    """Whether one worker's attempt has succeeded, whatever became of the task."""
-    with installed(connection):
-        leases = Lease.objects.using(connection.alias).filter(id=lease_id)
-        return leases.filter(status=LeaseStatus.SUCCEEDED).exists()
-
-
 def _record(
     connection: BaseDatabaseWrapper, outcome: Outcome, now: datetime, limits: Limits
-) -> str:
+) -> Recorded:
     lease = Lease.objects.using(connection.alias).get(id=outcome.lease_id)
     task = Task.objects.using(connection.alias).get(id=lease.task_id)
-    kind = _kind_of(outcome, lease)
+    kind = OutcomeKind(outcome.kind)
+    if kind is OutcomeKind.SUCCEEDED and lease.stop_seen_at is not None:
+        kind = OutcomeKind.STOPPED
+    stopping = lease.stop_requested_at is not None and kind is not OutcomeKind.SUCCEEDED
+    effect = EFFECTS[kind]
+    lease_status = effect.lease_status_of(stopping=stopping)
     task.running_leases -= 1
     if outcome.started is not None:
         lease.started_at = lease.started_at or now - timedelta(seconds=outcome.started)
     task.started_at = task.started_at or lease.started_at
-    lease.status = _LEASE_STATUS[kind]
+    lease.status = lease_status or LeaseStatus.RETURNED
     lease.finished_at = now - timedelta(seconds=outcome.ended)
     lease.error_class, lease.traceback = outcome.error_class, outcome.traceback
     lease.error_message = outcome.error_message
@@ -112,39 +95,25 @@ def _record(
         lease.progress = None if lease.progress is None else 100.0
         text = outcome.return_value
         lease.return_value = None if text is None else json.loads(text)
-    elif (
-        kind in (OutcomeKind.CANCELLED, OutcomeKind.STOPPED) or lease.stop_requested_at is not None
-    ):
+    elif stopping or effect.task_status is TaskStatus.CANCELLED:
         lease.error_message = outcome.error_message or lease.stop_reason
         _close(connection, task, now, asked_by=lease)
     else:
         _reopen_or_exhaust(connection, task, lease, outcome, now, limits)
-    if (
-        kind is OutcomeKind.UNSTARTED
-        and task.attempt == lease.attempt
-        and not lease.stop_requested_at
-    ):
-        task.attempt -= 1  # It leaves no trace.
+    if lease_status is None and task.attempt == lease.attempt:
+        task.attempt -= 1
         dialect_for(connection).withdraw(connection, lease.id)
     else:
+        lease_status = lease.status
         _write(connection, lease)
     settle(connection, task, now=now, limits=limits)
-    return str(task.status)
+    return Recorded(str(task.status), lease_status)
 
 
 def _write(connection: BaseDatabaseWrapper, lease: Lease) -> None:
     """Without `save()`: the project's signal receivers have no business in a worker's parent."""
     values: dict[str, Any] = {name: getattr(lease, name) for name in _WRITTEN}
     Lease.objects.using(connection.alias).filter(id=lease.id).update(**values)
-
-
-def _kind_of(outcome: Outcome, lease: Lease) -> OutcomeKind:
-    kind = OutcomeKind(outcome.kind)
-    if kind is OutcomeKind.SUCCEEDED:
-        return OutcomeKind.STOPPED if lease.stop_seen_at is not None else kind
-    if lease.stop_requested_at is not None and kind not in (OutcomeKind.LOST, OutcomeKind.FENCED):
-        return OutcomeKind.STOPPED
-    return kind
 
 
 def _close(connection: BaseDatabaseWrapper, task: Task, now: datetime, *, asked_by: Lease) -> None:
@@ -168,17 +137,15 @@ def _reopen_or_exhaust(
     now: datetime,
     limits: Limits,
 ) -> None:
-    kind = OutcomeKind(outcome.kind)
+    effect = EFFECTS[outcome.kind]
     was_closed = not task.broadcast and _missing(task) > task.open_slots + 1
-    delay = timedelta(seconds=outcome.delay)
-    if kind in (OutcomeKind.FAILED, OutcomeKind.RETRY_LATER):
-        task.failures += 1
-    if kind is OutcomeKind.LOST:
-        task.crashes += 1
-        delay = task.crash_delay
-    is_exhausted = _is_exhausted(connection, task, lease, outcome, now, limits)
-    if kind is not OutcomeKind.UNSTARTED:
-        task.parked_at = (task.parked_at or now) if kind is OutcomeKind.PARKED else None
+    task.failures += effect.counts_as == "failure"
+    task.crashes += effect.counts_as == "crash"
+    is_exhausted = _is_exhausted(connection, task, lease, outcome, now - limits.park_limit)
+    if effect.limited_by == "park_limit":
+        task.parked_at = task.parked_at or now
+    elif effect.lease_status is not None:
+        task.parked_at = None
     if is_exhausted:
         lease.retry_at = NEVER
         if not task.error_class:
@@ -186,14 +153,16 @@ def _reopen_or_exhaust(
         if not task.broadcast:
             task.open_slots = 0
         return
-    if kind not in (OutcomeKind.FENCED, OutcomeKind.RETURNED, OutcomeKind.UNSTARTED):
+    if effect.task_status is not TaskStatus.READY:
+        is_crash = effect.counts_as == "crash"
+        delay = task.crash_delay if is_crash else timedelta(seconds=outcome.delay)
         lease.retry_at = now + max(delay, OTHERS_FIRST)
     if not was_closed:
         task.open_slots += 1
 
 
 def _missing(task: Task) -> int:
-    """How many workers have neither succeeded nor run it now."""
+    """Return how many workers have neither succeeded nor run it now."""
     return task.workers - task.successes - task.running_leases
 
 
@@ -202,24 +171,22 @@ def _is_exhausted(
     task: Task,
     lease: Lease,
     outcome: Outcome,
-    now: datetime,
-    limits: Limits,
+    parked_before: datetime,
 ) -> bool:
-    """Whether this end leaves nothing to try: for the task, or for this worker's part of it."""
-    kind = OutcomeKind(outcome.kind)
-    if kind is OutcomeKind.PARKED:
-        return task.parked_at is not None and task.parked_at < now - limits.park_limit
-    if kind is OutcomeKind.FAILED and not outcome.retryable:
-        return True
-    if kind not in (OutcomeKind.FAILED, OutcomeKind.LOST):
+    """Return whether nothing is left to try: for the task, or for this worker's part of it."""
+    limited_by = EFFECTS[outcome.kind].limited_by
+    if not limited_by:
         return False
-    ended = lease.status
-    most = task.max_attempts if kind is OutcomeKind.FAILED else task.max_crashes
+    if limited_by == "park_limit":
+        return task.parked_at is not None and task.parked_at < parked_before
+    if limited_by == "max_attempts" and not outcome.retryable:
+        return True
+    most: int = getattr(task, limited_by)
     if not task.broadcast:
-        return (task.failures if kind is OutcomeKind.FAILED else task.crashes) >= most
+        return (task.failures if limited_by == "max_attempts" else task.crashes) >= most
     earlier = leases_of(connection, task).filter(
         worker_id=lease.worker_id,
-        status=ended,
+        status=lease.status,
         attempt__gt=task.attempts_before_retry,
         retry_at__isnull=False,
     )

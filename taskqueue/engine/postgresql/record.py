@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome
+from taskqueue.core.outcomes import EFFECTS, Outcome, Recorded
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.statement import change, fetch
@@ -73,6 +74,8 @@ RETURNING held.id
 """
 
 # Locks: leases by id, then their tasks by id. Decides under these locks whether attempts remain.
+# `effect` is a row of the table of outcomes, which comes as a parameter; a join with that table
+# could become a loop over all of it for each outcome.
 RECORD_ENDINGS = """
 WITH held AS MATERIALIZED (
     SELECT
@@ -114,31 +117,27 @@ WITH held AS MATERIALIZED (
     ) AS task ON task.id = held.task_id
 ), verdict AS MATERIALIZED (
     SELECT
-        locked.*,
+        locked.*, effect.counts_as, effect.limited_by,
         CASE
-            WHEN stopping OR kind IN ('cancelled', 'stopped') THEN 'cancelled'
-            WHEN kind = 'failed' AND retryable AND failures + 1 < max_attempts THEN 'retrying'
-            WHEN kind = 'failed' THEN 'failed'
-            WHEN kind = 'retry_later' THEN 'retrying'
-            WHEN kind = 'snoozed' THEN 'scheduled'
-            WHEN kind = 'lost' AND crashes + 1 < max_crashes THEN 'retrying'
-            WHEN kind = 'lost' THEN 'failed'
-            WHEN kind = 'parked' AND parked_at < clock_timestamp() - %s::interval THEN 'failed'
-            WHEN kind = 'parked' THEN 'scheduled'
-            ELSE 'ready'
+            WHEN stopping THEN 'cancelled'
+            WHEN limited_by = 'max_attempts' AND NOT (retryable AND failures + 1 < max_attempts)
+                THEN 'failed'
+            WHEN limited_by = 'max_crashes' AND crashes + 1 >= max_crashes THEN 'failed'
+            WHEN limited_by = 'park_limit' AND parked_at < clock_timestamp() - %s::interval
+                THEN 'failed'
+            ELSE effect.task_status
         END AS status,
         CASE
-            WHEN kind IN ('lost', 'fenced') THEN 'lost'
-            WHEN stopping OR kind IN ('cancelled', 'stopped') THEN 'stopped'
-            WHEN kind IN ('failed', 'retry_later') THEN 'failed'
-            ELSE 'returned'
-        END AS lease_status,
-        kind = 'unstarted' AND NOT stopping AS leaves_no_trace
+            WHEN stopping AND effect.lease_status IS DISTINCT FROM 'lost' THEN 'stopped'
+            ELSE effect.lease_status
+        END AS lease_status
     FROM locked
+    CROSS JOIN LATERAL jsonb_to_record(%s::jsonb -> locked.kind)
+        AS effect (lease_status text, task_status text, limited_by text, counts_as text)
 ), withdrawn AS (
     DELETE FROM taskqueue_lease AS lease
     USING verdict
-    WHERE lease.id = verdict.id AND verdict.leaves_no_trace
+    WHERE lease.id = verdict.id AND verdict.lease_status IS NULL
 ), ended AS (
     UPDATE taskqueue_lease AS lease
     SET status = verdict.lease_status,
@@ -148,24 +147,24 @@ WITH held AS MATERIALIZED (
         error_message = verdict.error_message,
         traceback = verdict.traceback
     FROM verdict
-    WHERE lease.id = verdict.id AND NOT verdict.leaves_no_trace
+    WHERE lease.id = verdict.id AND verdict.lease_status IS NOT NULL
 )
 UPDATE taskqueue_task AS task
 SET status = verdict.status,
-    attempt = task.attempt - verdict.leaves_no_trace::int,
-    failures = task.failures + (verdict.kind IN ('failed', 'retry_later'))::int,
-    crashes = task.crashes + (verdict.kind = 'lost')::int,
+    attempt = task.attempt - (verdict.lease_status IS NULL)::int,
+    failures = task.failures + (verdict.counts_as = 'failure')::int,
+    crashes = task.crashes + (verdict.counts_as = 'crash')::int,
     run_after = CASE
         WHEN verdict.status IN ('retrying', 'scheduled') THEN clock_timestamp() + CASE
-            WHEN verdict.kind = 'lost' THEN verdict.crash_delay
+            WHEN verdict.counts_as = 'crash' THEN verdict.crash_delay
             ELSE verdict.delay * interval '1 second'
         END
         ELSE task.run_after
     END,
     ready_at = CASE WHEN verdict.status = 'ready' THEN clock_timestamp() ELSE task.ready_at END,
     parked_at = CASE
-        WHEN verdict.kind = 'parked' THEN COALESCE(task.parked_at, clock_timestamp())
-        WHEN verdict.leaves_no_trace THEN task.parked_at
+        WHEN verdict.limited_by = 'park_limit' THEN COALESCE(task.parked_at, clock_timestamp())
+        WHEN verdict.lease_status IS NULL THEN task.parked_at
     END,
     started_at = COALESCE(task.started_at, verdict.started_at, verdict.body_started_at),
     error_class = CASE
@@ -196,7 +195,7 @@ SET status = verdict.status,
     )
 FROM verdict
 WHERE task.id = verdict.task_id AND task.status = 'running'
-RETURNING verdict.id, verdict.status
+RETURNING verdict.id, verdict.status, verdict.lease_status
 """
 
 INSERT_LOGS = """
@@ -266,9 +265,13 @@ def texts(values: Sequence[str | None]) -> Any:
     return "{" + ",".join(["NULL"] * len(values)) + "}"
 
 
+_SUCCEEDED = Recorded(EFFECTS["succeeded"].task_status, EFFECTS["succeeded"].lease_status)
+_EFFECTS = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.items()})
+
+
 def record_successes(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], retention: timedelta | None
-) -> set[int]:
+) -> dict[int, Recorded]:
     rows = fetch(
         connection,
         RECORD_SUCCESSES,
@@ -280,12 +283,12 @@ def record_successes(
             retention,
         ),
     )
-    return {row[0] for row in rows}
+    return {row[0]: _SUCCEEDED for row in rows}
 
 
 def record_endings(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], limits: Limits
-) -> dict[int, str]:
+) -> dict[int, Recorded]:
     rows = fetch(
         connection,
         RECORD_ENDINGS,
@@ -300,11 +303,12 @@ def record_endings(
             [outcome.started for outcome in outcomes],
             [outcome.ended for outcome in outcomes],
             limits.park_limit,
+            _EFFECTS,
             limits.keep_failed,
             limits.keep_cancelled,
         ),
     )
-    return {row[0]: row[1] for row in rows}
+    return {row[0]: Recorded(row[1], row[2]) for row in rows}
 
 
 def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import EFFECTS, Effect, Outcome, Recorded
+from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sqlite.values import ago, clock, loaded, rows, stored
@@ -107,6 +108,9 @@ WHERE lease.status = 'running'
 """
 
 
+_SUCCEEDED = Recorded(EFFECTS["succeeded"].task_status, EFFECTS["succeeded"].lease_status)
+
+
 class _HeldTask(NamedTuple):
     lease_id: int
     task_id: str
@@ -127,9 +131,9 @@ class _HeldTask(NamedTuple):
 
 def record_successes(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], retention: timedelta | None
-) -> set[int]:
+) -> dict[int, Recorded]:
     moment = clock()
-    recorded = set()
+    recorded = {}
     with connection.cursor() as cursor:
         for outcome in sorted(outcomes):
             started_at = ago(moment, outcome.started)
@@ -150,7 +154,7 @@ def record_successes(
             )
             kept = cursor.fetchone()
             if kept is not None:
-                recorded.add(outcome.lease_id)
+                recorded[outcome.lease_id] = _SUCCEEDED
                 _keep_until(cursor, row[0], kept, moment, retention)
     return recorded
 
@@ -189,7 +193,7 @@ def prune_after(
 
 def record_endings(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], limits: Limits
-) -> dict[int, str]:
+) -> dict[int, Recorded]:
     moment = clock()
     recorded = {}
     with connection.cursor() as cursor:
@@ -204,17 +208,18 @@ def record_endings(
 
 def _end(
     cursor: CursorWrapper, held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime
-) -> str:
+) -> Recorded:
+    effect = EFFECTS[outcome.kind]
     started_at = ago(moment, outcome.started)
     message = outcome.error_message or held.stop_reason
-    leaves_no_trace = outcome.kind == OutcomeKind.UNSTARTED and not held.stopping
-    if leaves_no_trace:
+    lease_status = effect.lease_status_of(stopping=held.stopping)
+    if lease_status is None:
         cursor.execute(WITHDRAW, (held.lease_id,))
     else:
         cursor.execute(
             END,
             (
-                _lease_status(held, OutcomeKind(outcome.kind)),
+                lease_status,
                 started_at,
                 ago(moment, outcome.ended),
                 outcome.error_class,
@@ -224,23 +229,23 @@ def _end(
             ),
         )
     status = _verdict(held, outcome, limits, moment)
-    finished = status in ("failed", "cancelled")
+    finished = status in FINISHED
     wait = None
-    if status in ("retrying", "scheduled"):
+    if status in WAITING:
         wait = timedelta(seconds=outcome.delay)
-        if outcome.kind == OutcomeKind.LOST:
+        if effect.counts_as == "crash":
             wait = timedelta(microseconds=held.crash_delay)
-    retention = limits.keep_failed if status == "failed" else limits.keep_cancelled
+    retention = limits.keep_failed if status == TaskStatus.FAILED else limits.keep_cancelled
     cursor.execute(
         FINISH,
         (
             status,
-            leaves_no_trace,
-            outcome.kind in (OutcomeKind.FAILED, OutcomeKind.RETRY_LATER),
-            outcome.kind == OutcomeKind.LOST,
+            lease_status is None,
+            effect.counts_as == "failure",
+            effect.counts_as == "crash",
             stored(moment + wait) if wait is not None else None,
-            stored(moment) if status == "ready" else None,
-            _parked_at(held, OutcomeKind(outcome.kind), moment),
+            stored(moment) if status == TaskStatus.READY else None,
+            _parked_at(held, effect, moment),
             stored(loaded(held.started_at)) or started_at,
             outcome.error_class if finished else "",
             message if finished else "",
@@ -259,55 +264,30 @@ def _end(
             held.task_id,
         ),
     )
-    return status
+    return Recorded(status, lease_status)
 
 
-def _parked_at(held: _HeldTask, kind: OutcomeKind, moment: datetime) -> str | None:
-    """Since when it has met only workers that do not know its definition."""
+def _parked_at(held: _HeldTask, effect: Effect, moment: datetime) -> str | None:
+    """Return since when it has met only workers that do not know its definition."""
     since = stored(loaded(held.parked_at))
-    if kind == OutcomeKind.PARKED:
+    if effect.limited_by == "park_limit":
         return since or stored(moment)
-    return since if kind == OutcomeKind.UNSTARTED else None
+    return since if effect.lease_status_of(stopping=held.stopping) is None else None
 
 
-_LEASE_STATUSES = {
-    OutcomeKind.FAILED: "failed",
-    OutcomeKind.RETRY_LATER: "failed",
-    OutcomeKind.CANCELLED: "stopped",
-    OutcomeKind.STOPPED: "stopped",
-    OutcomeKind.LOST: "lost",
-    OutcomeKind.FENCED: "lost",
-    OutcomeKind.SNOOZED: "returned",
-    OutcomeKind.RETURNED: "returned",
-    OutcomeKind.PARKED: "returned",
-}
-
-
-def _lease_status(held: _HeldTask, kind: OutcomeKind) -> str:
-    if held.stopping and kind not in (OutcomeKind.LOST, OutcomeKind.FENCED):
-        return "stopped"
-    return _LEASE_STATUSES[kind]
-
-
-def _verdict(held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime) -> str:
-    """What becomes of the task; the same table as PostgreSQL's statement."""
-    kind = outcome.kind
-    if held.stopping or kind in (OutcomeKind.CANCELLED, OutcomeKind.STOPPED):
-        return "cancelled"
-    if kind == OutcomeKind.FAILED:
-        remains = outcome.retryable and held.failures + 1 < held.max_attempts
-        return "retrying" if remains else "failed"
-    if kind == OutcomeKind.RETRY_LATER:
-        return "retrying"
-    if kind == OutcomeKind.SNOOZED:
-        return "scheduled"
-    if kind == OutcomeKind.LOST:
-        return "retrying" if held.crashes + 1 < held.max_crashes else "failed"
-    if kind == OutcomeKind.PARKED:
-        parked_at = loaded(held.parked_at)
-        too_old = parked_at is not None and parked_at < moment - limits.park_limit
-        return "failed" if too_old else "scheduled"
-    return "ready"
+def _verdict(held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime) -> TaskStatus:
+    """Return the task's new status, as PostgreSQL's statement decides it."""
+    if held.stopping:
+        return TaskStatus.CANCELLED
+    effect = EFFECTS[outcome.kind]
+    parked_at = loaded(held.parked_at)
+    is_exhausted = {
+        "": False,
+        "max_attempts": not outcome.retryable or held.failures + 1 >= held.max_attempts,
+        "max_crashes": held.crashes + 1 >= held.max_crashes,
+        "park_limit": parked_at is not None and parked_at < moment - limits.park_limit,
+    }
+    return TaskStatus.FAILED if is_exhausted[effect.limited_by] else effect.task_status
 
 
 def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:

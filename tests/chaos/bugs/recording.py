@@ -102,8 +102,8 @@ def stopped_runs_again(planting: Planting) -> None:
     if planting.vendor == "postgresql":
         planting.rewrite(
             f"{ENGINE}.postgresql.record:RECORD_ENDINGS",
-            "WHEN stopping OR kind IN ('cancelled', 'stopped') THEN 'cancelled'",
-            "WHEN stopping OR kind IN ('cancelled', 'stopped') THEN 'retrying'",
+            "WHEN stopping THEN 'cancelled'",
+            "WHEN stopping OR effect.task_status = 'cancelled' THEN 'retrying'",
         )
     else:
         _change_verdicts(planting, {"cancelled": "retrying"})
@@ -113,7 +113,7 @@ def crashes_not_counted(planting: Planting) -> None:
     """A task may crash for ever."""
     if planting.vendor == "postgresql":
         planting.rewrite(
-            f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "(verdict.kind = 'lost')::int", "0"
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "(verdict.counts_as = 'crash')::int", "0"
         )
     else:
         planting.rewrite(f"{ENGINE}.sqlite.record:FINISH", "crashes + %s", "crashes + 0 * %s")
@@ -124,8 +124,8 @@ def return_costs_an_attempt(planting: Planting) -> None:
     if planting.vendor == "postgresql":
         planting.rewrite(
             f"{ENGINE}.postgresql.record:RECORD_ENDINGS",
-            "verdict.kind IN ('failed', 'retry_later')",
-            "verdict.kind IN ('failed', 'retry_later', 'returned')",
+            "verdict.counts_as = 'failure'",
+            "verdict.counts_as = 'failure' OR verdict.kind = 'returned'",
         )
         return
 
@@ -157,8 +157,8 @@ def strange_transition(planting: Planting) -> None:
     if planting.vendor == "postgresql":
         planting.rewrite(
             f"{ENGINE}.postgresql.record:RECORD_ENDINGS",
-            "WHEN kind = 'snoozed' THEN 'scheduled'",
-            "WHEN kind = 'snoozed' THEN 'blocked'",
+            "WHEN stopping THEN 'cancelled'",
+            "WHEN stopping THEN 'cancelled' WHEN locked.kind = 'snoozed' THEN 'blocked'",
         )
     else:
         _change_verdicts(planting, {"scheduled": "blocked"})
