@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -19,13 +20,12 @@ from rest_framework.serializers import Serializer
 from rest_framework.views import APIView, set_rollback
 
 from taskqueue.api import idempotency
-from taskqueue.api.access import Needs
+from taskqueue.api.access import Needs, Rates
 from taskqueue.api.describing import Described
 from taskqueue.api.etags import etag_of, has_condition, is_known
 from taskqueue.api.fields import NoQuery
 from taskqueue.api.parsing import AlwaysJSON, PlainJSONRenderer, StrictJSONParser
 from taskqueue.api.problems import InvalidBody, InvalidQuery, Problem, answer_to
-from taskqueue.api.throttles import Rates
 from taskqueue.conf import get_settings
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.transient_errors import is_passing
@@ -70,9 +70,17 @@ class ApiView(APIView):
         return view
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        """In English, whatever the client's browser speaks: half of each error would follow it."""
+        """Answer in English, whatever the browser prefers: only half of each error would follow.
+
+        A method gets the parameters that it names: a project may mount the API below an address
+        with parameters of its own, such as a tenant's name.
+        """
+        method = getattr(self, request.method.lower(), None)
+        names = signature(method).parameters if method else ()
         with translation.override("en"):
-            return super().dispatch(request, *args, **kwargs)
+            return super().dispatch(
+                request, **{name: value for name, value in kwargs.items() if name in names}
+            )
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """The project's, unless the setting API_AUTHENTICATION names others."""

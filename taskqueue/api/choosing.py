@@ -11,7 +11,6 @@ from uuid import UUID
 from django.utils.translation import override
 from rest_framework import serializers
 
-from taskqueue.api.clock import now
 from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.filters import usable_by
@@ -21,6 +20,7 @@ from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.filters import each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
+from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.searching import SearchError, parse
 
 CANONICAL = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

@@ -1,4 +1,4 @@
-"""Addresses that there are none of: told as every other error is, and to nobody unknown."""
+"""Addresses that do not exist: refused as every other error is, and only to known users."""
 
 from __future__ import annotations
 
@@ -12,38 +12,28 @@ from rest_framework.response import Response
 from taskqueue.api.base import ApiView
 from taskqueue.api.problems import Problem
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
+class NotFound(ApiView):
+    """404, or a redirect where only the final slash is missing.
 
-class Nothing(ApiView):
-    """404."""
-
-    needs = dict.fromkeys(METHODS, ())
-    schema: Any = None
-
-    def get(self, request: Request) -> Response:
-        raise Problem(404, "not_found", f"There is nothing at {request.path}.")
-
-    post = put = patch = delete = get
-
-
-class Slashless(Nothing):
-    """An address without its final slash.
-
-    Django would lead each request to the one with it, as a GET: nothing is enqueued, and it is 200.
+    Django itself would redirect each request, also a POST, which then becomes a GET: nothing would
+    be enqueued, and the client would see 200.
     """
 
+    needs = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), ())
+    schema: Any = None
+
     def get(self, request: Request) -> Any:
-        """Lead there: reading is the same by GET."""
-        return HttpResponsePermanentRedirect(escape_leading_slashes(_with_slash(request)))
+        """Redirect to the address with a final slash: reading is the same by GET."""
+        if request.path.endswith("/"):
+            return self.post(request)
+        address = request._request.get_full_path(force_append_slash=True)
+        return HttpResponsePermanentRedirect(escape_leading_slashes(address))
 
     def post(self, request: Request) -> Response:
         """404, with the address that was meant."""
-        told = f"There is nothing at {request.path}. Its address ends with a slash: {request.path}/"
-        raise Problem(404, "not_found", told)
+        path = request.path
+        hint = "" if path.endswith("/") else f" Its address ends with a slash: {path}/"
+        raise Problem(404, "not_found", f"Nothing exists at {path}.{hint}")
 
     put = patch = delete = post
-
-
-def _with_slash(request: Request) -> str:
-    return request._request.get_full_path(force_append_slash=True)

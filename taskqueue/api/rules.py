@@ -13,10 +13,10 @@ from rest_framework.response import Response
 from taskqueue import rules, schedules
 from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.base import ApiView
-from taskqueue.api.clock import now
 from taskqueue.api.describing import HAS_SCHEMA, describe
 from taskqueue.api.fields import Moment, Strict, Whole
 from taskqueue.exceptions import InvalidSchedule
+from taskqueue.monitoring.reading import now
 from taskqueue.rules import Rule
 from taskqueue.rules.values import DAYS
 

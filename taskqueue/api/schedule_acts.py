@@ -13,7 +13,6 @@ from taskqueue import schedules
 from taskqueue.access.authority import SCHEDULE_NEEDED
 from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.base import ApiView
-from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Moment, Reasoned, Strict
 from taskqueue.api.paging import Digits, NextPage, Paged, page
@@ -30,6 +29,7 @@ from taskqueue.api.schedule_shown import (
 from taskqueue.api.schedules import answer, locked
 from taskqueue.api.tasks.bodies import exposed
 from taskqueue.engine.schedules.reading import rule_text
+from taskqueue.monitoring.reading import now
 
 
 class HowMany(Strict):

@@ -16,7 +16,6 @@ from taskqueue.access.authority import SCHEDULE_NEEDED, may_schedule
 from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
-from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import check_part, part_of
 from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Strict, Text, Whole
@@ -34,6 +33,7 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.monitoring.reading import now
 
 RESTING: Mapping[str, Any] = {"enabled": False}
 """The edit that nothing is enqueued by, and that any schedule takes."""

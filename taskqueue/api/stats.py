@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from rest_framework import serializers
@@ -10,13 +11,15 @@ from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_FIGURES, VIEW_QUEUES, VIEW_TASKS, VIEW_WORKERS
 from taskqueue.api.base import ApiView
-from taskqueue.api.clock import now
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict, Text
+from taskqueue.api.paging import Digits
 from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.counts import CAP, Count, status_counts
+from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
+from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.series import SPANS, Series, series
 
 MOST_WORKERS = 1000
@@ -180,3 +183,61 @@ def _last_hour(found: Series) -> dict[str, Any]:
         "failure_rate": bad / found.total if found.total else None,
         **{name: getattr(found, f"overall_{name}") for name in QUANTILES},
     }
+
+
+MOST_NAMES = 1000
+
+
+class PerformanceQuery(Strict):
+    """Of which span."""
+
+    span = serializers.ChoiceField(choices=list(SPANS), required=False, default="hour")
+    limit = Digits(
+        required=False, default=100, min_value=1, max_value=MOST_NAMES, help_text="Names."
+    )
+
+
+class NameShown(serializers.Serializer[Any]):
+    """Attempts at tasks of one name; durations in seconds."""
+
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    failed = serializers.IntegerField(help_text="Those that failed or were lost.")
+    failure_rate = serializers.FloatField(help_text="From 0 to 1.")
+    run_p50 = serializers.FloatField(allow_null=True)
+    run_p95 = serializers.FloatField(allow_null=True)
+    wait_p50 = serializers.FloatField(allow_null=True)
+    wait_p95 = serializers.FloatField(allow_null=True)
+    slowest_seconds = serializers.FloatField()
+    slowest_task_id = serializers.UUIDField(
+        allow_null=True, help_text="It may have been pruned since."
+    )
+
+
+class PerformanceShown(serializers.Serializer[Any]):
+    """The names, the most frequent first."""
+
+    span = serializers.ChoiceField(choices=list(SPANS))
+    names = NameShown(many=True)
+    is_capped = serializers.BooleanField(help_text="Whether there are more names.")
+
+
+class Performance(ApiView):
+    """Each name by itself."""
+
+    needs = {"GET": (VIEW_FIGURES,)}
+    tag = "stats"
+
+    @describe("getPerformance", answers={200: PerformanceShown}, query=PerformanceQuery)
+    def get(self, request: Request) -> Response:
+        """How often tasks of each name ran within the span, how long, and how many failed."""
+        asked = self.validated_query(request, PerformanceQuery)
+        found = performance(asked["span"])
+        kept = found[: asked["limit"]]
+        return Response(
+            {
+                "span": asked["span"],
+                "names": [asdict(each) for each in kept],
+                "is_capped": len(found) > len(kept),
+            }
+        )

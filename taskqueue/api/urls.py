@@ -13,7 +13,6 @@ from taskqueue.api import (
     failures,
     not_found,
     operations,
-    performance,
     probes,
     queues,
     rules,
@@ -23,7 +22,6 @@ from taskqueue.api import (
     task_types,
     workers,
 )
-from taskqueue.api.mounting import anywhere
 from taskqueue.api.tasks.urls import TASKS
 
 app_name = "taskqueue-api"
@@ -72,7 +70,7 @@ ADDRESSES: list[URLPattern] = [
     path("stats/", stats.Stats.as_view(), name="stats"),
     path("stats/series/", stats.StatsSeries.as_view(), name="series"),
     path("stats/failures/", failures.Failures.as_view(), name="failures"),
-    path("stats/performance/", performance.Performance.as_view(), name="performance"),
+    path("stats/performance/", stats.Performance.as_view(), name="performance"),
     path("healthz/live", probes.Live.as_view(), name="live"),
     path("healthz/ready", probes.Ready.as_view(), name="ready"),
     path("schema/", documents.SchemaDocument.as_view(), name="schema"),
@@ -80,17 +78,15 @@ ADDRESSES: list[URLPattern] = [
     path("metrics", probes.Metrics.as_view(), name="metrics"),
 ]
 SLASHLESS = [
-    path(route.removesuffix("/"), not_found.Slashless.as_view())
+    path(route.removesuffix("/"), not_found.NotFound.as_view())
     for route in (str(each.pattern) for each in ADDRESSES)
     if route.endswith("/")
 ]
-urlpatterns = anywhere(
-    [
-        *ADDRESSES,
-        # What is none of these is told so in the way of this API.
-        re_path(r"^[\s\S]*/$", not_found.Nothing.as_view()),
-        # Last, so that none of these can end with a slash. All else without one is left to what the
-        # project includes after these.
-        *SLASHLESS,
-    ]
-)
+urlpatterns = [
+    *ADDRESSES,
+    # Every other address that ends with a slash is refused in the way of this API.
+    re_path(r"^[\s\S]*/$", not_found.NotFound.as_view()),
+    # Last, so that none of these can end with a slash. Other addresses without one are left to the
+    # patterns that the project includes after these.
+    *SLASHLESS,
+]

@@ -10,7 +10,7 @@ import pytest
 from django.test import override_settings
 from django.urls import set_script_prefix
 
-from taskqueue.api import openapi
+from taskqueue.api import documents
 from taskqueue.api.urls import ADDRESSES
 from tests.api.conftest import ApiClient
 
@@ -21,7 +21,7 @@ METHODS = ("get", "post", "patch", "put", "delete")
 @pytest.fixture(scope="module")
 def document() -> Any:
     """As the tests' settings have it."""
-    return openapi.generated(are_warnings_told=True)
+    return documents.generated(are_warnings_told=True)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_it_is_made_without_warnings_and_valid() -> None:
     from drf_spectacular.validation import validate_schema
 
     GENERATOR_STATS.reset()
-    document = openapi.generated(are_warnings_told=True)
+    document = documents.generated(are_warnings_told=True)
     told = [str(each) for each in (*GENERATOR_STATS._warn_cache, *GENERATOR_STATS._error_cache)]
     assert told == []
     validate_schema(document)
@@ -132,7 +132,7 @@ def test_who_may_ask_is_told_of(document: Any) -> None:
     TASKQUEUE={"API_AUTHENTICATION": ["rest_framework.authentication.BasicAuthentication"]}
 )
 def test_it_follows_the_setting_of_the_authentication(root: ApiClient) -> None:
-    schemes = openapi.document("")["components"]["securitySchemes"]
+    schemes = documents.document("")["components"]["securitySchemes"]
     assert set(schemes) == {"basicAuth", "metricsToken"}
 
 
@@ -158,14 +158,14 @@ def test_it_comes_as_yaml_too_and_is_sent_once(root: ApiClient) -> None:
     SPECTACULAR_SETTINGS={"OAS_VERSION": "3.0.3", "TITLE": "the shop", "SCHEMA_PATH_PREFIX": "/x"}
 )
 def test_the_settings_of_the_project_change_nothing(document: Any) -> None:
-    assert openapi.generated(are_warnings_told=True) == document
+    assert documents.generated(are_warnings_told=True) == document
 
 
 def test_threads_that_ask_first_at_once_get_the_same(document: Any) -> None:
-    openapi._made.clear()
+    documents._made.clear()
     found: list[str] = []
     threads = [
-        threading.Thread(target=lambda: found.append(json.dumps(openapi.document(""))))
+        threading.Thread(target=lambda: found.append(json.dumps(documents.document(""))))
         for _ in range(4)
     ]
     for each in threads:
@@ -183,7 +183,7 @@ def test_without_its_package_the_extra_is_named(
     answer = root.look("docs/")
     assert (answer.status_code, answer.json()["code"]) == (501, "docs_not_installed")
     assert "django-taskqueue[api]" in answer.json()["detail"]
-    monkeypatch.setattr(openapi, "HAS_SCHEMA", False)
+    monkeypatch.setattr(documents, "HAS_SCHEMA", False)
     answer = root.look("schema/")
     assert (answer.status_code, answer.json()["code"]) == (501, "schema_not_installed")
     assert "django-taskqueue[api]" in answer.json()["detail"]

@@ -1,21 +1,87 @@
-"""Why a task stands where it stands."""
+"""Why a task has its status, as far as the user may know."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue.access.permissions import VIEW_TASKS
+from taskqueue.access.permissions import (
+    VIEW_AUDITS,
+    VIEW_LEASES,
+    VIEW_QUEUES,
+    VIEW_TASKS,
+    VIEW_WORKERS,
+)
+from taskqueue.api.access import has_all
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Anything
 from taskqueue.api.tasks.conditions import TaskView, id_of
-from taskqueue.api.tasks.discretion import told
 from taskqueue.api.tasks.rows import STATUSES
-from taskqueue.monitoring.why import why
+from taskqueue.monitoring.why import Reason, codes, why
 from taskqueue.results.reading import row_of
+
+
+class Redaction(NamedTuple):
+    """The part of a reason that users without certain permissions see."""
+
+    needs: tuple[str, ...]
+    """The permissions that are all needed to see everything."""
+    message: str = ""
+    """Replaces the sentence; empty: the remaining values have a sentence of their own."""
+    is_kept: frozenset[str] = frozenset()
+    """Fields that are the task's own."""
+
+
+MOMENT, SUBJECT = frozenset({"moment"}), frozenset({"subject"})
+REDACTIONS = {
+    codes.RETRY_DUE: Redaction((VIEW_LEASES,), is_kept=MOMENT),
+    codes.QUEUE_PAUSED: Redaction((VIEW_QUEUES,), is_kept=SUBJECT),
+    codes.WORKERS_ABSENT: Redaction(
+        (VIEW_WORKERS,), "It waits for certain workers that do not live."
+    ),
+    codes.WORKER_TROUBLE: Redaction((VIEW_WORKERS,), "A worker of its queue cannot work."),
+    codes.SLOTS_BUSY: Redaction(
+        (VIEW_WORKERS,), "All slots of the workers of its queue are busy.", SUBJECT
+    ),
+    codes.TOO_FEW_WORKERS: Redaction(
+        (VIEW_WORKERS,), "It waits for more workers of its queue than live.", SUBJECT
+    ),
+    codes.WORKER_WAITS: Redaction(
+        (VIEW_LEASES,), "A worker that has tried it lets others go first."
+    ),
+    codes.RUNNING: Redaction((VIEW_LEASES,), "A worker runs it."),
+    codes.CLAIMED: Redaction((VIEW_LEASES,), "A worker has claimed it."),
+    codes.LEASE_OVER: Redaction((VIEW_LEASES,), "The lease of its worker has run out."),
+    codes.WORKER_LOST: Redaction((VIEW_LEASES, VIEW_WORKERS), "Its worker gives no sign of life."),
+    codes.STOP_REQUESTED: Redaction((VIEW_LEASES,), "It was asked to stop."),
+    codes.WEDGED: Redaction((VIEW_LEASES,), "It has been silent for far longer than its like."),
+    # An attempt or the audit says who did it.
+    codes.CANCELLED: Redaction((VIEW_LEASES, VIEW_AUDITS), is_kept=MOMENT),
+}
+"""By code; all other reasons are the task's own."""
+
+
+def visible_reason(reason: Reason, user: Any) -> dict[str, Any]:
+    """Return the reason as this user may see it."""
+    redaction = REDACTIONS.get(reason.code)
+    if redaction is None or has_all(user, redaction.needs):
+        return reason.as_dict()
+    bare = replace(
+        reason,
+        subject=reason.subject if "subject" in redaction.is_kept else "",
+        moment=reason.moment if "moment" in redaction.is_kept else None,
+        details={},
+    )
+    if not redaction.message:
+        return bare.as_dict()
+    return {
+        "code": bare.code, "message": redaction.message, "subject": bare.subject,
+        "moment": bare.moment, "details": {},
+    }  # fmt: skip
 
 
 class ReasonShown(serializers.Serializer[Any]):
@@ -50,5 +116,5 @@ class TaskWhy(TaskView):
         """
         self.validated_query(request)
         task = row_of(id_of(task_id))
-        reasons = [told(each, request.user) for each in why(task)]
+        reasons = [visible_reason(each, request.user) for each in why(task)]
         return Response({"id": task.id, "status": task.status, "reasons": reasons})

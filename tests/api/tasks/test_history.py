@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
 from taskqueue import control
-from taskqueue.api.tasks import discretion
+from taskqueue.api.tasks.reasons import REDACTIONS, visible_reason
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Lease, Task, TaskLog
 from taskqueue.monitoring.why import Reason
@@ -158,10 +158,10 @@ def test_reasons_tell_who_cancelled_to_who_may_view_the_audit(member: Any) -> No
     assert told["subject"] == "alice"
 
 
-@pytest.mark.parametrize("code", discretion.VEILS)
+@pytest.mark.parametrize("code", REDACTIONS)
 def test_each_reason_has_a_sentence_for_who_may_know_no_more(code: str) -> None:
     reason = Reason(code=code, subject="mail", moment=timezone.now(), details={"slots": 7})
-    seen = discretion.told(reason, AnonymousUser())
+    seen = visible_reason(reason, AnonymousUser())
     assert seen["code"] == code
     assert seen["message"].endswith(".")
     assert "7" not in str(seen["details"])
