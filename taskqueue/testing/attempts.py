@@ -22,13 +22,12 @@ from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
 from taskqueue.models import Lease
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.transactions import Callbacks, as_if_committed, savepoint
-from taskqueue.worker.capture import keep_logs
 from taskqueue.worker.context import Context
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
-from taskqueue.worker.pending_writes import Findings
-from taskqueue.worker.reporting import Reports
+from taskqueue.worker.pending_writes import PendingWrites
+from taskqueue.worker.reporting import Reports, keep_logs
 
 
 class Crash(BaseException):
@@ -89,11 +88,11 @@ class PlayedAttempt(Attempt):
 
     def write_reports(self) -> None:
         """Write the lines and the progress of the body, while its lease runs."""
-        findings, now = Findings(), time.monotonic()
-        findings.lines, findings.progress = self._reports.take()
+        pending, now = PendingWrites(), time.monotonic()
+        pending.lines, pending.progress = self._reports.take()
         connection = project_connection()
-        write_logs(connection, findings.take_lines(now))
-        write_notes(connection, findings.take_notes([], now, started_before=now))
+        write_logs(connection, pending.take_lines(now))
+        write_notes(connection, pending.take_notes([], now, started_before=now))
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
         if not connection.in_atomic_block:

@@ -33,11 +33,11 @@ from taskqueue.testing.choices import Choice, Options, Which
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.workers import Workers
 from taskqueue.worker import frames
-from taskqueue.worker.attempt_logs import log_untold, note_told
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order
-from taskqueue.worker.pending_writes import Findings
+from taskqueue.worker.logs import log_unlogged, note_logged
+from taskqueue.worker.pending_writes import PendingWrites
 
 OF_BODIES = (Crash, Stopped, SystemExit, GeneratorExit, CancelledError)
 """What is no `Exception` and a body may well raise; anything else, such as KeyboardInterrupt or
@@ -195,19 +195,19 @@ class Runner:
         if frame[0] != frames.OUTCOME:
             raise TaskQueueError("The database gave no answer to the COMMIT of an atomic body.")
         outcome = Outcome._make(frame[1])
-        findings = Findings()
-        findings.outcomes.append(outcome)
+        pending = PendingWrites()
+        pending.outcomes.append(outcome)
         with self._tally.guard(), transaction(self._connection):
             attempt.write_reports()
             recorded = record(
                 self._connection,
-                findings.take_outcomes(time.monotonic()),
+                pending.take_outcomes(time.monotonic()),
                 limits=self._limits,
                 tally=self._tally,
             )
-        note_told(job, outcome)
+        note_logged(job, outcome)
         task_status, lease_status = recorded.get(outcome.lease_id, (None, None))
-        log_untold(job, outcome, task_status)
+        log_unlogged(job, outcome, task_status)
         is_stopped = lease_status == LeaseStatus.STOPPED
         if is_stopped and outcome.kind == OutcomeKind.SUCCEEDED:
             return OutcomeKind.STOPPED.value

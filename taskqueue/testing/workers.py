@@ -18,7 +18,7 @@ from taskqueue.engine.workers import Registered, Registration
 from taskqueue.models import Task
 from taskqueue.testing.choices import Choice
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.queue_quotas import Lanes, QueueChoice
+from taskqueue.worker.options import QueueChoice, QueueQuotas
 
 NAME = "testing"
 """The worker that runs whatever any worker may; further ones are `testing-2`, `testing-3` …"""
@@ -32,7 +32,7 @@ class Workers:
         self._connection = connection
         self._choice = choice
         queues = {choice.queue_name: 1} if choice.queue_name else {}
-        self._lanes = Lanes(QueueChoice(queues))
+        self._lanes = QueueQuotas(QueueChoice(queues))
         self._registered: list[tuple[Registered, Registration]] = []
         self._known: set[str] = set()
 

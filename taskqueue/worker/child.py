@@ -35,9 +35,8 @@ class Child:
 
     def __init__(self, sock: socket.socket, *, setup: dict[str, Any]) -> None:
         from taskqueue.conf import get_settings
-        from taskqueue.worker.capture import keep_logs
         from taskqueue.worker.forks import keep_from_copies
-        from taskqueue.worker.reporting import Channel
+        from taskqueue.worker.reporting import Channel, keep_logs
 
         self._socket = sock
         keep_from_copies(sock)

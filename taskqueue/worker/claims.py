@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -13,8 +14,7 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
-from taskqueue.worker.floors import Floors
-from taskqueue.worker.queue_quotas import Lanes
+from taskqueue.worker.options import QueueQuotas
 
 DISCOVERY_INTERVAL = 1.0
 """Seconds for which a worker of all queues trusts the list of those that have tasks."""
@@ -33,7 +33,7 @@ class Claims:
     """Takes what only some workers may take before its equals, then what any may take."""
 
     def __init__(
-        self, lanes: Lanes, *, worker_name: str, slots: int, lease_duration: timedelta
+        self, lanes: QueueQuotas, *, worker_name: str, slots: int, lease_duration: timedelta
     ) -> None:
         self._lanes = lanes
         self._worker_name = worker_name
@@ -187,3 +187,45 @@ class Claims:
         if new:
             self._remembered |= new
             workers.remember_queues(connection, sorted(new))
+
+
+SLOW_CLAIM = 0.005
+"""Seconds: after a claim without floors that takes longer, the next ones have them."""
+USED_FOR = 10.0
+"""Seconds, until a claim without floors tells whether they are needed still."""
+SHARE = 0.05
+"""The most of its time that a worker spends on finding floors."""
+SHORTEST = 0.1
+"""Seconds for which floors hold at least."""
+
+
+class Floors:
+    """Floors: where the ready tasks of a queue begin, behind the dead rows of finished ones.
+
+    A claim reads its index from the head of the queue. Until a vacuum, the entries of claimed
+    tasks are still there: a million of them cost a claim more than its tasks do.
+
+    A task that becomes ready below a floor waits until the floor is found anew, or a claim with it
+    comes back short and is made again without.
+    """
+
+    def __init__(self) -> None:
+        self._used_until = 0.0
+        self._known: Mapping[str, datetime] = NO_FLOORS
+        self._known_until = 0.0
+
+    def of(self, connection: BaseDatabaseWrapper, names: Sequence[str]) -> Mapping[str, datetime]:
+        """The floors of these queues; none while claims are fast."""
+        began = time.monotonic()
+        if began >= self._used_until:
+            return NO_FLOORS
+        if began >= self._known_until:
+            self._known = dialect_for(connection).earliest_ready(connection, names)
+            ended = time.monotonic()
+            self._known_until = ended + max(SHORTEST, (ended - began) / SHARE)
+        return self._known
+
+    def took(self, seconds: float) -> None:
+        """Note how long a claim without floors has taken."""
+        if seconds > SLOW_CLAIM:
+            self._used_until = time.monotonic() + USED_FOR

@@ -10,15 +10,15 @@ from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.states import WAITING
 from taskqueue.engine.transient_errors import is_busy
-from taskqueue.worker.attempt_logs import log_ended, log_untold
 from taskqueue.worker.database_thread import Errand, Errands, Report
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.logs import log_ended, log_unlogged
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pool import Pool
-from taskqueue.worker.progress import ProgressLine
 from taskqueue.worker.record_and_claim import Intake
+from taskqueue.worker.summary import ProgressLine
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -39,7 +39,7 @@ UNSURE_PAUSE = 0.2
 LONGEST_SLEEP = 5.0
 
 
-class Ledger:
+class Coordinator:
     """Sends one errand at a time, and enters what it reports."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Ledger:
         self._lease_seconds = settings.LEASE_DURATION.total_seconds()
         self._unknown_limit = FORGET_UNKNOWN * settings.PARK_DELAY.total_seconds()
         self._pool = pool
-        self._findings = pool.findings
+        self._findings = pool.pending
         self._intake = intake
         self._duties = duties
         self._errands = errands
@@ -90,8 +90,8 @@ class Ledger:
     @property
     def has_work(self) -> bool:
         """Whether something runs, or is left to write."""
-        findings = self._findings
-        return bool(self._pool.held or findings.outcomes or findings.unsure)
+        pending = self._findings
+        return bool(self._pool.held or pending.outcomes or pending.unsure)
 
     @property
     def is_drained(self) -> bool:
@@ -138,23 +138,23 @@ class Ledger:
 
     def next_at(self, now: float) -> float:
         """When an errand is due, if nothing happens before."""
-        findings, pool = self._findings, self._pool
+        pending, pool = self._findings, self._pool
         if self.is_away:
             return self._retry_at
         if self._is_to_reconcile:
             return now
-        if findings.outcomes:
+        if pending.outcomes:
             in_children = sum(len(child.held) for child in pool.children)
-            enough = len(findings.outcomes) >= in_children
-            return now if enough else findings.outcomes[0].ended + LINGER
+            enough = len(pending.outcomes) >= in_children
+            return now if enough else pending.outcomes[0].ended + LINGER
         if self._may_claim and pool.wanted(now) > 0:
             return now
         moments = [now + LONGEST_SLEEP]
-        if findings.unsure:
+        if pending.unsure:
             moments.append(self._sent_at + UNSURE_PAUSE)
         if not pool.is_closing:
             moments.append(self._duties.next_at)
-        if findings.has_reports:
+        if pending.has_reports:
             moments.append(self._note_at)
         unnoted = [
             job.started_at + NOTE_AFTER
@@ -167,19 +167,19 @@ class Ledger:
 
     def send(self, now: float) -> None:
         """Send an errand with all that there is to do."""
-        pool, findings = self._pool, self._findings
-        want = pool.wanted(now) if self._may_claim or findings.outcomes else 0
+        pool, pending = self._pool, self._findings
+        want = pool.wanted(now) if self._may_claim or pending.outcomes else 0
         if want:
             # What is heard from here on may be newer than what the claim sees.
             self._may_claim = False
         self._errands.send(
             Errand(
-                outcomes=findings.take_outcomes(now),
-                lines=findings.take_lines(now),
-                notes=findings.take_notes(pool.running(), now, started_before=now - NOTE_AFTER),
+                outcomes=pending.take_outcomes(now),
+                lines=pending.take_lines(now),
+                notes=pending.take_notes(pool.running(), now, started_before=now - NOTE_AFTER),
                 want=want,
-                unknown=findings.unknown_names(now, limit=self._unknown_limit),
-                unsure=list(findings.unsure),
+                unknown=pending.unknown_names(now, limit=self._unknown_limit),
+                unsure=list(pending.unsure),
                 held=list(self.held) if self._is_to_reconcile else None,
                 is_busy=self._full_claims >= BUSY_CLAIMS or pool.is_quiet,
                 may_sleep=pool.takes_more,
@@ -215,17 +215,17 @@ class Ledger:
 
     def _resolve(self, report: Report, now: float) -> None:
         """Attempts whose COMMIT got no answer, and claims whose answer got lost."""
-        findings = self._findings
+        pending = self._findings
         if report.errand.held is not None and report.error is None:
             self._is_to_reconcile = False
         for lease_id in report.unknown_leases:
-            findings.outcomes.append(Outcome(lease_id, OutcomeKind.UNSTARTED, now))
+            pending.outcomes.append(Outcome(lease_id, OutcomeKind.UNSTARTED, now))
         for lease_id in report.ended:
-            del findings.unsure[lease_id]
+            del pending.unsure[lease_id]
             self.held.pop(lease_id, None)
         for lease_id in report.running:
-            started_at, ended_at = findings.unsure.pop(lease_id)
-            findings.outcomes.append(unconfirmed(lease_id, started_at, ended_at))
+            started_at, ended_at = pending.unsure.pop(lease_id)
+            pending.outcomes.append(unconfirmed(lease_id, started_at, ended_at))
 
     def _settle(self, report: Report, now: float) -> None:
         log_debug = logger.isEnabledFor(logging.DEBUG)
@@ -310,7 +310,7 @@ class Ledger:
 
 
 def _log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
-    log_untold(job, outcome, status)
+    log_unlogged(job, outcome, status)
     if outcome.kind == OutcomeKind.FENCED:
         logger.warning(
             "Attempt ended without a renewed lease task=%s id=%s now=%s reason=%s",

@@ -25,11 +25,11 @@ from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record_success
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import LeaseEnded
-from taskqueue.worker import attempt_logs, frames
+from taskqueue.worker import frames, logs
 from taskqueue.worker.context import Context, _current
+from taskqueue.worker.endings import verdict_on
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
-from taskqueue.worker.verdicts import verdict_on
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -156,7 +156,7 @@ class Attempt:
         return self._frame(outcome)
 
     def _failed(self, error: BaseException) -> Frame:
-        attempt_logs.from_the_body(error)
+        logs.trim_traceback(error)
         outcome = verdict_on(
             error,
             lease_id=self.order.lease_id,
@@ -168,7 +168,7 @@ class Attempt:
             started_at=self.started_at,
         )
         if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:
-            attempt_logs.log_raised(self.order, outcome, error)
+            logs.log_raised(self.order, outcome, error)
         self._tell_finished(outcome, error)
         return self._frame(outcome)
 

@@ -78,6 +78,7 @@ class Job:
         "lease_id",
         "lease_seconds",
         "limit_at",
+        "logged_as",
         "max_attempts",
         "name",
         "noted",
@@ -91,7 +92,6 @@ class Job:
         "stop_reason",
         "task_id",
         "timeout",
-        "told",
         "usual_lease",
     )
 
@@ -118,8 +118,8 @@ class Job:
         self.stop_reason: str | None = None
         self.is_over = False
         self.noted = False
-        self.told = ""
-        """As what its child has logged its failure: as `failed` or `retrying`."""
+        self.logged_as = ""
+        """How its child has logged its failure: `failed`, `retrying`, or not at all."""
         self.timeout: float | None = None
         self.ping_seconds = claimed.ping_seconds
         self.is_apart = claimed.is_apart

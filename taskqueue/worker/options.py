@@ -1,13 +1,15 @@
-"""How one worker was asked to run."""
+"""The options of a worker, and how it shares claims out among its queues."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import socket
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from taskqueue.worker.queue_quotas import QueueChoice
+from taskqueue.declarations.option_values import QUEUE_NAME
+from taskqueue.exceptions import InvalidTask
 
 
 def default_name() -> str:
@@ -30,3 +32,85 @@ class WorkerOptions:
     poll_interval: float | None = None
     reload: bool = False
     show_progress: bool = False
+
+
+Quotas = list[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class QueueChoice:
+    """What `--queues` and `--strict` say. No weights: all queues alike."""
+
+    weights: dict[str, int]
+    is_strict: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, is_strict: bool = False) -> QueueChoice:
+        """Read `critical=6,default=3,low`. Raises `InvalidTask`."""
+        weights: dict[str, int] = {}
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            name, _, weight = part.partition("=")
+            if not QUEUE_NAME.fullmatch(name):
+                raise InvalidTask(f"{name!r} is not the name of a queue.")
+            if name in weights:
+                raise InvalidTask(f"The queue {name!r} stands twice in --queues.")
+            if weight and not (weight.isdecimal() and 1 <= int(weight) <= 1_000_000):
+                raise InvalidTask(
+                    f"The weight of {name!r} must be a whole number from 1 to 1000000, "
+                    f"not {weight!r}."
+                )
+            weights[name] = int(weight or 1)
+        if text and not weights:
+            raise InvalidTask(f"--queues {text!r} names no queue; leave it out to serve all.")
+        if is_strict and not weights:
+            raise InvalidTask("--strict needs --queues: it drains them in the order given.")
+        return cls(weights, is_strict)
+
+
+class QueueQuotas:
+    """Shares claims out among queues.
+
+    Weighted: smooth weighted round robin, as nginx does it
+    (https://github.com/nginx/nginx/commit/52327e0627f49dbda1e8db695e63a4b0af4448b1): every queue
+    gains its weight in each round, the richest is served and pays the sum of the weights.
+    """
+
+    def __init__(self, choice: QueueChoice) -> None:
+        self._choice = choice
+        self._credits: dict[str, int] = {}
+
+    @property
+    def serves_all(self) -> bool:
+        """Whether it takes from every queue that has tasks."""
+        return not self._choice.weights
+
+    @property
+    def names(self) -> list[str]:
+        """The queues that were named, in their order."""
+        return list(self._choice.weights)
+
+    def serving(self, ready: Iterable[str]) -> list[str]:
+        """Of the queues that have tasks, those that this worker serves, in its order."""
+        if self.serves_all:
+            return sorted(ready)
+        found = set(ready)
+        return [name for name in self._choice.weights if name in found]
+
+    def quotas(self, names: Sequence[str], size: int) -> Quotas:
+        """How many of `size` tasks to take from each of these queues."""
+        if not names or size <= 0:
+            return []
+        if len(names) == 1 or self._choice.is_strict:
+            return [(names[0], size)]
+        weights = {name: self._choice.weights.get(name, 1) for name in names}
+        total = sum(weights.values())
+        rounds, rest = divmod(size, total)
+        # Whole rounds serve each queue by its weight and leave the credits as they were.
+        quotas = {name: weight * rounds for name, weight in weights.items()}
+        for _ in range(rest):
+            for name, weight in weights.items():
+                self._credits[name] = self._credits.get(name, 0) + weight
+            richest = max(names, key=lambda name: self._credits[name])
+            self._credits[richest] -= total
+            quotas[richest] += 1
+        return [(name, quota) for name, quota in quotas.items() if quota]

@@ -12,7 +12,7 @@ Line = tuple[int, float, int, str, str]
 """Lease, moment, level, logger, text."""
 
 
-class Findings:
+class PendingWrites:
     """Outcomes, lines and progress, each with moments of this host's monotonic clock."""
 
     def __init__(self) -> None:

@@ -12,13 +12,13 @@ from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.worker import endings, frames
-from taskqueue.worker.attempt_logs import log_ended, note_told
 from taskqueue.worker.children import NEAR, ChildProcess, describe_exit
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.logs import log_ended, note_logged
 from taskqueue.worker.meter import Meter, Standing
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.pending_writes import Findings
-from taskqueue.worker.prefetch import ClaimAhead
+from taskqueue.worker.pending_writes import PendingWrites
+from taskqueue.worker.prefetch import Prefetch
 from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
@@ -37,7 +37,7 @@ LONGEST_EXIT = 5.0
 class Pool:
     """Children and their jobs.
 
-    What it learns it leaves in `findings`, for the ledger to write.
+    What it learns it leaves in `pending`, for the ledger to write.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Pool:
         """Whether a body can be killed without its siblings."""
         self.children: list[ChildProcess] = []
         self.backlog: deque[Job] = deque()
-        self.findings = Findings()
-        self.ahead = ClaimAhead(settings.CLAIM_AHEAD)
+        self.pending = PendingWrites()
+        self.ahead = Prefetch(settings.CLAIM_AHEAD)
         self.trouble = ""
         self._failed_starts = 0
         self._respawn_at = 0.0
@@ -258,7 +258,7 @@ class Pool:
     def hand_back(self, job: Job) -> None:
         """Return a job whose body never started."""
         if not job.is_over:
-            self.findings.outcomes.append(endings.unstarted(job, time.monotonic()))
+            self.pending.outcomes.append(endings.unstarted(job, time.monotonic()))
 
     def hand_back_backlog(self) -> None:
         """Return what waits for a child."""
@@ -286,7 +286,7 @@ class Pool:
         return not is_gone
 
     def _take(self, child: ChildProcess, frame: frames.Frame, now: float) -> None:
-        kind, findings = frame[0], self.findings
+        kind, pending = frame[0], self.pending
         if kind == frames.OUTCOME:
             self._finish(child, Outcome._make(frame[1]), now)
         elif kind in (frames.RECORDED, frames.UNSURE):
@@ -295,14 +295,14 @@ class Pool:
                 if kind == frames.RECORDED:
                     self.meter.recorded_itself(job, started_at=frame[2], ended_at=frame[3])
                     log_ended(job, "succeeded", "succeeded", seconds=frame[3] - frame[2])
-                    findings.recorded.append(frame[1])
+                    pending.recorded.append(frame[1])
                 else:
-                    findings.unsure[frame[1]] = frame[2], frame[3]
+                    pending.unsure[frame[1]] = frame[2], frame[3]
                 self.ahead.learn(frame[3] - frame[2])
         elif kind == frames.PROGRESS:
-            findings.progress.update((lease, (done, text)) for lease, done, text in frame[1])
+            pending.progress.update((lease, (done, text)) for lease, done, text in frame[1])
         elif kind == frames.LINES:
-            findings.lines.extend(frame[1])
+            pending.lines.extend(frame[1])
         elif kind == frames.RECALLED:
             self._recalled(child, frame[1], now)
         elif kind == frames.READY:
@@ -321,11 +321,11 @@ class Pool:
         if job is None or job.is_over:
             return
         if outcome.kind == OutcomeKind.FAILED:
-            note_told(job, outcome)
+            note_logged(job, outcome)
         if outcome.started is not None:
             self.ahead.learn(outcome.ended - outcome.started)
         if outcome.kind == OutcomeKind.PARKED:
-            if self.findings.learn_unknown(job.name, now):
+            if self.pending.learn_unknown(job.name, now):
                 logger.warning(
                     "Task parked for a worker that knows it task=%s id=%s reason=%s",
                     one_line(job.name), job.task_id, one_line(outcome.error_message),
@@ -337,7 +337,7 @@ class Pool:
             )
         if outcome.kind == OutcomeKind.STOPPED and job.stop_reason and not outcome.error_message:
             outcome = outcome._replace(error_message=job.stop_reason)
-        self.findings.outcomes.append(outcome)
+        self.pending.outcomes.append(outcome)
 
     def _recalled(self, child: ChildProcess, lease_ids: list[int], now: float) -> None:
         child.is_recalling = False
@@ -363,7 +363,7 @@ class Pool:
         self.children.remove(child)
         running = [job for job in child.running() if not job.is_over]
         is_fenced = now >= child.deadline and not child.is_killed
-        self.findings.outcomes += [
+        self.pending.outcomes += [
             endings.fenced(job, now) if is_fenced else endings.lost(job, now, end=end)
             for job in running
         ]

@@ -12,7 +12,7 @@ SHORTEST = 0.0002
 """Seconds that the shortest body costs, with what stands around it."""
 
 
-class ClaimAhead:
+class Prefetch:
     """Learns how long bodies take, and reserves tens of milliseconds' worth of them.
 
     Without a reserve, two slots mean batches of two and a tenth of the speed; with one behind long

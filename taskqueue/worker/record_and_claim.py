@@ -26,7 +26,7 @@ from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Registered
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.queue_quotas import Lanes
+from taskqueue.worker.options import QueueQuotas
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -41,7 +41,7 @@ class Intake:
         self,
         settings: Settings,
         *,
-        lanes: Lanes,
+        lanes: QueueQuotas,
         worker_name: str,
         registered: Registered,
         slots: int,

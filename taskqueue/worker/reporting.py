@@ -1,25 +1,28 @@
-"""What a child tells its parent of running bodies: progress and log lines, never blocking them."""
+"""Progress and log lines of running bodies, which a child sends to its parent without blocking."""
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
 import time
 
+from taskqueue.conf import get_settings
 from taskqueue.declarations.payload import storable
 from taskqueue.worker import frames
+from taskqueue.worker.context import Context, _current
 from taskqueue.worker.frames import Frame, pack
 from taskqueue.worker.pending_writes import Line
 
 FLUSH_INTERVAL = 0.25
-"""Seconds between two reports of what a running body says."""
+"""Seconds between two reports of a running body."""
 LONGEST_LINE = 8192
 LONGEST_MESSAGE = 1000
 
 
 class Reports:
-    """What bodies have said and nobody has taken yet."""
+    """Progress and log lines that have not been sent yet."""
 
     def __init__(self, *, max_log: int) -> None:
         self._max_log = max_log
@@ -68,7 +71,7 @@ class Reports:
 
 
 class Channel(Reports):
-    """The way to the parent. A body only ever touches a buffer; threads of the child send."""
+    """Sends to the parent. A body only ever touches a buffer; threads of the child send."""
 
     def __init__(self, sock: socket.socket, *, max_log: int) -> None:
         super().__init__(max_log=max_log)
@@ -77,13 +80,13 @@ class Channel(Reports):
         os.register_at_fork(after_in_child=self._renew_locks)
 
     def _renew_locks(self) -> None:
-        """In a copy of the child: what another thread held at the fork is never released there."""
+        """In a fork of the child: a lock that another thread held is never released there."""
         self._sending = threading.Lock()
         self._buffering = threading.Lock()
         self.has_reports = threading.Event()
 
     def send(self, frame: Frame) -> None:
-        """Send a frame, behind all that bodies have said before it."""
+        """Send a frame, after all earlier reports of bodies."""
         with self._sending:
             data = pack(frame)
             if self._lines or self._progress:
@@ -91,7 +94,7 @@ class Channel(Reports):
             self._socket.sendall(data)
 
     def flush(self) -> None:
-        """Send what bodies have said."""
+        """Send the reports of bodies."""
         with self._sending:
             if data := self._take_reports():
                 self._socket.sendall(data)
@@ -108,7 +111,7 @@ class Channel(Reports):
 
 
 def flush_for_ever(channel: Channel) -> None:
-    """Report what running bodies say, now and then."""
+    """Send the reports of running bodies from time to time."""
     while True:
         channel.has_reports.wait()
         time.sleep(FLUSH_INTERVAL)
@@ -116,3 +119,66 @@ def flush_for_ever(channel: Channel) -> None:
             channel.flush()
         except OSError:
             return
+
+
+NEVER_KEPT = ("django.tasks", "django_tasks", "django.db.backends", "taskqueue.worker")
+_level = logging.INFO
+_FORMATTER = logging.Formatter()
+_is_enabled = logging.Logger.isEnabledFor
+_call_handlers = logging.Logger.callHandlers
+
+
+def keep_logs() -> None:
+    """From now on, keep the log records of bodies that run in this process.
+
+    A record is kept as if the level of the root logger were LOG_LEVEL: a logger that has a level of
+    its own, or from a logger above it, keeps that. The root logger's own level stays as it is, for
+    it decides what the project's handlers get.
+    """
+    global _level, _is_enabled, _call_handlers
+    level = get_settings().LOG_LEVEL
+    _level = level if isinstance(level, int) else logging.getLevelNamesMapping()[level]
+    if logging.Logger.isEnabledFor is _is_enabled_or_kept:
+        return
+    # Where others have put theirs in place, as Sentry does, these go on to them.
+    _is_enabled = logging.Logger.isEnabledFor
+    _call_handlers = logging.Logger.callHandlers
+    logging.Logger.isEnabledFor = _is_enabled_or_kept  # type: ignore[method-assign]
+    logging.Logger.callHandlers = _call_handlers_and_keep  # type: ignore[method-assign]
+
+
+def _is_enabled_or_kept(self: logging.Logger, level: int) -> bool:
+    return _is_enabled(self, level) or _keeper(self, level) is not None
+
+
+def _call_handlers_and_keep(self: logging.Logger, record: logging.LogRecord) -> None:
+    if _is_enabled(self, record.levelno):
+        _call_handlers(self, record)
+    context = _keeper(self, record.levelno)
+    if context is not None:
+        _keep(context, record)
+
+
+def _keeper(logger: logging.Logger, level: int) -> Context | None:
+    """The attempt that keeps records of that logger and level; None where none does."""
+    context = _current.get()
+    if context is None or level < _least(logger) or logger.name.startswith(NEVER_KEPT):
+        return None
+    return None if logger.disabled or logger.manager.disable >= level else context
+
+
+def _least(logger: logging.Logger) -> int:
+    ancestor = logger
+    while ancestor.parent is not None:
+        if ancestor.level:
+            return ancestor.level
+        ancestor = ancestor.parent
+    return _level
+
+
+def _keep(context: Context, record: logging.LogRecord) -> None:
+    try:
+        text = _FORMATTER.format(record)
+        context._report_line(context._lease_id, record.levelno, record.name, text)
+    except Exception:
+        logging.Handler().handleError(record)

@@ -90,7 +90,7 @@ class Stopping:
             "Body did not stop task=%s id=%s outcome=%s",
             one_line(job.name), job.task_id, outcome.kind,
         )  # fmt: skip
-        self._pool.findings.outcomes.append(outcome)
+        self._pool.pending.outcomes.append(outcome)
         job.is_over = True
         if self._pool.can_kill:
             child.kill()
@@ -122,7 +122,7 @@ class Stopping:
             for job in child.running():
                 if not job.is_over:
                     job.is_over = True
-                    pool.findings.outcomes.append(endings.interrupted(job, now))
+                    pool.pending.outcomes.append(endings.interrupted(job, now))
             for job in child.waiting():
                 pool.hand_back(job)
             # A child that holds nothing may live: first its end, then that.

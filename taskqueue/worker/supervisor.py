@@ -21,24 +21,22 @@ from taskqueue.engine.tally import Subject, Tally
 from taskqueue.engine.workers import Asked, Registered, Registration
 from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.coordinator import LONGEST_SLEEP, Ledger
+from taskqueue.worker.coordinator import LONGEST_SLEEP, Coordinator
 from taskqueue.worker.database_thread import Errands
 from taskqueue.worker.duties import Duties, rest_schedules
 from taskqueue.worker.enrolment import enrol, registration_of
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.options import QueueQuotas, WorkerOptions
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.presence import Presence
-from taskqueue.worker.queue_quotas import Lanes
 from taskqueue.worker.record_and_claim import Intake
-from taskqueue.worker.reload import Reloader
 from taskqueue.worker.requests import Requests
 from taskqueue.worker.shutdown import STOPPING_SIGNALS
 from taskqueue.worker.stopping import Stopping
 from taskqueue.worker.summary import Summary
-from taskqueue.worker.wakeup import Alarm, Signals, Watch
+from taskqueue.worker.wakeup import Alarm, Reloader, Signals, Watch
 from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
@@ -75,7 +73,7 @@ class Supervisor:
         self._alarm = Alarm()
         self._requests = Requests(self._alarm.ring)
         self._watch = Watch()
-        self._lanes = Lanes(options.queues)
+        self._lanes = QueueQuotas(options.queues)
         self._renewals: list[Renewal] = []
         self._is_replaced = False
         self._stop_at: float | None = None
@@ -87,11 +85,11 @@ class Supervisor:
     @property
     def held(self) -> dict[int, Job]:
         """The leases that this worker believes it holds."""
-        return self._ledger.held
+        return self._coordinator.held
 
     def _subject_of(self, lease_id: int) -> Subject | None:
         """What is known here of a lease; from the errands' thread."""
-        job = self._ledger.held.get(lease_id)
+        job = self._coordinator.held.get(lease_id)
         return None if job is None else job.subject()
 
     def children(self) -> list[ChildProcess]:
@@ -167,7 +165,7 @@ class Supervisor:
             tally=tally,
         )
         self._errands = Errands(self._intake, duties, self._alarm.ring)
-        self._ledger = Ledger(
+        self._coordinator = Coordinator(
             options,
             settings,
             pool=self._pool,
@@ -222,11 +220,11 @@ class Supervisor:
         self._errands.stop()
         self._watch.close()
         self._alarm.close()
-        self._ledger.end()
+        self._coordinator.end()
         if not self._is_replaced:
             try:
                 workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)
-                if not self._ledger.has_work:
+                if not self._coordinator.has_work:
                     self._presence.withdraw()
                 rest_schedules(project_connection())
             except (DatabaseError, InterfaceError) as error:
@@ -243,7 +241,7 @@ class Supervisor:
             self._vitals.turned(now)
             self._heed_requests(now)
             self._heed_report(now)
-            self._ledger.enter_recorded()
+            self._coordinator.enter_recorded()
             self._heed_renewals(now)
             self._populate(now)
             self._stopping.enforce(now)
@@ -251,10 +249,10 @@ class Supervisor:
             self._pool.relax(now)
             self._pool.rebalance(now)
             self._pool.dispatch(now)
-            if self._ledger.is_due(now):
+            if self._coordinator.is_due(now):
                 self._cover_ear()
-                self._ledger.send(now)
-            elif not self._ledger.is_waiting and self._is_done():
+                self._coordinator.send(now)
+            elif not self._coordinator.is_waiting and self._is_done():
                 return
             for on_ready in self._watch.wait(self._pause(time.monotonic())):
                 on_ready()
@@ -267,7 +265,7 @@ class Supervisor:
             if self._pool.is_quiet:
                 self._pool.hand_back_waiting()
             else:
-                self._ledger.hear()
+                self._coordinator.hear()
             self._heartbeat.hurry()
         if stops and not self._pool.is_closing:
             logger.info("Stopping, a second signal returns what runs held=%s", len(self.held))
@@ -280,7 +278,7 @@ class Supervisor:
             self._stopping.interrupt_all(now)
 
     def _heed_report(self, now: float) -> None:
-        jobs = self._ledger.enter_report(now)
+        jobs = self._coordinator.enter_report(now)
         if jobs is None:
             return
         self._pool.add(jobs)
@@ -295,7 +293,7 @@ class Supervisor:
             renewal = self._renewals.pop(0)
             # One that has succeeded was recorded by its own body, whose hooks may still run.
             for lease_id in renewal.ended - renewal.succeeded:
-                if lease_id in self.held and not self._ledger.is_reported(lease_id):
+                if lease_id in self.held and not self._coordinator.is_reported(lease_id):
                     self._stopping.drop(lease_id)
                     self.held.pop(lease_id, None)
             for stop in renewal.stops:
@@ -307,20 +305,20 @@ class Supervisor:
         if self._pool.is_closing:
             # Waiting for a database that is away ends with the time to shut down in, and sooner
             # where it is only to be told that the worker ends.
-            return self._ledger.is_settled or (self._ledger.is_away and self._has_waited)
-        return self._options.drain and (self._ledger.is_drained or self._is_hopeless)
+            return self._coordinator.is_settled or (self._coordinator.is_away and self._has_waited)
+        return self._options.drain and (self._coordinator.is_drained or self._is_hopeless)
 
     @property
     def _has_waited(self) -> bool:
         if self._stop_at is None:
             return True
         began_at = self._stop_at - self._options.shutdown_timeout
-        return not self._ledger.has_work and time.monotonic() - began_at >= REPORT_TIMEOUT
+        return not self._coordinator.has_work and time.monotonic() - began_at >= REPORT_TIMEOUT
 
     @property
     def _is_hopeless(self) -> bool:
         """Whether it was to drain, and no child starts that could."""
-        return self._options.drain and self._pool.is_broken and self._ledger.is_settled
+        return self._options.drain and self._pool.is_broken and self._coordinator.is_settled
 
     # Children
 
@@ -358,7 +356,7 @@ class Supervisor:
         if payload == "stop":
             self._heartbeat.hurry()
         else:
-            self._ledger.hear()
+            self._coordinator.hear()
 
     def _lend_ear(self) -> None:
         """Between errands, listen to the connection that they use."""
@@ -375,14 +373,14 @@ class Supervisor:
 
     def _on_heard(self) -> None:
         listener = self._intake.listener
-        if listener is None or self._ledger.is_waiting:
+        if listener is None or self._coordinator.is_waiting:
             return
         try:
             listener.hear()
         except (DatabaseError, InterfaceError, OSError) as error:
             self._cover_ear()
             self._intake.close()
-            self._ledger.on_silence(error, time.monotonic())
+            self._coordinator.on_silence(error, time.monotonic())
 
     def _pause(self, now: float) -> float:
         """How long nothing needs to be done, if nobody wakes us."""
@@ -394,6 +392,6 @@ class Supervisor:
         for moment in (pool.respawn_at, self._stop_at, *limits):
             if moment is not None:
                 moments.append(moment)
-        if not self._ledger.is_waiting:
-            moments.append(self._ledger.next_at(now))
+        if not self._coordinator.is_waiting:
+            moments.append(self._coordinator.next_at(now))
         return max(0.0, min(moments) - now)

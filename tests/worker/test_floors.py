@@ -16,9 +16,9 @@ from taskqueue.engine.rows import NO_FLOORS
 from taskqueue.engine.sessions import own_session
 from taskqueue.engine.statement import change
 from taskqueue.models import Task
-from taskqueue.worker import floors
+from taskqueue.worker import claims as claims_module
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.queue_quotas import Lanes, QueueChoice
+from taskqueue.worker.options import QueueChoice, QueueQuotas
 from tests.engine.steps import LEASE, another_connection, past
 from tests.sample.tasks import echo
 
@@ -40,7 +40,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(floors, "time", clock)
+    monkeypatch.setattr(claims_module, "time", clock)
     return clock
 
 
@@ -53,7 +53,7 @@ def worker() -> Iterator[BaseDatabaseWrapper]:
 
 @pytest.fixture
 def claims() -> Claims:
-    return Claims(Lanes(QueueChoice({})), worker_name="w1", slots=1, lease_duration=LEASE)
+    return Claims(QueueQuotas(QueueChoice({})), worker_name="w1", slots=1, lease_duration=LEASE)
 
 
 def take(claims: Claims, worker: BaseDatabaseWrapper, want: int) -> list[str]:
@@ -69,7 +69,7 @@ def numbered(first: int, last: int) -> list[str]:
 @pytest.fixture
 def older(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a task that becomes ready below the floor, while all claims count as slow."""
-    monkeypatch.setattr(floors, "SLOW_CLAIM", -1.0)
+    monkeypatch.setattr(claims_module, "SLOW_CLAIM", -1.0)
     echo.enqueue_many([((number,), {}) for number in range(1, 11)])
 
     def make() -> None:
@@ -86,7 +86,7 @@ def test_what_becomes_ready_below_a_floor_is_claimed_once_the_floor_is_found_ane
     older()
     assert take(claims, worker, 2) == numbered(5, 6)
 
-    clock.now += floors.SHORTEST
+    clock.now += claims_module.SHORTEST
 
     assert take(claims, worker, 2) == ['["older"]', "[7]"]
 
@@ -104,7 +104,7 @@ def test_what_becomes_ready_below_a_floor_is_claimed_where_the_queue_is_short(
 def test_fast_claims_have_no_floors(
     claims: Claims, worker: BaseDatabaseWrapper, older: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(floors, "SLOW_CLAIM", 3600.0)
+    monkeypatch.setattr(claims_module, "SLOW_CLAIM", 3600.0)
     assert take(claims, worker, 2) == numbered(1, 2)
     assert take(claims, worker, 2) == numbered(3, 4)
     older()

@@ -12,7 +12,7 @@ from taskqueue.engine.statement import change
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Worker
 from taskqueue.worker import record_and_claim
-from taskqueue.worker.queue_quotas import Lanes, QueueChoice
+from taskqueue.worker.options import QueueChoice, QueueQuotas
 from tests.engine.test_workers import registered
 
 ROLE = "taskqueue_one_connection"
@@ -37,7 +37,7 @@ def test_a_worker_listens_as_soon_as_the_server_grants_it_a_second_connection(
     monkeypatch.setattr(record_and_claim, "PROOF_INTERVAL", 0.0)
     _, found = registered("w1")
     taking = record_and_claim.Intake(
-        get_settings(), lanes=Lanes(QueueChoice({})), worker_name="w1", registered=found,
+        get_settings(), lanes=QueueQuotas(QueueChoice({})), worker_name="w1", registered=found,
         slots=1, heard=lambda payload: None, tally=Tally(),
     )  # fmt: skip
     try:

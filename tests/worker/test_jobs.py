@@ -16,7 +16,7 @@ from taskqueue.worker import children, pool
 from taskqueue.worker.children import NEVER, ChildProcess
 from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.pending_writes import Findings
+from taskqueue.worker.pending_writes import PendingWrites
 
 CLAIMED = Claimed(
     lease_id=7, task_id="id", name="n", attempt=2, args="[1]", kwargs="{}", options="",
@@ -92,7 +92,7 @@ def test_a_job_whose_claim_was_answered_too_late_is_handed_back_not_out(
     pool = pool_with(child, job)
     pool.dispatch(NOW)
     assert child.held == {}
-    assert [(each.lease_id, each.kind) for each in pool.findings.outcomes] == [(7, "unstarted")]
+    assert [(each.lease_id, each.kind) for each in pool.pending.outcomes] == [(7, "unstarted")]
 
     job.renewed(NOW)
     pool.add([job])
@@ -124,7 +124,7 @@ def test_a_worker_that_is_frozen_as_it_hands_a_job_out_keeps_it_from_the_child(
     pool.dispatch(NOW)
     assert watchdog.deadlines == {7: NOW + 6}, "the guardian ends the child meanwhile"
     assert child.held == {}
-    assert [each.kind for each in pool.findings.outcomes] == ["unstarted"]
+    assert [each.kind for each in pool.pending.outcomes] == ["unstarted"]
 
 
 def test_near_its_deadline_a_child_is_bound_by_what_it_holds_now(
@@ -177,14 +177,14 @@ def test_an_order_holds_what_was_claimed_under_the_same_names() -> None:
 
 
 def test_outcomes_are_handed_out_with_ages_and_put_back_with_moments() -> None:
-    findings = Findings()
+    pending = PendingWrites()
     outcome = Outcome(1, "failed", error_message="m", delay=2.0, started=90.0, ended=95.0)
-    findings.outcomes.append(outcome)
-    taken = findings.take_outcomes(100.0)
+    pending.outcomes.append(outcome)
+    taken = pending.take_outcomes(100.0)
     assert taken == [outcome._replace(started=10.0, ended=5.0)]
-    assert findings.outcomes == []
-    findings.put_back(taken, [], [], 100.0)
-    assert findings.outcomes == [outcome]
+    assert pending.outcomes == []
+    pending.put_back(taken, [], [], 100.0)
+    assert pending.outcomes == [outcome]
     unstarted = Outcome(2, "unstarted", ended=99.0)
-    findings.outcomes = [unstarted]
-    assert findings.take_outcomes(100.0)[0].started is None
+    pending.outcomes = [unstarted]
+    assert pending.take_outcomes(100.0)[0].started is None

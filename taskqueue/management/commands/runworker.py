@@ -22,8 +22,7 @@ from taskqueue.management.ports import add_port_flags, open_ports
 from taskqueue.worker.enrolment import NameTaken
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import WorkerOptions, default_name
-from taskqueue.worker.queue_quotas import QueueChoice
+from taskqueue.worker.options import QueueChoice, WorkerOptions, default_name
 from taskqueue.worker.shutdown import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
 

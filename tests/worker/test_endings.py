@@ -12,7 +12,7 @@ from taskqueue import Fixed, GiveUp, Linear, RetryLater, Snooze, task
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.retries import seconds_of
 from taskqueue.definitions import Definition
-from taskqueue.worker.verdicts import verdict_on
+from taskqueue.worker.endings import verdict_on
 
 
 def _body() -> None: ...

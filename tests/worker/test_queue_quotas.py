@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskqueue import InvalidTask
-from taskqueue.worker.queue_quotas import Lanes, QueueChoice
+from taskqueue.worker.options import QueueChoice, QueueQuotas
 
 PICKS = 10_000
 
 
-def lanes(text: str = "", *, is_strict: bool = False) -> Lanes:
-    return Lanes(QueueChoice.parse(text, is_strict=is_strict))
+def lanes(text: str = "", *, is_strict: bool = False) -> QueueQuotas:
+    return QueueQuotas(QueueChoice.parse(text, is_strict=is_strict))
 
 
-def picks(chosen: Lanes, names: list[str], count: int, size: int = 1) -> list[str]:
+def picks(chosen: QueueQuotas, names: list[str], count: int, size: int = 1) -> list[str]:
     """The queues of so many picks, in claims of that size while all queues are full."""
     made: list[str] = []
     while len(made) < count:
@@ -51,7 +51,7 @@ def test_every_queue_is_served_within_a_hundred_picks(text: str, size: int) -> N
 def test_whatever_the_sizes_of_claims_each_queue_gets_its_share(
     weights: dict[str, int], sizes: list[int]
 ) -> None:
-    chosen = Lanes(QueueChoice(weights))
+    chosen = QueueQuotas(QueueChoice(weights))
     made: Counter[str] = Counter()
     for size in sizes:
         quotas = chosen.quotas(list(weights), size)
