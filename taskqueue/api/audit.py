@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -14,14 +11,16 @@ from taskqueue.api.describing import describe
 from taskqueue.api.fields import Text
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery
+from taskqueue.api.serializing import serializer_for
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit
+from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
 
 LARGEST_ID = 2**63 - 1
 
 
 class AuditQuery(Paged):
-    """Whose lines."""
+    """Which audit entries."""
 
     subject = Text(
         required=False, max_length=255,
@@ -29,24 +28,13 @@ class AuditQuery(Paged):
     )  # fmt: skip
 
 
-class AuditLine(serializers.Serializer[Any]):
-    """One act."""
-
-    id = serializers.IntegerField()
-    at = serializers.DateTimeField()
-    actor = serializers.CharField(help_text="Who did it.")
-    noun = serializers.CharField(help_text="The kind of the subject, such as `task`.")
-    verb = serializers.CharField()
-    subject = serializers.CharField(help_text="What it was done to.")
-    reason = serializers.CharField()
-    before = serializers.CharField(help_text="The status that it had; empty: none is told.")
-    detail = serializers.CharField(help_text="What was changed, and to what.")
+AuditEntryJSON = serializer_for(ShownAuditEntry)
 
 
-class AuditLines(NextPage):
-    """Lines, the newest first."""
+class AuditEntries(NextPage):
+    """Audit entries, the newest first."""
 
-    results = AuditLine(many=True)
+    results = AuditEntryJSON(many=True)
 
 
 class AuditList(ApiView):
@@ -56,7 +44,7 @@ class AuditList(ApiView):
     tag = "audit"
     has_etag = True
 
-    @describe("listAudit", answers={200: AuditLines}, query=AuditQuery)
+    @describe("listAudit", answers={200: AuditEntries}, query=AuditQuery)
     def get(self, request: Request) -> Response:
         """What was done by hand, the newest first."""
         asked = self.validated_query(request, AuditQuery)
@@ -68,14 +56,12 @@ class AuditList(ApiView):
         found = list(rows[: asked["limit"] + 1])
         kept = found[: asked["limit"]]
         following = str(kept[-1].id) if len(found) > len(kept) else None
-        return self.shown(request, page(request, [_shown(each) for each in kept], following))
+        return self.shown(
+            request, page(request, AuditEntryJSON(audit_entries(kept), many=True).data, following)
+        )
 
 
 def _cursor(text: str) -> int:
     if text.isascii() and text.isdecimal() and int(text) <= LARGEST_ID:
         return int(text)
     raise InvalidQuery({"cursor": ["is none that this list has given."]})
-
-
-def _shown(line: Audit) -> dict[str, Any]:
-    return {name: getattr(line, name) for name in AuditLine._declared_fields}

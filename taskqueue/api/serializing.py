@@ -22,7 +22,6 @@ PLAIN: dict[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
     datetime: serializers.DateTimeField,
     timedelta: serializers.FloatField,
     UUID: serializers.UUIDField,
-    Any: Anything,
 }
 _MADE: dict[tuple[type[Any], frozenset[str]], type[ReadModelSerializer]] = {}
 
@@ -68,14 +67,15 @@ def _field(
         return serializer_for(arguments[0])(many=True, **options)  # type: ignore[arg-type]
     choices = {"choices": metadata["choices"]} if metadata.get("choices") else {}
     if origin is list:
-        item = _field(arguments[0], choices)
-        return serializers.ListField(child=item, **options)
+        return serializers.ListField(child=_item(arguments[0], choices), **options)
     if origin is dict:
-        return serializers.DictField(child=_item(arguments[1]), **options)
+        return serializers.DictField(child=_item(arguments[1], {}), **options)
+    if hint is Any:
+        return _item(hint, options)
     if choices:
         return serializers.ChoiceField(**choices, **options)
     return PLAIN[hint](**options)
 
 
-def _item(hint: Any) -> serializers.Field[Any, Any, Any, Any]:
-    return Anything(allow_null=True) if hint is Any else _field(hint, {})
+def _item(hint: Any, options: Mapping[str, Any]) -> serializers.Field[Any, Any, Any, Any]:
+    return Anything(allow_null=True, **options) if hint is Any else _field(hint, options)

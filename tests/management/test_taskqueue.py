@@ -341,8 +341,8 @@ def test_a_task_is_shown_with_its_attempts_and_what_was_done_to_it() -> None:
     claimed = claim_one()
     result.request_stop("enough", by="ben")
     shown = run_json("show", result.id)
-    assert (shown["status"], shown["args"], shown["attempt"]) == ("running", [1, 2], 2)
-    first, second = shown["attempts"]
+    assert (shown["status"], shown["args"], shown["attempts"]) == ("running", [1, 2], 2)
+    first, second = shown["latest_attempts"]
     assert (first["error_class"], first["error_message"], first["traceback"]) == (
         "E",
         "why",
@@ -351,7 +351,7 @@ def test_a_task_is_shown_with_its_attempts_and_what_was_done_to_it() -> None:
     assert (second["stop_requested_by"], second["stop_reason"]) == ("ben", "enough")
     assert second["stop_requested_at"] == json_text(lease_of(claimed).stop_requested_at)
     assert second["stop_seen_at"] is None
-    assert [(act["verb"], act["actor"], act["before"]) for act in shown["acts"]] == [
+    assert [(act["verb"], act["actor"], act["before"]) for act in shown["audit"]] == [
         ("retry", "anna", "failed"),
         ("stop", "ben", "running"),
     ]
@@ -364,7 +364,7 @@ def test_a_task_is_shown_with_its_attempts_and_what_was_done_to_it() -> None:
 def test_who_retried_it_with_other_arguments_can_be_followed_both_ways() -> None:
     old = failed(1)
     new = old.retry(args=[2])
-    assert run_json("show", old.id)["retried_as"] == [str(new.id)]
+    assert run_json("show", old.id)["retries"] == [str(new.id)]
     assert run_json("show", new.id)["retry_of"] == str(old.id)
 
 

@@ -12,27 +12,16 @@ from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.display import as_json
-from taskqueue.declarations.redaction import ShownArguments, redacted
 from taskqueue.models import Task
+from taskqueue.monitoring.read_models.base import visible_arguments
 
 LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40
 """What is longer is folded."""
 
 
-def visible_arguments(task: Task, user: Any) -> ShownArguments | None:
-    """The arguments without the values of sensitive ones.
-
-    None where no definition says which these are, unless the user may view any.
-    """
-    shown = redacted(task.name, task.args, task.kwargs)
-    if shown is None and user.has_perm(VIEW_ARGUMENTS):
-        return ShownArguments(task.args, task.kwargs)
-    return shown
-
-
 def shown_arguments(task: Task, user: Any) -> SafeString:
     """The arguments as JSON, or why they are hidden."""
-    shown = visible_arguments(task, user)
+    shown = visible_arguments(task.name, task.args, task.kwargs, user)
     if shown is None:
         told = _(
             "Hidden: no definition of this name is known here, so nothing says which arguments "

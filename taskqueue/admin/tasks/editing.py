@@ -13,7 +13,6 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
-from taskqueue.admin.tasks.arguments import visible_arguments
 from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
 from taskqueue.admin.tasks.task_form import TaskForm
@@ -22,6 +21,7 @@ from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
+from taskqueue.monitoring.read_models.base import visible_arguments
 
 
 class TaskEditing(TaskActs):
@@ -82,7 +82,11 @@ class TaskEditing(TaskActs):
     def _form_page(
         self, request: HttpRequest, task: Task, edit: Edit, form: TaskForm
     ) -> HttpResponse:
-        shown = visible_arguments(task, request.user) if edit.name == "retry" else None
+        shown = (
+            visible_arguments(task.name, task.args, task.kwargs, request.user)
+            if edit.name == "retry"
+            else None
+        )
         is_hidden = edit.name == "retry" and shown is None
         is_partly = shown is not None and REDACTED in [*shown.args, *shown.kwargs.values()]
         return report(

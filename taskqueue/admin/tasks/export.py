@@ -19,14 +19,15 @@ from django.http.response import HttpResponseBase
 from django.urls import path
 from django.utils import timezone
 
-from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.tasks.export_formats import ARGUMENTS, COLUMNS, FORMATS, Format, row_of
+from taskqueue.admin.tasks.export_formats import FORMATS, Format
 from taskqueue.admin.tasks.narrowing import searched
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control import TaskFilter
 from taskqueue.engine.exports import KEPT, begin_export, end_export, renew_export
 from taskqueue.models import Task
+from taskqueue.monitoring.read_models.base import json_form
+from taskqueue.monitoring.read_models.task import ExportedTask, task_columns, with_arguments
 from taskqueue.monitoring.searching import Effort, SearchError, SearchNotAllowed, find
 from taskqueue.monitoring.searching.orders import is_cursor
 
@@ -92,8 +93,8 @@ class ExportRun:
         tasks: QuerySet[Task],
     ) -> None:
         self._request, self._token, self.form = request, token, form
-        self._which, self._tasks = which, tasks.only(*COLUMNS, *ARGUMENTS)
-        self._sees_all = request.user.has_perm(VIEW_ARGUMENTS)
+        self._which, self._tasks = which, tasks.only(*task_columns(ExportedTask))
+        self._viewer = request.user
         self._ends_at = time.monotonic() + LONGEST
         self._renew_at = time.monotonic() + KEPT.total_seconds() / 4
         self._has_ended = False
@@ -106,6 +107,9 @@ class ExportRun:
         finally:
             self.end()
 
+    def _row(self, task: Task) -> Any:
+        return json_form(with_arguments(ExportedTask, task, self._viewer))
+
     def _batches(self, before: str) -> Iterator[str]:
         left, cursor, spent = MOST_ROWS, before, 0.0
         while True:
@@ -113,7 +117,7 @@ class ExportRun:
             limit = min(BATCH, left)
             page = find(self._which, tasks=self._tasks, before=cursor, limit=limit, effort=EFFORT)
             left, cursor = left - len(page.tasks), page.older
-            piece = self.form.rows([row_of(task, self._sees_all) for task in page.tasks])
+            piece = self.form.rows(map(self._row, page.tasks))
             spent += time.monotonic() - begun
             if piece:
                 yield piece

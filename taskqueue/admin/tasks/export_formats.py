@@ -9,15 +9,9 @@ from datetime import datetime
 from typing import Any, Protocol
 from unicodedata import category, normalize
 
-from taskqueue.declarations.redaction import ShownArguments, redacted
-from taskqueue.models import Task
+from taskqueue.monitoring.read_models.base import json_fields_of
+from taskqueue.monitoring.read_models.task import ExportedTask
 
-COLUMNS = (
-    "id", "name", "queue_name", "status", "priority", "attempt", "failures", "crashes",
-    "enqueued_at", "run_after", "started_at", "finished_at", "unique_key", "schedule_id",
-    "nominal_at", "retry_of_id", "error_class", "error_message", "metadata",
-)  # fmt: skip
-ARGUMENTS = ("args", "kwargs")
 SIGNS = frozenset("=+-@\u2212")
 """The signs that a spreadsheet may take for the beginning of a formula."""
 FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -48,7 +42,7 @@ class Csv:
         self._writer: Any = csv.writer(_Line())
 
     def heading(self) -> str:
-        return str(self._writer.writerow((*COLUMNS, *ARGUMENTS)))
+        return str(self._writer.writerow(tuple(json_fields_of(ExportedTask))))
 
     def rows(self, rows: Iterable[dict[str, Any]]) -> str:
         return "".join(self._writer.writerow(map(_cell, row.values())) for row in rows)
@@ -77,22 +71,6 @@ class JsonLines:
 
 
 FORMATS: dict[str, type[Csv | JsonLines]] = {"csv": Csv, "jsonl": JsonLines}
-
-
-def row_of(task: Task, sees_all: bool) -> dict[str, Any]:
-    """The values of a task, with its arguments as its page shows them; null: hidden."""
-    shown = redacted(task.name, task.args, task.kwargs)
-    if shown is None and sees_all:
-        shown = ShownArguments(task.args, task.kwargs)
-    row = {name: _plain(getattr(task, name)) for name in COLUMNS}
-    args, kwargs = (None, None) if shown is None else shown
-    return {**row, "args": args, "kwargs": kwargs}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value if isinstance(value, int | str | dict | list | None) else str(value)
 
 
 class _Line:

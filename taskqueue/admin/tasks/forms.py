@@ -17,12 +17,12 @@ from taskqueue import control
 from taskqueue.admin.schedules.arguments import restored
 from taskqueue.admin.schedules.fields import JsonField, as_text
 from taskqueue.admin.schedules.rules import moment_in
-from taskqueue.admin.tasks.arguments import visible_arguments
 from taskqueue.admin.tasks.task_form import WIDE, TaskForm
 from taskqueue.admin.tasks.terms_form import UpdateForm
 from taskqueue.declarations.redaction import redacted
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
+from taskqueue.monitoring.read_models.base import visible_arguments
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 SPAN = re.compile(
@@ -111,7 +111,7 @@ class RetryForm(TaskForm):
 
     def initial_of(self, task: Task, user: Any) -> dict[str, Any]:
         """The arguments, as far as this user may see them."""
-        shown = visible_arguments(task, user)
+        shown = visible_arguments(task.name, task.args, task.kwargs, user)
         if shown is None:
             return {"args": "", "kwargs": ""}
         return {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}

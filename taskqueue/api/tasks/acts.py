@@ -24,7 +24,7 @@ from taskqueue.api.tasks.option_fields import (
     NearMoment,
     ObjectField,
 )
-from taskqueue.api.tasks.whole import TaskWhole
+from taskqueue.api.tasks.rows import TaskJSON
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
@@ -64,7 +64,7 @@ class TaskRetry(TaskView):
     needs = needs("retry")
     is_conditional = True
 
-    @describe("retryTask", answers={200: TaskWhole, 201: TaskWhole}, body=Retry, problems=CONFLICTS)
+    @describe("retryTask", answers={200: TaskJSON, 201: TaskJSON}, body=Retry, problems=CONFLICTS)
     def post(self, request: Request, task_id: str) -> Response:
         """Run a finished task again; with other arguments as a new task, which is answered: 201.
 
@@ -107,7 +107,7 @@ class TaskCancel(TaskView):
     is_conditional = True
 
     @describe(
-        "cancelTask", answers={200: TaskWhole, 202: TaskWhole}, body=Reasoned, problems=CONFLICTS
+        "cancelTask", answers={200: TaskJSON, 202: TaskJSON}, body=Reasoned, problems=CONFLICTS
     )
     def post(self, request: Request, task_id: str) -> Response:
         """End a waiting task now; ask a running one to stop: 202, which takes that permission.
@@ -142,9 +142,7 @@ class TaskStop(TaskView):
     needs = needs("stop")
     is_conditional = True
 
-    @describe(
-        "stopTask", answers={200: TaskWhole, 202: TaskWhole}, body=Reasoned, problems=CONFLICTS
-    )
+    @describe("stopTask", answers={200: TaskJSON, 202: TaskJSON}, body=Reasoned, problems=CONFLICTS)
     def post(self, request: Request, task_id: str) -> Response:
         """Ask what runs to stop: 202. After a grace it is interrupted, after another killed.
 
@@ -174,7 +172,7 @@ class TaskRunNow(TaskView):
     needs = needs("run_now")
     is_conditional = True
 
-    @describe("runTaskNow", answers={200: TaskWhole}, body=Reasoned, problems=CONFLICTS)
+    @describe("runTaskNow", answers={200: TaskJSON}, body=Reasoned, problems=CONFLICTS)
     def post(self, request: Request, task_id: str) -> Response:
         """Make a task ready that waits for its time."""
         self.validated_query(request)
@@ -193,7 +191,7 @@ class TaskReschedule(TaskView):
     needs = needs("reschedule")
     is_conditional = True
 
-    @describe("rescheduleTask", answers={200: TaskWhole}, body=Reschedule, problems=CONFLICTS)
+    @describe("rescheduleTask", answers={200: TaskJSON}, body=Reschedule, problems=CONFLICTS)
     def post(self, request: Request, task_id: str) -> Response:
         """Give a task that waits, or is ready, another time."""
         self.validated_query(request)
@@ -214,7 +212,7 @@ class TaskDuplicate(TaskView):
     scope = "enqueue"
     is_conditional = True
 
-    @describe("duplicateTask", answers={201: TaskWhole}, body=Duplicate, problems=CONFLICTS)
+    @describe("duplicateTask", answers={201: TaskJSON}, body=Duplicate, problems=CONFLICTS)
     def post(self, request: Request, task_id: str) -> Response:
         """Enqueue another task with the same arguments and options, but for those given here.
 

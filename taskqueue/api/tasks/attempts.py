@@ -14,41 +14,20 @@ from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
 from taskqueue.api.tasks.conditions import TaskView, id_of
-from taskqueue.core.states import LeaseStatus
+from taskqueue.api.tasks.rows import AttemptJSON
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.models import Lease
+from taskqueue.monitoring.read_models.attempt import shown_attempts
 
 PAGE, MOST = 20, 100
 LARGEST = 2**31 - 1
 
 
-class AttemptShown(serializers.Serializer[Any]):
-    """One attempt by one worker."""
-
-    attempt = serializers.IntegerField()
-    worker_name = serializers.CharField()
-    status = serializers.ChoiceField(choices=[status.value for status in LeaseStatus])
-    claimed_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    finished_at = serializers.DateTimeField(allow_null=True)
-    expires_at = serializers.DateTimeField(help_text="Of one that runs: when it counts as lost.")
-    progress = serializers.FloatField(allow_null=True, help_text="Percent.")
-    progress_message = serializers.CharField()
-    error_class = serializers.CharField()
-    error_message = serializers.CharField()
-    traceback = serializers.CharField()
-    stop_requested_at = serializers.DateTimeField(allow_null=True)
-    stop_requested_by = serializers.CharField()
-    stop_reason = serializers.CharField()
-    stop_seen_at = serializers.DateTimeField(allow_null=True)
-    wedged_at = serializers.DateTimeField(allow_null=True)
-
-
 class AttemptPage(serializers.Serializer[Any]):
     """Some attempts, oldest first."""
 
-    results = AttemptShown(many=True)
+    results = AttemptJSON(many=True)
     next = serializers.URLField(allow_null=True, help_text="The page of the later ones.")
 
 
@@ -77,16 +56,11 @@ class TaskAttempts(TaskView):
             task_id=known, attempt__gt=given["after"]
         )
         found = list(leases.defer("return_value").order_by("attempt")[: given["limit"] + 1])
-        results = [_shown(each) for each in found[: given["limit"]]]
+        attempts = shown_attempts(found[: given["limit"]])
         following = None
         if len(found) > given["limit"]:
             url = request.build_absolute_uri()
-            following = replace_query_param(url, "after", str(results[-1]["attempt"]))
-        return self.shown(request, {"results": results, "next": following})
-
-
-def _shown(lease: Lease) -> dict[str, Any]:
-    return {name: getattr(lease, "worker_id" if name == "worker_name" else name) for name in NAMES}
-
-
-NAMES = tuple(map(str, AttemptShown().fields))
+            following = replace_query_param(url, "after", str(attempts[-1].attempt))
+        return self.shown(
+            request, {"results": AttemptJSON(attempts, many=True).data, "next": following}
+        )

@@ -15,7 +15,7 @@ from taskqueue.api.describing import describe
 from taskqueue.api.fields import Reasoned
 from taskqueue.api.tasks.bodies import Enqueue, Wanted, wanted
 from taskqueue.api.tasks.enqueueing import receipts, telling_no_status
-from taskqueue.api.tasks.rows import Receipt
+from taskqueue.api.tasks.rows import Receipt, ReceiptJSON
 from taskqueue.results.audited_enqueue import enqueue_batches_by_hand
 
 MOST = 1000
@@ -34,7 +34,7 @@ class EnqueueMany(Reasoned):
 class Receipts(serializers.Serializer[Any]):
     """What became of each, in the order of the request."""
 
-    results = Receipt(many=True)
+    results = ReceiptJSON(many=True)
 
 
 class TaskBulk(ApiView):
@@ -58,8 +58,9 @@ class TaskBulk(ApiView):
 
         def act() -> Response:
             results = _enqueued(each_wanted, by=request.user, reason=given["reason"])
-            is_new = any(each["created"] for each in results)
-            return Response({"results": results}, status=201 if is_new else 200)
+            is_new = any(each.created for each in results)
+            shown = {"results": ReceiptJSON(results, many=True).data}
+            return Response(shown, status=201 if is_new else 200)
 
         return self.once(request, act)
 
@@ -69,7 +70,7 @@ def _wanted(tasks: Sequence[Mapping[str, Any]]) -> list[Wanted]:
     return [wanted(each, at=("tasks", number)) for number, each in enumerate(tasks)]
 
 
-def _enqueued(tasks: Sequence[Wanted], *, by: Any, reason: str) -> list[dict[str, Any]]:
+def _enqueued(tasks: Sequence[Wanted], *, by: Any, reason: str) -> list[Receipt]:
     """Those of one type and the same options by one statement; the receipts in their order."""
     wishes = [(each.definition, each.args, each.kwargs) for each in tasks]
     with telling_no_status():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -11,14 +12,25 @@ from rest_framework.response import Response
 
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
-from taskqueue.api.etags import check_part, etag_of, has_condition
+from taskqueue.api.etags import check_part, etag_of, has_condition, part_of
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks.whole import shown, steps_of
+from taskqueue.api.tasks.bodies import is_exposed
+from taskqueue.api.tasks.rows import TaskJSON
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import locked, locked_leases
+from taskqueue.engine.control.mutable_options import COLUMNS as TERM_COLUMNS
 from taskqueue.models import Task
+from taskqueue.monitoring.read_models.task import shown_task
 from taskqueue.results.reading import row_of
+
+MAKING = ("retry_with", "duplicate")
+"""Verbs that make another task of the type, which only types marked `api=True` allow."""
+STEPS = (
+    "status", "attempt", "attempts_before_retry", "args", "kwargs", "run_after", "deadline_at",
+    "expires_at", "enqueued_at", "finished_at", "options", *TERM_COLUMNS,
+)  # fmt: skip
+"""Columns that If-Match compares: the progress of a body changes by itself, and is left out."""
 
 
 class TaskView(ApiView):
@@ -35,6 +47,11 @@ class TaskView(ApiView):
             return act(known)
 
         return self.once(request, once)
+
+
+def steps_of(task: Task) -> str:
+    """The part of the ETag that stands for changes by people and workers."""
+    return part_of([getattr(task, name) for name in STEPS])
 
 
 def id_of(text: str) -> UUID:
@@ -60,7 +77,10 @@ def check_seen(request: Request, task_id: UUID) -> None:
 
 def answer(request: Request, task: Task, *, status: int = 200, is_new: bool = False) -> Response:
     """The whole task, with its ETag; with its address where it is new."""
-    value = shown(task, request.user)
+    shown = shown_task(task, request.user)
+    if not is_exposed(task.name):
+        shown = replace(shown, can=[verb for verb in shown.can if verb not in MAKING])
+    value = TaskJSON(shown).data
     headers = {"ETag": etag_of(value, part=steps_of(task))}
     if is_new:
         headers["Location"] = address(request, "task", task.id)

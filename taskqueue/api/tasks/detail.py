@@ -18,8 +18,8 @@ from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import check_each, mistake
 from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of
 from taskqueue.api.tasks.option_fields import CHANGEABLE, ChangeableOptions
+from taskqueue.api.tasks.rows import TaskJSON
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, Waited, waited
-from taskqueue.api.tasks.whole import TaskWhole
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
@@ -59,7 +59,7 @@ class TaskDetail(TaskView):
     has_etag = True
     is_conditional = True
 
-    @describe("getTask", answers={200: TaskWhole, 304: None}, query=Waiting, problems=(404,))
+    @describe("getTask", answers={200: TaskJSON, 304: None}, query=Waiting, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
         """All there is to say about it; with `wait`, once it has ended or the time is over."""
         seconds = self.validated_query(request, Waiting)["wait"]
@@ -79,7 +79,7 @@ class TaskDetail(TaskView):
             return found.noted(Response(status=304, headers={"ETag": seen["ETag"]}))
         return found.noted(seen)
 
-    @describe("changeTask", answers={200: TaskWhole}, body=Change, problems=(404, 409, 412))
+    @describe("changeTask", answers={200: TaskJSON}, body=Change, problems=(404, 409, 412))
     def patch(self, request: Request, task_id: str) -> Response:
         """Change its terms before it has finished: its queue, its priority, its limits."""
         self.validated_query(request)

@@ -13,7 +13,7 @@ from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.api.addresses import address
 from taskqueue.api.fields import Text
 from taskqueue.api.tasks.bodies import Enqueue, Wanted
-from taskqueue.api.tasks.rows import bare_receipt, receipt
+from taskqueue.api.tasks.rows import Receipt, ReceiptJSON, receipt
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.results.audited_enqueue import enqueue_by_hand
 
@@ -32,9 +32,9 @@ def answer_of_one(request: Request, each: Wanted, reason: str) -> Response:
         result = enqueue_by_hand(
             each.definition, each.args, each.kwargs, by=request.user, reason=reason
         )
-    (told,) = receipts([each.definition.name], [result], request.user)
+    told = receipts([each.definition.name], [result], request.user)[0]
     headers = {"Location": address(request, "task", result.id)}
-    return Response(told, status=201 if result.created else 200, headers=headers)
+    return Response(ReceiptJSON(told).data, status=201 if result.created else 200, headers=headers)
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def telling_no_status() -> Iterator[None]:
         raise DuplicateTask(text, error.result, place=error.place) from None
 
 
-def receipts(names: Sequence[str], results: Sequence[Any], user: Any) -> list[dict[str, Any]]:
+def receipts(names: Sequence[str], results: Sequence[Any], user: Any) -> list[Receipt]:
     """Describe what became of tasks of these names, in the order of the handles.
 
     Who holds a unique key may be of another type than the one that was to be enqueued: who may
@@ -58,6 +58,6 @@ def receipts(names: Sequence[str], results: Sequence[Any], user: Any) -> list[di
     """
     sees_all = user.has_perm(VIEW_TASKS)
     return [
-        receipt(each) if sees_all or each.name == name else bare_receipt(each)
-        for name, each in zip(names, results, strict=True)
+        receipt(result, is_visible=sees_all or result.name == name)
+        for name, result in zip(names, results, strict=True)
     ]

@@ -16,16 +16,23 @@ from taskqueue.api.describing import describe
 from taskqueue.api.tasks.bodies import wanted
 from taskqueue.api.tasks.enqueueing import EnqueueOne, answer_of_one
 from taskqueue.api.tasks.filters import Page, which_of
-from taskqueue.api.tasks.rows import COLUMNS, ListedTask, Receipt, row, row_with_arguments
+from taskqueue.api.tasks.rows import ListedTaskJSON, ReceiptJSON
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
+from taskqueue.monitoring.read_models.task import (
+    ListedTask,
+    TaskSummary,
+    task_columns,
+    task_summary,
+)
+from taskqueue.monitoring.read_models.task import with_arguments as show_with_arguments
 from taskqueue.monitoring.searching import find
 
 
 class TaskPage(serializers.Serializer[Any]):
     """A page of tasks, newest first; by their end where all that fit have ended."""
 
-    results = ListedTask(many=True)
+    results = ListedTaskJSON(many=True)
     next = serializers.URLField(allow_null=True, help_text="What is older.")
     previous = serializers.URLField(allow_null=True, help_text="What is newer.")
     is_cut_short = serializers.BooleanField(
@@ -35,7 +42,7 @@ class TaskPage(serializers.Serializer[Any]):
     searched_to = serializers.DateTimeField(
         allow_null=True, help_text="About how far it has looked then."
     )
-    holders = ListedTask(
+    holders = ListedTaskJSON(
         many=True,
         help_text="Who holds a key that is looked for, where the search was cut short before it.",
     )
@@ -55,28 +62,39 @@ class TaskList(ApiView):
         """Tasks that fit, by pages; what no index has is looked for in bounded steps."""
         given = self.validated_query(request, Page)
         with_arguments = "include" in given
-        more = ("args", "kwargs") if with_arguments else ()
+        model = ListedTask if with_arguments else TaskSummary
         found = find(
             which_of(given, request.user),
-            tasks=Task.objects.using(database_alias()).only(*COLUMNS, *more),
+            tasks=Task.objects.using(database_alias()).only(*task_columns(model)),
             before=given.get("before", ""),
             after=given.get("after", ""),
             limit=given["limit"],
         )
-        show = _with_arguments(request.user) if with_arguments else row
+
+        def shown(tasks: Sequence[Task]) -> Any:
+            if not with_arguments:
+                return ListedTaskJSON(map(task_summary, tasks), many=True).data
+            listed = [show_with_arguments(ListedTask, task, request.user) for task in tasks]
+            return ListedTaskJSON(listed, many=True).data
+
         return self.shown(
             request,
             {
-                "results": _all(found.tasks, show),
+                "results": shown(found.tasks),
                 "next": _page_url(request, "before", found.older),
                 "previous": _page_url(request, "after", found.newer),
                 "is_cut_short": found.is_cut_short,
                 "searched_to": found.searched_to if found.is_cut_short else None,
-                "holders": _all(found.holders, show),
+                "holders": shown(found.holders),
             },
         )
 
-    @describe("enqueueTask", answers={200: Receipt, 201: Receipt}, body=EnqueueOne, problems=(409,))
+    @describe(
+        "enqueueTask",
+        answers={200: ReceiptJSON, 201: ReceiptJSON},
+        body=EnqueueOne,
+        problems=(409,),
+    )
     def post(self, request: Request) -> Response:
         """Enqueue a task of a type marked `api=True`.
 
@@ -87,14 +105,6 @@ class TaskList(ApiView):
         given = self.validated_body(request, EnqueueOne)
         each = wanted(given)
         return self.once(request, lambda: answer_of_one(request, each, given["reason"]))
-
-
-def _with_arguments(user: Any) -> Any:
-    return lambda task: row_with_arguments(task, user)
-
-
-def _all(tasks: Sequence[Task], show: Any) -> list[dict[str, Any]]:
-    return [show(task) for task in tasks]
 
 
 def _page_url(request: Request, parameter: str, cursor: str) -> str | None:

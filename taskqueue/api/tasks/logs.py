@@ -16,12 +16,12 @@ from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
 from taskqueue.api.tasks.conditions import TaskView, id_of
-from taskqueue.api.tasks.rows import STATUSES
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.models import TaskLog
+from taskqueue.monitoring.read_models.task import STATUSES
 
 PAGE, MOST = 200, 1000
 LARGEST_ATTEMPT, LARGEST_ID = 2**31 - 1, 2**63 - 1

@@ -20,7 +20,7 @@ from taskqueue.api.access import has_all
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Anything
 from taskqueue.api.tasks.conditions import TaskView, id_of
-from taskqueue.api.tasks.rows import STATUSES
+from taskqueue.monitoring.read_models.task import STATUSES
 from taskqueue.monitoring.why import Reason, codes, why
 from taskqueue.results.reading import row_of
 

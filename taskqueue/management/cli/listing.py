@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from typing import Any
 
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control import TaskFilter
@@ -11,16 +10,15 @@ from taskqueue.management.cli.base import Subcommand, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import add_filters, filter_of, has_filters
 from taskqueue.models import Task
+from taskqueue.monitoring.read_models.task import TaskSummary, task_columns, task_summary
 from taskqueue.monitoring.searching import Page, find
 from taskqueue.monitoring.searching.orders import is_cursor
 
 MOST = 1000
 PAGES = 20
 """How often a search goes on that has read enough for one page of the admin."""
-COLUMNS = ("id", "name", "status", "queue", "priority", "attempts", "run_after", "error")
-READ = (
-    "id", "name", "status", "queue_name", "priority", "attempt", "failures", "crashes",
-    "run_after", "enqueued_at", "started_at", "finished_at", "error_class", "unique_key",
+COLUMNS = (
+    "id", "name", "status", "queue_name", "priority", "attempts", "run_after", "error_class",
 )  # fmt: skip
 
 
@@ -57,18 +55,18 @@ def _list(flags: Namespace, output: Output) -> None:
         flags.query = " ".join(flags.words)
     which = filter_of(flags, everything=not has_filters(flags))
     tasks, last = _found(which, limit=flags.limit, cursor=flags.cursor or "")
-    rows = [_row(task) for task in tasks]
+    summaries = list(map(task_summary, tasks))
     if output.is_json and flags.cursor is not None:
-        output.sheet({"tasks": rows, "next": last.older or None})
+        output.sheet({"tasks": summaries, "next": last.older or None})
         return
-    output.table(rows, COLUMNS)
+    output.models(summaries, COLUMNS)
     if last.older:
         output.note(_more(last))
 
 
 def _found(which: TaskFilter, *, limit: int, cursor: str) -> tuple[list[Task], Page]:
     """The tasks, and the last page that was read for them."""
-    rows = Task.objects.using(database_alias()).only(*READ)
+    rows = Task.objects.using(database_alias()).only(*task_columns(TaskSummary))
     page = find(which, tasks=rows, before=cursor, limit=limit)
     found = [*page.tasks, *page.holders]
     for _ in range(PAGES):
@@ -84,25 +82,6 @@ def _more(page: Page) -> str:
     if page.searched_to is not None:
         return f"Looked back to {page.searched_to:%Y-%m-%d %H:%M} UTC. On: --cursor {page.older}"
     return f"There are more: --cursor {page.older}"
-
-
-def _row(task: Task) -> dict[str, Any]:
-    return {
-        "id": str(task.id),
-        "name": task.name,
-        "status": task.status,
-        "queue": task.queue_name,
-        "priority": task.priority,
-        "attempts": task.attempt,
-        "failures": task.failures,
-        "crashes": task.crashes,
-        "run_after": task.run_after,
-        "enqueued_at": task.enqueued_at,
-        "started_at": task.started_at,
-        "finished_at": task.finished_at,
-        "error": task.error_class,
-        "unique_key": task.unique_key,
-    }
 
 
 LIST = Subcommand(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import is_dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from taskqueue.management.cli.durations import short, size
 from taskqueue.management.cli.writing import Unwritable, writing
-from taskqueue.monitoring.read_models.base import fields_of, json_form, json_text
+from taskqueue.monitoring.read_models.base import fields_of, json_fields_of, json_form
 
 WIDEST = 60
 """Characters of a cell before it is cut."""
@@ -68,18 +69,19 @@ class Output:
     def models(self, models: Sequence[Any], columns: Sequence[str]) -> None:
         """Read models: a table of some of their fields, or all fields as JSON."""
         if self.is_json:
-            self._write(as_json([json_form(model) for model in models]))
+            self._write(as_json(models))
             return
         headings = {name: _heading(name) for name in columns}
         rows = [{headings[name]: cell(model, name) for name in columns} for model in models]
         self.table(rows, list(headings.values()))
 
-    def sheet(self, value: Mapping[str, Any]) -> None:
-        """One thing with all that is known of it; what is empty is left out of the text."""
+    def sheet(self, value: Any, *, without: Collection[str] = ()) -> None:
+        """A mapping or a read model; text leaves out what is empty, and the fields `without`."""
         if self.is_json:
             self._write(as_json(value))
             return
-        for line in _lines(value, ""):
+        told = {name: item for name, item in _readable(value).items() if name not in without}
+        for line in _lines(told, ""):
             self._write(line)
 
     def _write(self, text: str) -> None:
@@ -100,8 +102,26 @@ class Output:
     def line(self, value: Mapping[str, Any]) -> None:
         """A document in one line, which goes out at once."""
         with writing():
-            self._stream.write(json.dumps(value, default=json_text))
+            self._stream.write(json.dumps(json_form(value)))
             self._stream.flush()
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping) or is_dataclass(value)
+
+
+def _readable(value: Any) -> Mapping[str, Any]:
+    """The fields of a read model, with a text for no value that has a meaning; or a mapping."""
+    if not is_dataclass(value):
+        return dict(value)
+    readable: dict[str, Any] = {}
+    for name, field in json_fields_of(type(value)).items():
+        item = getattr(value, name)
+        if is_dataclass(item):
+            readable.update({f"{name}_{part}": text for part, text in _readable(item).items()})
+        else:
+            readable[name] = field.metadata.get("empty", "") if item is None else item
+    return readable
 
 
 def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
@@ -109,10 +129,10 @@ def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
     width = max((len(name) for name in known), default=0)
     lines = []
     for name, each in known.items():
-        if isinstance(each, list) and each and isinstance(each[0], Mapping):
+        if isinstance(each, list) and each and _is_object(each[0]):
             for number, item in enumerate(each):
                 heading = f"{indent}{name.removesuffix('s')} {number + 1}"
-                lines += ["", heading, *_lines(item, indent + "  ")]
+                lines += ["", heading, *_lines(_readable(item), indent + "  ")]
         elif isinstance(each, str) and "\n" in each:
             lines.append(f"{indent}{name}:")
             lines += [f"{indent}  {without_controls(line)}" for line in each.splitlines()]
@@ -135,7 +155,7 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(" ", "milliseconds")
     if isinstance(value, list | dict):
-        return json.dumps(value, default=json_text, ensure_ascii=False)
+        return json.dumps(json_form(value), ensure_ascii=False)
     if isinstance(value, timedelta):
         return f"{value.total_seconds():g} s"
     return without_controls(str(value))
@@ -172,4 +192,4 @@ def told(text: str) -> str:
 
 def as_json(value: Any) -> str:
     """One JSON document."""
-    return json.dumps(value, default=json_text, indent=2)
+    return json.dumps(json_form(value), indent=2)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from taskqueue.access.permissions import VIEW_ARGUMENTS
+from taskqueue.declarations.redaction import ShownArguments, redacted
 
 M = TypeVar("M")
 _FIELDS: dict[type[Any], dict[str, Field[Any]]] = {}
@@ -31,6 +32,22 @@ class CommandLine:
 
 
 COMMAND_LINE = CommandLine()
+
+
+def visible_arguments(
+    name: str, args: list[Any], kwargs: dict[str, Any], viewer: Viewer
+) -> ShownArguments | None:
+    """The arguments of a call without the values of sensitive ones.
+
+    None where no definition says which these are, unless the viewer may view any.
+    """
+    try:
+        shown = redacted(name, args, kwargs)
+    except Exception:  # The project's tasks cannot be imported: the rest is still shown.
+        shown = None
+    if shown is None and viewer.has_perm(VIEW_ARGUMENTS):
+        return ShownArguments(args, kwargs)
+    return shown
 
 
 def about(

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from taskqueue import control
-from taskqueue.api.tasks.whole import steps_of
+from taskqueue.api.tasks.conditions import steps_of
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.models import Audit, Lease, Task

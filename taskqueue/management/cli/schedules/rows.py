@@ -13,7 +13,6 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.schedules.reading import conditions, due_at, rule_text
 from taskqueue.engine.schedules.runs import resting_reason
 from taskqueue.management.cli.output import shown, told
-from taskqueue.management.cli.showing import HIDDEN
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OPEN
 
@@ -22,6 +21,7 @@ COLUMNS = (
     "is_enabled", "paused_at", "paused_by", "pause_reason", "removed_at", "trouble",
     "failures_in_row",
 )  # fmt: skip
+HIDDEN = "hidden: no definition of this name is known here"
 ENDED = ("last_status", "last_finished_at", "last_error", "last_return_value")
 MADE = ("served_until", "created_at", "changed_at")
 

@@ -1,0 +1,261 @@
+"""Tasks: as lists, exports and pages show them, each with the fields of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+from taskqueue.access.authority import NEEDED, verbs_for
+from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES
+from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.abandoned import was_lost
+from taskqueue.models import Audit, Lease, Schedule, Task
+from taskqueue.monitoring.read_models.attempt import (
+    AttemptFailure,
+    RunningAttempt,
+    ShownAttempt,
+    failures_of,
+    running_attempts,
+    shown_attempts,
+)
+from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
+from taskqueue.monitoring.read_models.base import (
+    Viewer,
+    about,
+    columns_of,
+    from_row,
+    visible_arguments,
+)
+from taskqueue.results.reading import cancellation_of
+
+STATUSES = [status.value for status in TaskStatus]
+VERBS = [verb for verb in NEEDED if verb != "enqueue"]
+MOST_ATTEMPTS, MOST_RETRIES = 20, 20
+MOST_ROWS = 100
+"""Attempts, and audit entries, of a history."""
+IN_OPTIONS: dict[str, Any] = {"backoff": None, "retry_for": None, "give_up_on": [], "timeout": None}
+"""Fields that stand in the column `options`, with the value of one that is absent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSummary:
+    """A task in a list, without what may be large."""
+
+    id: UUID
+    name: str
+    queue_name: str
+    status: str = about(choices=STATUSES)
+    priority: int
+    attempts: int = about("Starts so far.", column="attempt")
+    failures: int
+    crashes: int
+    run_after: datetime
+    enqueued_at: datetime
+    ready_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    unique_key: str | None
+    error_class: str = about("Empty: it has not ended with an error.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedTask(TaskSummary):
+    """A task in a list, with its arguments if they are asked for."""
+
+    args: list[Any] | None = about(
+        "Without sensitive values; null: you lack the permission to see arguments.",
+        empty="hidden: no definition of this name is known here",
+    )
+    kwargs: dict[str, Any] | None = about(empty="hidden: no definition of this name is known here")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedTask(ListedTask):
+    """A task in an export."""
+
+    error_message: str
+    metadata: dict[str, Any]
+    schedule_id: int | None = about("The schedule that enqueued it.")
+    nominal_at: datetime | None = about("The time of the schedule that it stands for.")
+    retry_of: UUID | None = about(
+        "The task that was retried with other arguments as this one.", column="retry_of_id"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDetails(ExportedTask):
+    """A task with all its columns and its options as they were when it was enqueued."""
+
+    is_finished: bool
+    return_value: Any = about("null unless it has succeeded.")
+    max_attempts: int
+    max_crashes: int
+    crash_delay: timedelta
+    backoff: dict[str, Any] | None
+    retry_for: list[str] | None
+    give_up_on: list[str]
+    timeout: float | None
+    deadline_at: datetime | None
+    expires_at: datetime | None
+    lease_duration: timedelta | None
+    ping_interval: timedelta | None
+    retention: timedelta | None
+    prune_after: datetime | None
+    options: dict[str, Any]
+    unique_scope: str = about("Its key is unique within this scope; empty: it has no key.")
+    unique_for: str = about('"duration": until `unique_until`.')
+    unique_until: datetime | None
+    holds_unique_key: bool
+    workers: int
+    worker_names: list[str] | None
+    broadcast: bool
+    open_slots: int
+    running_leases: int
+    successes: int
+    parked_at: datetime | None = about("Since when no worker that it met knew its type.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownCancellation:
+    """The person who cancelled a task or asked it to stop, and the reason."""
+
+    by: str = about("Empty if nobody did, as for a task that expired.")
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownTask(TaskDetails):
+    """A task with its attempts, its kin and the verbs that it allows; durations are seconds."""
+
+    schedule: str | None = about("The name of the schedule that enqueued it.")
+    retries: list[UUID] = about("The newest tasks made from it with other arguments.")
+    running: list[RunningAttempt] | None = about("null: you lack the permission to see attempts.")
+    errors: list[AttemptFailure] | None = about(
+        f"Oldest first, of the last {MOST_ATTEMPTS} attempts; null: you lack the permission."
+    )
+    cancellation: ShownCancellation | None = about(
+        "null: nobody cancelled it or asked it to stop, or you lack the permission to see it."
+    )
+    worker_lost: bool = about(
+        "Whether the worker of its last attempt is lost. While the task is running: stop, cancel"
+        " and retry end the attempt at once, though its body may still run if the worker's host is"
+        " only cut off. Afterwards: that somebody ended it so."
+    )
+    can: list[str] = about("Verbs that you may use on it now.", choices=VERBS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskHistory(ShownTask):
+    """A task with its attempts and with what people did to it."""
+
+    latest_attempts: list[ShownAttempt] = about("Oldest first.")
+    audit: list[ShownAuditEntry] = about("Oldest first.")
+
+
+Listed = TypeVar("Listed", bound=ListedTask)
+Shown = TypeVar("Shown", bound=ShownTask)
+
+
+def task_columns(model: type[TaskSummary]) -> list[str]:
+    """The columns that a summary, a listed or an exported task is made of."""
+    return list(columns_of(model).values())
+
+
+def task_summary(task: Task) -> TaskSummary:
+    """The task of a row with the columns of a summary."""
+    return from_row(TaskSummary, task)
+
+
+def with_arguments(model: type[Listed], task: Task, viewer: Viewer, **values: Any) -> Listed:
+    """Make a listed, exported or whole task, with the arguments that the viewer may see."""
+    call = visible_arguments(task.name, task.args, task.kwargs, viewer)
+    args, kwargs = (None, None) if call is None else call
+    return from_row(model, task, args=args, kwargs=kwargs, **values)
+
+
+def task_details(task: Task, viewer: Viewer) -> TaskDetails:
+    """The task with all its columns, without a query."""
+    return with_arguments(TaskDetails, task, viewer, **_computed(task))
+
+
+def shown_task(task: Task, viewer: Viewer) -> ShownTask:
+    """The task with what belongs to it, by a few queries."""
+    return _shown(ShownTask, task, viewer)
+
+
+def task_history(task: Task, viewer: Viewer) -> TaskHistory:
+    """The same with the latest attempts, whole, and the first audit entries."""
+    alias = database_alias()
+    leases = Lease.objects.using(alias).filter(task_id=task.id).defer("return_value")
+    entries = Audit.objects.using(alias).filter(noun="task", subject=str(task.id))
+    return _shown(
+        TaskHistory,
+        task,
+        viewer,
+        latest_attempts=shown_attempts(leases.order_by("-attempt")[:MOST_ROWS])[::-1],
+        audit=audit_entries(entries.order_by("id")[:MOST_ROWS]),
+    )
+
+
+def _shown(model: type[Shown], task: Task, viewer: Viewer, **values: Any) -> Shown:
+    attempts = _attempts(task) if viewer.has_perm(VIEW_LEASES) else None
+    return with_arguments(
+        model,
+        task,
+        viewer,
+        **values,
+        **_computed(task),
+        schedule=_schedule(task),
+        retries=_retries(task),
+        running=None if attempts is None else running_attempts(attempts),
+        errors=None if attempts is None else failures_of(task, attempts),
+        cancellation=_cancellation(task, attempts, viewer),
+        worker_lost=was_lost(project_connection(), task, attempts),
+        can=verbs_for(task, viewer),
+    )
+
+
+def _computed(task: Task) -> dict[str, Any]:
+    """The values of `TaskDetails` that are not columns."""
+    return {
+        "is_finished": task.status in FINISHED,
+        "return_value": task.return_value if task.status == TaskStatus.SUCCEEDED else None,
+        **{name: task.options.get(name, absent) for name, absent in IN_OPTIONS.items()},
+    }
+
+
+def _cancellation(
+    task: Task, attempts: Sequence[Lease] | None, viewer: Viewer
+) -> ShownCancellation | None:
+    """For those who may see the attempts and the audit, which tell of it."""
+    if attempts is None or not viewer.has_perm(VIEW_AUDITS):
+        return None
+    cancellation = cancellation_of(task, attempts)
+    return None if cancellation is None else ShownCancellation(**cancellation._asdict())
+
+
+def _schedule(task: Task) -> str | None:
+    """Its name as it was then, or as it is now."""
+    if task.schedule_id is None:
+        return None
+    name = task.options.get("schedule")
+    if name is None:
+        rows = Schedule.objects.using(database_alias()).filter(id=task.schedule_id)
+        name = rows.values_list("name", flat=True).first()
+    return None if name is None else str(name)
+
+
+def _retries(task: Task) -> list[UUID]:
+    kin = Task.objects.using(database_alias()).filter(retry_of_id=task.id)
+    return list(kin.order_by("-id").values_list("id", flat=True)[:MOST_RETRIES])
+
+
+def _attempts(task: Task) -> list[Lease]:
+    """The latest, the oldest of them first."""
+    leases = Lease.objects.using(database_alias()).filter(task_id=task.id)
+    lean = leases.defer("traceback", "return_value").order_by("-attempt")
+    return list(lean[:MOST_ATTEMPTS])[::-1]
