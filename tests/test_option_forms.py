@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from taskqueue import Every, Exponential, Fibonacci, Fixed, InvalidTask, Linear, schedules
-from taskqueue.declarations.option_forms import option_from_json, option_to_json
+from taskqueue.declarations.option_forms import option_to_json
+from taskqueue.declarations.options import options_from_json
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule, Task
 from tests.admin.conftest import LogIn, log_in_as  # noqa: F401  (a fixture)
@@ -59,14 +60,18 @@ READ: list[tuple[str, Any, Any]] = [
 ]
 
 
+def parsed(name: str, form: Any) -> Any:
+    return options_from_json({name: form})[name]
+
+
 @pytest.mark.parametrize(("name", "form", "value"), READ, ids=str)
 def test_a_form_is_read_as_using_takes_it_and_written_again(
     name: str, form: Any, value: Any
 ) -> None:
-    assert option_from_json(name, form) == value
-    tell.using(**{name: option_from_json(name, form)})
-    written = json.loads(json.dumps(option_to_json(option_from_json(name, form))))
-    again = tell.using(**{name: option_from_json(name, written)})
+    assert parsed(name, form) == value
+    tell.using(**{name: parsed(name, form)})
+    written = json.loads(json.dumps(option_to_json(parsed(name, form))))
+    again = tell.using(**{name: parsed(name, written)})
     assert getattr(again.options, name) == getattr(tell.using(**{name: value}).options, name)
 
 
@@ -76,16 +81,16 @@ WRONG: list[tuple[str, Any, str]] = [
     ("backoff", "expnential(2)", "Did you mean 'exponential'"),
     ("backoff", {"policy": "magic"}, "must be one of fixed, linear, exponential, fibonacci"),
     ("backoff", {"policy": "fixed", "second": 5}, "Did you mean 'seconds'"),
-    ("backoff", "fixed(seconds=x)", "is no duration"),
-    ("backoff", "fixed(5", "is no policy"),
+    ("backoff", "fixed(seconds=x)", "is not a duration"),
+    ("backoff", "fixed(5", "is not a policy"),
     ("backoff", 5, "not 5: write it as exponential(base=2, cap=600"),
     ("backoff", [5], "write it as exponential"),
-    ("backoff", "__import__('os')", "is no duration"),
-    ("retry_for", "ConnectionEror", "'ConnectionEror' is no exception class"),
-    ("retry_for", "os.system", "no exception class"),
-    ("retry_for", "builtins.dict", "no exception class"),
+    ("backoff", "__import__('os')", "is not a duration"),
+    ("retry_for", "ConnectionEror", "'ConnectionEror' is not an exception class"),
+    ("retry_for", "os.system", "not an exception class"),
+    ("retry_for", "builtins.dict", "not an exception class"),
     ("retry_for", f"{UNLOADED}.Error", "Nothing is imported"),
-    ("retry_for", [".", "", "..x"], "no exception class"),
+    ("retry_for", [".", "", "..x"], "not an exception class"),
 ]
 
 
@@ -93,7 +98,7 @@ WRONG: list[tuple[str, Any, str]] = [
 def test_what_is_no_form_is_refused_and_imports_nothing(name: str, form: Any, why: str) -> None:
     before = set(sys.modules)
     with pytest.raises(InvalidTask, match=why.replace("(", r"\(")):
-        option_from_json(name, form)
+        parsed(name, form)
     assert UNLOADED not in sys.modules
     assert set(sys.modules) == before
 
@@ -104,7 +109,7 @@ def test_a_module_that_computes_its_attributes_is_not_asked(
     asked = []
     monkeypatch.setattr(sys.modules[__name__], "__getattr__", asked.append, raising=False)
     with pytest.raises(InvalidTask):
-        option_from_json("retry_for", f"{__name__}.lazy")
+        parsed("retry_for", f"{__name__}.lazy")
     assert asked == []
 
 

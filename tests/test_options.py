@@ -13,12 +13,17 @@ import pytest
 
 from taskqueue import InvalidTask, task
 from taskqueue.core.suggestions import SYNONYMS
-from taskqueue.declarations.options import DEFINITION_ONLY, NAMES, USING_ONLY
+from taskqueue.declarations.option import Use
+from taskqueue.declarations.options import OPTIONS, options_for
 from taskqueue.definitions import Definition
 from taskqueue.models import Task
 from tests.engine.steps import claim_one
 from tests.option_rows import ACCEPTED, HUGE, REFUSED, ask
 from tests.sample.tasks import add, echo
+
+NAMES = OPTIONS.keys()
+USING_ONLY = NAMES - options_for(Use.TASK).keys()
+DEFINITION_ONLY = NAMES - options_for(Use.USING).keys()
 
 
 def body(amount: int = 0, note: str = "") -> None:

@@ -15,8 +15,8 @@ from taskqueue import definitions
 from taskqueue.conf import DEFAULT_RETENTION, Settings, get_settings
 from taskqueue.core.states import TRANSITIONS, TaskStatus
 from taskqueue.declarations.checks import check_settings
-from taskqueue.declarations.options import DEFINITION_ONLY, Options
-from taskqueue.declarations.options import NAMES as OPTION_NAMES
+from taskqueue.declarations.option import Use
+from taskqueue.declarations.options import OPTIONS, Options
 from taskqueue.models import Schedule
 from tests import readme
 from tests.conftest import StartWorker
@@ -107,9 +107,9 @@ def test_the_options_table_names_every_option_with_its_default() -> None:
     options, said = Options(), {}
     for name, default, _ in readme.table("Options"):
         option = name.strip("` †")
-        assert ("†" in name) == (option in DEFINITION_ONLY), option
+        assert ("†" in name) == (Use.USING not in OPTIONS[option].use), option
         said[option] = default
-    assert said.keys() == OPTION_NAMES
+    assert said.keys() == OPTIONS.keys()
     for option, default in said.items():
         value = getattr(options, option)
         if option in TOLD_IN_WORDS:

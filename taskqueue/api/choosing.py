@@ -17,7 +17,7 @@ from taskqueue.api.tasks.filters import usable_by
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.definition import registry
-from taskqueue.declarations.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.filters import each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.reading import now

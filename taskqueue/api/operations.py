@@ -44,7 +44,7 @@ VERB_NAMES = list(VERBS)
 class Changes(ChangeableOptions):
     """What `update` changes; what is left out stays."""
 
-    backoff = None  # type: ignore[assignment]  # (It cannot be changed in the background.)
+    left_out = frozenset({"backoff"})  # It cannot be changed in the background.
 
 
 class Arguments(Strict):

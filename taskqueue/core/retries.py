@@ -15,7 +15,7 @@ LONGEST = 366 * 24 * 3600.0
 """No policy waits longer than this many seconds."""
 
 
-def seconds_of(duration: Duration) -> float:
+def seconds_of(duration: object) -> float:
     """A duration in seconds. Raises TypeError for anything but a number or a timedelta."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()

@@ -10,13 +10,14 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Warning
 
 from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.declarations.option_forms import options_from_json
+from taskqueue.declarations.option import Use
+from taskqueue.declarations.options import options_for, options_from_json
 from taskqueue.declarations.scheduled import Scheduled, check_name, check_policies
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidSchedule, InvalidTask
 from taskqueue.rules import Rule
 
-NOT_SCHEDULED = frozenset({"on_duplicate", "restart", "run_after"})
-"""Options of `.using` that make no sense for what a schedule enqueues."""
+NOT_SCHEDULED = options_for(Use.USING).keys() - options_for(Use.SCHEDULE).keys()
+"""Options of `.using` that make no sense for tasks of a schedule."""
 
 _are_skipped: ContextVar[bool] = ContextVar("taskqueue_schedule_checks_are_skipped", default=False)
 

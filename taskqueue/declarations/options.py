@@ -1,93 +1,225 @@
-"""The options of a task: what may stand in `@task(...)` and in `.using(...)`, checked."""
+"""The options of a task: each is declared once, here, with all that the faces need to know of it.
 
+From a declaration come the check and normal form, the forms in JSON and text, the field of REST
+requests, the field of the admin's forms, the column or snapshot key in which a task carries it,
+and whether it can be changed after the enqueue.
+"""
+
+# ruff: noqa: RUF009  (each call gives a dataclass field)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any
 
 from taskqueue.core.retries import Backoff
 from taskqueue.core.suggestions import nearest_option
-from taskqueue.declarations.option_values import Moment, check_value
+from taskqueue.declarations.option import ALWAYS, NOT_SCHEDULED, Option, Use, option
+from taskqueue.declarations.option_kinds import (
+    DEFINITION_NAME,
+    MOST_WORKERS,
+    QUEUE_NAME,
+    Checked,
+    Choice,
+    ExceptionClasses,
+    HoldTime,
+    JsonObject,
+    Moment,
+    Name,
+    Policy,
+    Seconds,
+    Switch,
+    UniqueKeyKind,
+    When,
+    Whole,
+    WorkerNames,
+)
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
-from taskqueue.declarations.unique_keys import UniqueKey
+from taskqueue.declarations.unique_keys import UniqueKey, check_scope
 from taskqueue.exceptions import Duration, InvalidTask
+
+LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
+DAY = 86_400
+YEAR = 366 * DAY
+
+
+def _check_sensitive(name: str, value: Any) -> frozenset[str]:
+    names = (value,) if isinstance(value, str) or not hasattr(value, "__iter__") else tuple(value)
+    if not all(isinstance(item, str) for item in names):
+        raise InvalidTask(f"{name} must hold names of arguments, not {value!r}.")
+    return frozenset(names)
+
+
+def _(text: str) -> str:
+    """Mark a text for the translators; the admin translates it."""
+    return text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
     """Every option that a task can carry; None stands for the project's setting, or for none."""
 
-    queue_name: str = "default"
-    priority: int = 0
-    run_after: Moment | None = None
-    max_attempts: int | None = None
-    backoff: Backoff | Callable[..., Duration] | None = None
-    retry_for: tuple[type[BaseException], ...] | None = None
-    give_up_on: tuple[type[BaseException], ...] = ()
-    max_crashes: int | None = None
-    crash_delay: timedelta | None = None
-    timeout: timedelta | None = None
-    deadline: Moment | None = None
-    expires_after: timedelta | None = None
-    unique_key: UniqueKey | None = None
-    unique_scope: str | None = None
-    unique_for: str | timedelta = "finished"
-    on_duplicate: str = "return"
-    restart: str | None = None
-    workers: int = 1
-    worker_names: tuple[str, ...] | None = None
-    broadcast: bool = False
-    lease_duration: timedelta | None = None
-    ping_interval: timedelta | None = None
-    retention: timedelta | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    queue_name: str = option(
+        Name(QUEUE_NAME, 100), ALWAYS, "default", carried="column",
+        label=_("Queue"), help=_("The queue in which the task waits."),
+    )  # fmt: skip
+    priority: int = option(
+        Whole(LOWEST_PRIORITY, HIGHEST_PRIORITY), ALWAYS, 0, carried="column",
+        label=_("Priority"), help=_("-100 to 100; tasks with a higher priority run first."),
+    )  # fmt: skip
+    run_after: Moment | None = option(
+        When(past_is_now=True), Use.USING | Use.REST, rest_highest=YEAR,
+        label=_("When"), help="When the task may start; a time in the past means now.",
+    )  # fmt: skip
+    unique_key: UniqueKey | None = option(
+        UniqueKeyKind(), label=_("Unique key"),
+        help=_("No second task is enqueued while a task holds this key."),
+    )  # fmt: skip
+    max_attempts: int | None = option(
+        Whole(), ALWAYS, carried="column", setting="MAX_ATTEMPTS", rest_highest=1000,
+        label=_("Maximum attempts"), help=_("The task fails after this many failed attempts."),
+    )  # fmt: skip
+    timeout: timedelta | None = option(
+        Seconds(0.001), ALWAYS, carried="snapshot", rest_highest=7 * DAY,
+        label=_("Time limit"), help=_("For each attempt, from the start of its body."),
+    )  # fmt: skip
+    backoff: Backoff | Callable[..., Duration] | None = option(
+        Policy(), ALWAYS, carried="snapshot", help="How long to wait after a failed attempt."
+    )
+    retry_for: tuple[type[BaseException], ...] | None = option(
+        ExceptionClasses(), carried="snapshot",
+        help="Exception classes that are retried, such as ConnectionError or shop.errors.Busy. "
+        "The project's tasks must import them. Null: all.",
+    )  # fmt: skip
+    give_up_on: tuple[type[BaseException], ...] = option(
+        ExceptionClasses(), Use.TASK, (), carried="snapshot",
+        help="Exception classes that are not retried.",
+    )  # fmt: skip
+    max_crashes: int | None = option(
+        Whole(), ALWAYS, carried="column", setting="MAX_CRASHES", rest_highest=100,
+        help="The task fails after this many lost attempts.",
+    )  # fmt: skip
+    crash_delay: timedelta | None = option(
+        Seconds(), ALWAYS, carried="column", setting="CRASH_DELAY", rest_highest=DAY,
+        help="How long to wait after a lost attempt.",
+    )  # fmt: skip
+    deadline: Moment | None = option(
+        When(), rest_highest=YEAR, help="The task fails at this time, even if it is running."
+    )
+    expires_after: timedelta | None = option(
+        Seconds(), rest_highest=YEAR,
+        help="The task is cancelled if it has not started by then.",
+    )  # fmt: skip
+    unique_scope: str | None = option(
+        Checked(check_scope), Use.TASK | Use.USING | Use.SCHEDULE,
+        help="Within which the key is unique; by default, the definition.",
+    )  # fmt: skip
+    unique_for: str | timedelta = option(
+        HoldTime(), default="finished", rest_highest=YEAR,
+        help='How long the key is held. A request may say "kept" only where the definition '
+        "declares it, because such tasks are not pruned.",
+    )  # fmt: skip
+    on_duplicate: str = option(
+        Choice(("return", "raise", "replace")), NOT_SCHEDULED, "return",
+        help="What to do if another task holds the key.",
+    )  # fmt: skip
+    restart: str | None = option(
+        Choice((None, "failed", "all")), NOT_SCHEDULED, carried="column",
+        help='Which finished holders of the key run again; only with unique_for "kept".',
+    )  # fmt: skip
+    workers: int = option(
+        Whole(1, MOST_WORKERS), default=1, carried="column", rest_highest=100,
+        help="How many distinct workers must each run the task.",
+    )  # fmt: skip
+    worker_names: tuple[str, ...] | None = option(
+        WorkerNames(), ALWAYS, carried="column", help="The only workers that may run the task."
+    )
+    broadcast: bool = option(
+        Switch(), default=False, carried="column",
+        help="Every live worker of the queue runs the task.",
+    )  # fmt: skip
+    lease_duration: timedelta | None = option(
+        Seconds(1.0), ALWAYS, carried="column", rest_highest=DAY,
+        help="How long a worker may be silent before the task is taken over.",
+    )  # fmt: skip
+    ping_interval: timedelta | None = option(
+        Seconds(0.05), ALWAYS, carried="column", rest_highest=DAY // 3,
+        help="How often the worker renews its lease.",
+    )  # fmt: skip
+    retention: timedelta | None = option(
+        Seconds(), ALWAYS, carried="column", rest_highest=YEAR,
+        help="How long the task is kept after its end.",
+    )  # fmt: skip
+    metadata: Mapping[str, Any] = option(
+        JsonObject(), default={}, help="A JSON object that travels with the task; at most 16 KiB."
+    )
 
-    name: str = ""
-    takes_context: bool = False
-    api: bool = False
-    sensitive: frozenset[str] = frozenset()
-    atomic: bool = False
-    schedule: tuple[Scheduled, ...] = ()
+    name: str = option(Name(DEFINITION_NAME, 255), Use.TASK, "")
+    takes_context: bool = option(Switch(), Use.TASK, default=False)
+    api: bool = option(Switch(), Use.TASK, default=False)
+    sensitive: frozenset[str] = option(Checked(_check_sensitive), Use.TASK, frozenset())
+    atomic: bool = option(Switch(), Use.TASK, default=False)
+    # The system checks report what is wrong with a schedule.
+    schedule: tuple[Scheduled, ...] = option(
+        Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()
+    )
 
 
-NAMES = frozenset(option.name for option in fields(Options))
-DEFINITION_ONLY = frozenset(
-    {"name", "takes_context", "api", "sensitive", "atomic", "give_up_on", "schedule"}
-)
-USING_ONLY = frozenset({"run_after"})
+OPTIONS: dict[str, Option] = {
+    field.name: replace(field.metadata["option"], name=field.name) for field in fields(Options)
+}
+COLUMNS = tuple(option for option in OPTIONS.values() if option.carried == "column")
+SNAPSHOT = tuple(option for option in OPTIONS.values() if option.carried == "snapshot")
+
+
+def options_for(use: Use) -> dict[str, Option]:
+    """Return the options that may be given there, by name."""
+    return {name: option for name, option in OPTIONS.items() if use in option.use}
+
+
+_DECLARED, _USED = options_for(Use.TASK), options_for(Use.USING)
 
 
 def check_options(raw: Mapping[str, Any], *, declared: bool) -> dict[str, Any]:
-    """The options in their normal form: what is `declared` in `@task`, else what `.using` takes.
+    """Return options of `@task` (`declared`) or `.using` in their normal form.
 
     Raises `InvalidTask` with the remedy.
     """
-    allowed = NAMES - USING_ONLY if declared else NAMES - DEFINITION_ONLY
+    allowed = _DECLARED if declared else _USED
     checked = {}
     for name, value in raw.items():
         if name not in allowed:
             raise InvalidTask(_not_allowed(name, allowed))
-        # What is wrong with a schedule is for the system checks to say.
-        checked[name] = scheduled_of(value) if name == "schedule" else check_value(name, value)
+        checked[name] = allowed[name].check(value)
     return checked
 
 
-def _not_allowed(name: str, allowed: frozenset[str]) -> str:
-    if name in USING_ONLY:
+def _not_allowed(name: str, allowed: Mapping[str, Option]) -> str:
+    if name in OPTIONS and name not in _DECLARED:
         return (
             f"{name} cannot be defined statically with the @task decorator. "
             f"Use .using({name}=...) to set it dynamically."
         )
-    if name in DEFINITION_ONLY:
+    if name in OPTIONS:
         return f"{name} belongs to the definition: set it in @task({name}=...)."
-    near = nearest_option(name, NAMES)
+    near = nearest_option(name, OPTIONS)
     if not near:
         return f"There is no option {name!r}."
     if near in allowed:
         return f"There is no option {name!r}. Did you mean {near!r}?"
     return f"There is no option {name!r}. {_not_allowed(near, allowed)}"
+
+
+def options_from_json(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options in JSON or text as `.using()` takes them. Raises `InvalidTask`.
+
+    Values of Python stay as they are; `.using()` checks names and values.
+    """
+    return {
+        name: OPTIONS[name].kind.parse(name, value) if name in OPTIONS else value
+        for name, value in raw.items()
+    }
 
 
 def check_together(options: Options, *, name: str) -> None:

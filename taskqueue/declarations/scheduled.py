@@ -10,7 +10,7 @@ from typing import Any
 
 from taskqueue.core.policies import Missed, Overlap
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.option_values import check_duration
+from taskqueue.declarations.option_kinds import check_duration
 from taskqueue.declarations.payload import check_text
 from taskqueue.exceptions import Duration, InvalidSchedule, InvalidTask
 from taskqueue.rules import Rule
@@ -63,7 +63,7 @@ def check_policies(
 def window_of(value: Any) -> timedelta:
     """The window as a timedelta. Raises `InvalidSchedule`."""
     try:
-        return check_duration("missed_window", value, smallest=1.0)
+        return check_duration("missed_window", value, lowest=1.0)
     except InvalidTask as error:
         raise InvalidSchedule(str(error)) from None
 

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskqueue.core.retries import Backoff, class_path, from_snapshot
-from taskqueue.declarations.options import Options
+from taskqueue.declarations.option_forms import option_to_json
+from taskqueue.declarations.options import SNAPSHOT, Options
 
-KEYS = frozenset({"backoff", "retry_for", "give_up_on", "timeout", "schedule", "nominal_at"})
-"""The last two are put in by whoever serves a schedule, for the body to know."""
+KEYS = frozenset({*(option.name for option in SNAPSHOT), "schedule", "nominal_at"})
+"""The last two are added for the tasks of a schedule, for the body to know."""
 EMPTY = "{}"
 
 
@@ -25,15 +26,11 @@ def is_storable(backoff: object) -> bool:
 
 def dump(options: Options) -> str:
     """The snapshot of the options, as JSON text."""
-    snapshot: dict[str, Any] = {}
-    if isinstance(options.backoff, Backoff):
-        snapshot["backoff"] = options.backoff.snapshot()
-    if options.retry_for is not None:
-        snapshot["retry_for"] = [class_path(each) for each in options.retry_for]
-    if options.give_up_on:
-        snapshot["give_up_on"] = [class_path(each) for each in options.give_up_on]
-    if options.timeout is not None:
-        snapshot["timeout"] = options.timeout.total_seconds()
+    snapshot = {}
+    for option in SNAPSHOT:
+        value = getattr(options, option.name)
+        if value != option.default and (option.name != "backoff" or is_storable(value)):
+            snapshot[option.name] = option_to_json(value)
     return json.dumps(snapshot, separators=(",", ":")) if snapshot else EMPTY
 
 

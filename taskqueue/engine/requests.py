@@ -1,24 +1,22 @@
-"""From a definition to what all its tasks share: its options in the words of the engine."""
+"""What all tasks of an enqueue share, made from the definition and its options."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import Any
 
 from taskqueue.conf import Settings, get_settings
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.option_values import LARGEST_METADATA
+from taskqueue.declarations.option_kinds import LARGEST_METADATA, Moment
+from taskqueue.declarations.options import COLUMNS, Options
 from taskqueue.declarations.payload import encode
 from taskqueue.engine.rows import Request
 
-if TYPE_CHECKING:
-    from taskqueue.declarations.option_values import Moment
-    from taskqueue.declarations.options import Options
-
 
 def request_of(definition: BaseDefinition[Any, Any]) -> Request:
-    """What all tasks of one enqueue share; made once for a definition and its settings."""
+    """Return what all tasks of an enqueue share; made once for a definition and its settings."""
     settings = get_settings()
     known = definition.request
     if known is None or known[0] is not settings:
@@ -33,31 +31,34 @@ def _request_of(definition: BaseDefinition[Any, Any], settings: Settings) -> Req
     unique_for, unique_in = _unique_for(options)
     return Request(
         name=definition.name,
-        queue_name=options.queue_name,
-        priority=options.priority,
         run_at=run_at,
         run_in=run_in,
         options=definition.snapshot,
         metadata=encode(options.metadata, limit=LARGEST_METADATA, what="metadata")
         if options.metadata
         else "{}",
-        max_attempts=options.max_attempts or settings.MAX_ATTEMPTS,
-        max_crashes=options.max_crashes or settings.MAX_CRASHES,
-        crash_delay=settings.CRASH_DELAY if options.crash_delay is None else options.crash_delay,
         deadline_at=deadline_at,
         deadline_in=deadline_in,
         expires_in=None if options.expires_after is None else seconds_of(options.expires_after),
-        lease_duration=options.lease_duration,
-        ping_interval=options.ping_interval,
-        retention=options.retention,
         unique_scope=definition.unique_scope,
         unique_for=unique_for,
         unique_in=unique_in,
-        workers=options.workers,
-        worker_names=options.worker_names,
-        broadcast=options.broadcast,
-        restart=options.restart,
+        **_columns(options, settings),
     )
+
+
+_COLUMNS = tuple(option.name for option in COLUMNS)
+_SETTINGS = tuple((option.name, option.setting) for option in COLUMNS if option.setting)
+_column_values = attrgetter(*_COLUMNS)
+
+
+def _columns(options: Options, settings: Settings) -> dict[str, Any]:
+    """Return the columns that hold an option as it is, or the setting that it stands for."""
+    columns = dict(zip(_COLUMNS, _column_values(options), strict=True))
+    for name, setting in _SETTINGS:
+        if columns[name] is None:
+            columns[name] = getattr(settings, setting)
+    return columns
 
 
 def _moment(moment: Moment | None) -> tuple[datetime | None, float | None]:

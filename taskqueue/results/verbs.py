@@ -8,7 +8,7 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
-from taskqueue.declarations.option_values import Moment
+from taskqueue.declarations.option_kinds import Moment
 from taskqueue.engine import control
 
 P = ParamSpec("P")

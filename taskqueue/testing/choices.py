@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypedDict, get_args
 
 from taskqueue.core.suggestions import nearest_option
 from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.declarations.option_values import check_value
+from taskqueue.declarations.options import OPTIONS
 
 Errors = Literal["record", "raise"]
 Backoff = Literal["keep", "skip"]
@@ -55,7 +55,7 @@ class Choice:
         if type(self.limit) is not int or self.limit < 1:
             raise ValueError(f"limit must be a whole number from 1 on, not {self.limit!r}.")
         if self.queue_name is not None:
-            check_value("queue_name", self.queue_name)
+            OPTIONS["queue_name"].check(self.queue_name)
         if isinstance(self.workers, str) or (self.workers is not None and not self.workers):
             raise ValueError(f"workers must be a list of names, not {self.workers!r}.")
 

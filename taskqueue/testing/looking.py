@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.declarations.option_values import check_value
+from taskqueue.declarations.options import OPTIONS
 from taskqueue.declarations.unique_keys import check_unique_key
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Duration
@@ -109,7 +109,7 @@ class Pattern:
         if isinstance(wanted, datetime):
             return task.run_after == max(wanted, task.enqueued_at)
         # In its normal form: one that is over means now.
-        delay = timedelta(seconds=seconds_of(check_value("run_after", wanted)))
+        delay = timedelta(seconds=seconds_of(OPTIONS["run_after"].check(wanted)))
         return abs(task.run_after - task.enqueued_at - delay) < ROUNDING
 
 
@@ -119,7 +119,10 @@ def _checked(expected: Expected) -> dict[str, Any]:
     for name, value in given.items():
         if value is None:
             raise ValueError(f"{name} must not be None: leave it out where any will do.")
-        _CHECKS.get(name, check_value)(name, value)
+        if name in _CHECKS:
+            _CHECKS[name](name, value)
+        else:
+            OPTIONS[name].check(value)
     return given
 
 

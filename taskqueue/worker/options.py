@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from taskqueue.declarations.option_values import QUEUE_NAME
+from taskqueue.declarations.option_kinds import QUEUE_NAME
 from taskqueue.exceptions import InvalidTask
 
 

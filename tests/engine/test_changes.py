@@ -108,7 +108,7 @@ def test_the_terms_of_a_live_task_can_be_changed(status: TaskStatus) -> None:
     assert (task.max_attempts, task.lease_duration) == (9, timedelta(seconds=60))
     assert audited() == [("update", str(result.id), "anna", "it matters", status)]
     detail = Audit.objects.get().detail
-    assert "priority: 0 to 7, queue_name: default to mail" in detail
+    assert "queue_name: default to mail, priority: 0 to 7" in detail
     assert "lease_duration: none to 60 s" in detail
 
 
@@ -158,7 +158,7 @@ def test_how_long_a_body_may_take_and_when_it_is_retried_travel_with_the_task() 
     [
         ({}, "Nothing to change"),
         ({"prority": 5}, "Did you mean 'priority'"),
-        ({"args": [1]}, "'args' of a task does not change"),
+        ({"args": [1]}, "'args' is not an option that can change"),
         ({"priority": 1000}, "priority must be"),
         ({"queue_name": "no such name"}, "queue_name must be"),
         ({"worker_names": []}, "worker_names must hold"),
@@ -237,5 +237,5 @@ def test_an_option_that_is_fixed_at_the_enqueue_is_said_to_be() -> None:
     result = noop.enqueue()
     with pytest.raises(InvalidTask, match="workers cannot be changed after the enqueue"):
         result.update(workers=2)
-    with pytest.raises(InvalidTask, match=r"'prority' of a task .* Did you mean 'priority'"):
+    with pytest.raises(InvalidTask, match=r"'prority' is not .* Did you mean 'priority'"):
         result.update(prority=2)

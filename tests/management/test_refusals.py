@@ -20,9 +20,12 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (["update", "--set", "bogus=5"], "'bogus' of a task does not change after its enqueue"),
+        (
+            ["update", "--set", "bogus=5"],
+            "'bogus' is not an option that can change",
+        ),
         (["update", "--set", "priority=1000"], "priority must be"),
-        (["update", "--set", "priority=1", "--set", "priority=2"], "--set says priority twice."),
+        (["update", "--set", "priority=1", "--set", "priority=2"], "--set sets priority twice."),
     ],
 )
 @pytest.mark.parametrize("how", ["--dry-run", "--yes", None])
@@ -34,7 +37,7 @@ def test_terms_that_no_task_can_have(command: list[str], reason: str, how: str |
 
 def test_an_option_is_set_once() -> None:
     code, said = refused("enqueue", noop.name, "--set", "metadata={}", "--set", 'metadata={"a":1}')
-    assert (code, said) == (2, "--set says metadata twice.")
+    assert (code, said) == (2, "--set sets metadata twice. Set each option once.")
     assert not Task.objects.exists()
 
 

@@ -100,7 +100,7 @@ def test_a_run_carries_the_arguments_options_and_nominal_time_of_its_schedule() 
         ({"options": {"sensitive": "a"}}, "sensitive"),
         ({"options": {"queue": "mail"}}, "Did you mean"),
         ({"options": {"on_duplicate": "raise"}}, "no option of a schedule"),
-        ({"options": {"retry_for": ["no.such.Error"]}}, "no exception class"),
+        ({"options": {"retry_for": ["no.such.Error"]}}, "not an exception class"),
         ({"options": {"unique_key": str}}, "no JSON value"),
         ({"rule": AfterEnd(60, end=datetime(2020, 1, 1, tzinfo=UTC))}, "no time to come"),
         ({"options": 5}, "mapping"),

@@ -24,7 +24,7 @@ from taskqueue.admin.tasks.parameter_names import (
 )
 from taskqueue.admin.tasks.task_form import WIDE, name_parts
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.option_forms import options_from_json
+from taskqueue.declarations.options import options_from_json
 from taskqueue.declarations.parameters import call_of, parameters
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
 from taskqueue.results.audited_enqueue import enqueue_by_hand

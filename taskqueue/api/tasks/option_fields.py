@@ -1,4 +1,4 @@
-"""The options of a task in the body of a request, and their bounds."""
+"""The options of a task in the body of a request: a field for each, within the bounds of REST."""
 
 from __future__ import annotations
 
@@ -10,33 +10,39 @@ from typing import Any, ClassVar
 from django.utils import timezone
 from rest_framework import serializers
 
-from taskqueue.api.fields import Flag, Moment, Seconds, Strict, Text, When, Whole
-from taskqueue.api.tasks.bounds import (
-    DAY,
-    LONGEST_CLASS_PATH,
-    LONGEST_CRASH_DELAY,
-    LONGEST_DELAY,
-    LONGEST_LEASE,
-    LONGEST_PING,
-    LONGEST_RETENTION,
-    LONGEST_TIMEOUT,
-    LONGEST_UNIQUE_FOR,
-    MOST_ATTEMPTS,
-    MOST_CLASSES,
-    MOST_CRASHES,
-    MOST_DISTINCT_WORKERS,
-    SHORTEST_BACKOFF,
-)
+from taskqueue.api.fields import Flag, Moment, Strict, Text
+from taskqueue.api.fields import Seconds as SecondsField
+from taskqueue.api.fields import When as WhenField
+from taskqueue.api.fields import Whole as WholeField
 from taskqueue.core.retries import LONGEST, POLICIES, Backoff
+from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_forms import backoff_from_json, exception_class
-from taskqueue.declarations.option_values import (
-    HIGHEST_PRIORITY,
+from taskqueue.declarations.option_kinds import (
     LONGEST_WORKER_NAME,
-    LOWEST_PRIORITY,
     MOST_WORKERS,
+    Choice,
+    ExceptionClasses,
+    HoldTime,
+    JsonObject,
+    Kind,
+    Name,
+    Policy,
+    Seconds,
+    Switch,
+    UniqueKeyKind,
+    When,
+    Whole,
+    WorkerNames,
 )
+from taskqueue.declarations.options import DAY, YEAR, options_for
 from taskqueue.declarations.unique_keys import LONGEST_UNIQUE_KEY
 from taskqueue.exceptions import InvalidTask
+
+SHORTEST_BACKOFF = 1
+"""Seconds between two attempts, before jitter."""
+LONGEST_DELAY = YEAR
+"""Seconds from now until a moment of a request, and the longest `unique_for`."""
+MOST_CLASSES, LONGEST_CLASS_PATH = 50, 500
 
 
 class BackoffField(serializers.Field[Any, Any, Any, Any]):
@@ -51,22 +57,23 @@ class BackoffField(serializers.Field[Any, Any, Any, Any]):
             policy = backoff_from_json(data)
         except InvalidTask as error:
             raise serializers.ValidationError(str(error).removeprefix("backoff: ")) from None
-        for each in fields(policy):
-            if each.name != "jitter" and getattr(policy, each.name) < SHORTEST_BACKOFF:
-                told = f"{each.name} must be at least {SHORTEST_BACKOFF} second over REST."
-                raise serializers.ValidationError(told)
+        for number in fields(policy):
+            if number.name != "jitter" and getattr(policy, number.name) < SHORTEST_BACKOFF:
+                raise serializers.ValidationError(
+                    f"{number.name} must be at least {SHORTEST_BACKOFF} second over REST."
+                )
         return policy
 
     def to_representation(self, value: Any) -> Any:
         return value
 
 
-class NearMoment(When):
+class NearMoment(WhenField):
     """A moment with its offset, or seconds from now: at most a year ahead."""
 
     def to_internal_value(self, data: Any) -> datetime | float:
         if not isinstance(data, str):
-            seconds: float = Seconds(max_value=LONGEST_DELAY).run_validation(data)
+            seconds: float = SecondsField(max_value=LONGEST_DELAY).run_validation(data)
             return seconds
         moment: datetime = Moment().run_validation(data)
         if moment > timezone.now() + timedelta(seconds=LONGEST_DELAY):
@@ -102,7 +109,7 @@ class UniqueForField(serializers.Field[Any, Any, Any, Any]):
                     "must be 'finished', 'started', 'kept' or a number of seconds."
                 )
             return data
-        seconds: float = Seconds(min_value=0.001, max_value=LONGEST_UNIQUE_FOR).run_validation(data)
+        seconds: float = SecondsField(min_value=0.001, max_value=LONGEST_DELAY).run_validation(data)
         return seconds
 
     def to_representation(self, value: Any) -> Any:
@@ -143,101 +150,91 @@ class ListOfAnything(serializers.ListField):
         return data
 
 
-class ChangeableOptions(Strict):
-    """What may also be changed after the enqueue; null stands for the project's setting."""
+class OptionsOf(Strict):
+    """The options that a request may give, each with the field of its kind."""
 
-    queue_name = Text(required=False, max_length=100)
-    priority = Whole(
-        required=False, min_value=LOWEST_PRIORITY, max_value=HIGHEST_PRIORITY,
-        help_text="Higher ones first.",
-    )  # fmt: skip
-    max_attempts = Whole(
-        required=False, allow_null=True, min_value=1, max_value=MOST_ATTEMPTS,
-        help_text="Failures after which it fails for good.",
-    )  # fmt: skip
-    max_crashes = Whole(required=False, allow_null=True, min_value=1, max_value=MOST_CRASHES)
-    crash_delay = Seconds(required=False, allow_null=True, max_value=LONGEST_CRASH_DELAY)
-    backoff = BackoffField(required=False, allow_null=True)
-    timeout = Seconds(
-        required=False, allow_null=True, min_value=0.001, max_value=LONGEST_TIMEOUT,
-        help_text="Of each attempt.",
-    )  # fmt: skip
-    lease_duration = Seconds(required=False, allow_null=True, min_value=1, max_value=LONGEST_LEASE)
-    ping_interval = Seconds(required=False, allow_null=True, min_value=0.05, max_value=LONGEST_PING)
-    retention = Seconds(
-        required=False, allow_null=True, max_value=LONGEST_RETENTION,
-        help_text="How long it is kept after its end.",
-    )  # fmt: skip
-    worker_names = serializers.ListField(
-        child=Text(max_length=LONGEST_WORKER_NAME), required=False, allow_null=True,
-        min_length=1, max_length=MOST_WORKERS, help_text="The only workers that may run it.",
-    )  # fmt: skip
+    use: ClassVar[Use]
+    left_out: ClassVar[frozenset[str]] = frozenset()
+
+    def get_fields(self) -> dict[str, Any]:
+        allowed = options_for(self.use | Use.REST).values()
+        fields = {each.name: field_of(each) for each in allowed if each.name not in self.left_out}
+        return fields | super().get_fields()
 
 
-class ScheduleOptions(ChangeableOptions):
-    """The options of `.using()`, but for those that the rule of a schedule decides.
+class ChangeableOptions(OptionsOf):
+    """Options that may also be changed after the enqueue; null stands for the setting."""
+
+    use = Use.CHANGE
+
+
+class ScheduleOptions(OptionsOf):
+    """The options of `.using()`, except those that the rule of a schedule decides.
 
     A request chooses no `unique_scope`: it would take the unique keys of any definition, also of
     one that is not marked `api=True`.
     """
 
+    use = Use.SCHEDULE
     set_elsewhere: ClassVar[Mapping[str, str]] = {
         "unique_scope": "A request cannot set the scope of unique keys: the definition declares it "
         "in @task(unique_scope=...).",
     }
-    retry_for = RetryForField(
-        required=False, allow_null=True,
-        help_text="Exception classes that are retried, such as ConnectionError or "
-        "shop.errors.Busy; of those that the project's tasks import. Null: all.",
-    )  # fmt: skip
-    deadline = NearMoment(
-        required=False, allow_null=True, help_text="It fails then, whatever it does."
-    )
-    expires_after = Seconds(
-        required=False, allow_null=True, max_value=LONGEST_DELAY,
-        help_text="It is cancelled if not started by then.",
-    )  # fmt: skip
-    unique_key = UniqueKeyField(
-        required=False, allow_null=True,
-        help_text="The key, or the arguments that make it: their names, or true for all.",
-    )  # fmt: skip
-    unique_for = UniqueForField(
-        required=False,
-        help_text='"kept" only where the definition declares it: such tasks are not pruned.',
-    )
-    workers = Whole(
-        required=False, min_value=1, max_value=MOST_DISTINCT_WORKERS,
-        help_text="So many distinct workers must each run it.",
-    )  # fmt: skip
-    broadcast = Flag(required=False, help_text="Every worker alive on its queue runs it.")
-    metadata = ObjectField(required=False, help_text="Travels with it; at most 16 KiB.")
 
 
 class EnqueueOptions(ScheduleOptions):
     """The options of `.using()`."""
 
-    run_after = NearMoment(required=False, allow_null=True)
-    on_duplicate = serializers.ChoiceField(choices=["return", "raise", "replace"], required=False)
-    restart = serializers.ChoiceField(
-        choices=["failed", "all"], required=False, allow_null=True,
-        help_text='Only with unique_for "kept".',
-    )  # fmt: skip
+    use = Use.USING
 
 
 class StoredOptions(ScheduleOptions):
-    """The options that a schedule keeps: checked, and kept as they were given."""
+    """The options of a schedule: checked, and kept as they were sent."""
 
     def to_internal_value(self, data: Any) -> Any:
         super().to_internal_value(data)
         return dict(data)
 
 
+def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
+    """Return the field of a request that takes the option, within the bounds of REST."""
+    kind = option.kind
+    given: dict[str, Any] = {
+        "required": False,
+        "allow_null": option.default is None,
+        "help_text": option.help,
+    }
+    if isinstance(kind, Name):
+        return Text(max_length=kind.longest, **given)
+    if isinstance(kind, Whole):
+        highest = int(option.rest_highest or kind.highest)
+        return WholeField(min_value=kind.lowest, max_value=highest, **given)
+    if isinstance(kind, Seconds):
+        return SecondsField(min_value=kind.lowest, max_value=option.rest_highest, **given)
+    if isinstance(kind, Choice):
+        return serializers.ChoiceField(choices=list(filter(None, kind.words)), **given)
+    if isinstance(kind, WorkerNames):
+        names = Text(max_length=LONGEST_WORKER_NAME)
+        return serializers.ListField(child=names, min_length=1, max_length=MOST_WORKERS, **given)
+    field: serializers.Field[Any, Any, Any, Any] = _FIELDS[type(kind)](**given)
+    return field
+
+
+_FIELDS: dict[type[Kind], Any] = {
+    Switch: Flag,
+    When: NearMoment,
+    Policy: BackoffField,
+    ExceptionClasses: RetryForField,
+    UniqueKeyKind: UniqueKeyField,
+    HoldTime: UniqueForField,
+    JsonObject: ObjectField,
+}
 CHANGEABLE = frozenset(ChangeableOptions().fields)
 OPTIONS = frozenset(EnqueueOptions().fields)
 
 
 def _describe_fields() -> None:
-    """What drf-spectacular says of the fields that are of no kind of its own."""
+    """Describe to drf-spectacular the fields that are not of a kind of its own."""
     from drf_spectacular.utils import extend_schema_field
 
     number = {"type": "number", "minimum": SHORTEST_BACKOFF, "maximum": LONGEST}
@@ -246,7 +243,7 @@ def _describe_fields() -> None:
         {
             "type": "object",
             "properties": {"policy": {"type": "string", "enum": [name]}}
-            | {each.name: number for each in fields(policy)}
+            | {field.name: number for field in fields(policy)}
             | {"jitter": share},
             "required": ["policy"],
             "additionalProperties": False,
@@ -258,7 +255,7 @@ def _describe_fields() -> None:
     delay = {"type": "number", "minimum": 0, "maximum": LONGEST_DELAY}
     extend_schema_field({"oneOf": [moment, delay]})(NearMoment)
     words = {"type": "string", "enum": ["finished", "started", "kept"]}
-    seconds = {"type": "number", "minimum": 0.001, "maximum": LONGEST_UNIQUE_FOR}
+    seconds = {"type": "number", "minimum": 0.001, "maximum": LONGEST_DELAY}
     extend_schema_field({"oneOf": [words, seconds]})(UniqueForField)
     key = {"type": "string", "minLength": 1, "maxLength": LONGEST_UNIQUE_KEY}
     names = {"type": "array", "items": {"type": "string"}, "minItems": 1}

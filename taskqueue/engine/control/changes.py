@@ -13,7 +13,7 @@ from django.db.transaction import atomic
 
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import TaskStatus
-from taskqueue.declarations.option_values import Moment
+from taskqueue.declarations.option_kinds import Moment
 from taskqueue.declarations.options import check_options
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person

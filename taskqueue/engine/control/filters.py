@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.suggestions import nearest
-from taskqueue.declarations.option_values import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.control.at_path import split_path
 from taskqueue.engine.control.conditions import conditions

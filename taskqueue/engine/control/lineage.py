@@ -9,7 +9,7 @@ from uuid import UUID
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.definition import registry
-from taskqueue.declarations.option_values import LARGEST_METADATA
+from taskqueue.declarations.option_kinds import LARGEST_METADATA
 from taskqueue.declarations.payload import encode
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person

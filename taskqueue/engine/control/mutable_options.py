@@ -1,9 +1,8 @@
-"""The terms of a live task: which options may change after its enqueue, and how."""
+"""Changing options of a task after its enqueue, while it has not finished."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -13,112 +12,106 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.core.suggestions import nearest_option
 from taskqueue.declarations import snapshots
-from taskqueue.declarations.options import Options, check_options, check_together
+from taskqueue.declarations.option import Use
+from taskqueue.declarations.option_forms import option_to_json
+from taskqueue.declarations.options import (
+    OPTIONS,
+    Options,
+    check_options,
+    check_together,
+    options_for,
+)
 from taskqueue.engine.rows import apart_columns
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
 
-COLUMNS = (
-    "priority", "queue_name", "worker_names", "lease_duration", "ping_interval", "max_attempts",
-    "max_crashes", "crash_delay", "retention",
-)  # fmt: skip
-"""Options that stand in columns of their own."""
-SNAPSHOT = ("timeout", "backoff")
-"""Options that travel in the snapshot."""
-TERMS = frozenset({*COLUMNS, *SNAPSHOT})
-FITTED = ("lease_duration", "ping_interval", "workers", "worker_names", "broadcast")
-"""What a task has that terms have to fit."""
-OPTIONS = frozenset(field.name for field in fields(Options))
-DEFAULTS = {
-    "max_attempts": "MAX_ATTEMPTS",
-    "max_crashes": "MAX_CRASHES",
-    "crash_delay": "CRASH_DELAY",
-}
-"""The settings that None stands for, where a task keeps their value."""
+MUTABLE = options_for(Use.CHANGE)
+COLUMNS = tuple(name for name, option in MUTABLE.items() if option.carried == "column")
+SNAPSHOT = tuple(name for name, option in MUTABLE.items() if option.carried == "snapshot")
+TOGETHER = ("lease_duration", "ping_interval", "workers", "worker_names", "broadcast")
+"""Columns of a task that are checked together with a change."""
 
 
 def check_terms(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes in their normal form. Raises `InvalidTask`, naming what may change."""
+    """Return the changes in their normal form. Raises `InvalidTask`, naming what may change."""
     for name in changes:
-        if name in OPTIONS - TERMS:
+        if name in MUTABLE:
+            continue
+        if name in OPTIONS:
             raise InvalidTask(
-                f"{name} cannot be changed after the enqueue. Choose from {sorted(TERMS)}."
+                f"{name} cannot be changed after the enqueue. Choose from {sorted(MUTABLE)}."
             )
-        if name not in TERMS:
-            near = nearest_option(name, TERMS)
-            hint = f"Did you mean {near!r}?" if near else f"Choose from {sorted(TERMS)}."
-            raise InvalidTask(f"{name!r} of a task does not change after its enqueue. {hint}")
+        near = nearest_option(name, MUTABLE)
+        hint = f"Did you mean {near!r}?" if near else f"Choose from {sorted(MUTABLE)}."
+        raise InvalidTask(f"{name!r} is not an option that can change after the enqueue. {hint}")
     if not changes:
-        raise InvalidTask(f"Nothing to change: give at least one of {sorted(TERMS)}.")
+        raise InvalidTask(f"Nothing to change: give at least one of {sorted(MUTABLE)}.")
     checked = check_options(changes, declared=False)
     if not snapshots.is_storable(checked.get("backoff")):
         raise InvalidTask("backoff must be a policy: a callable belongs to the definition.")
     lease, ping = checked.get("lease_duration"), checked.get("ping_interval")
-    check_together(Options(lease_duration=lease, ping_interval=ping), name="The terms")
+    check_together(Options(lease_duration=lease, ping_interval=ping), name="The change")
     return checked
 
 
 def refusals(
     connection: BaseDatabaseWrapper, ids: Sequence[UUID], changes: Mapping[str, Any]
 ) -> dict[UUID, str]:
-    """Those of the tasks that the terms do not fit, and why; nothing is locked."""
-    terms = check_terms(changes)
-    found = {}
-    for task in Task.objects.using(connection.alias).filter(id__in=ids).only("id", *FITTED):
+    """Return the tasks that the changes do not fit, and why; nothing is locked."""
+    checked = check_terms(changes)
+    reasons = {}
+    for task in Task.objects.using(connection.alias).filter(id__in=ids).only("id", *TOGETHER):
         try:
-            _check_fit(task, terms)
+            _check_fit(task, checked)
         except InvalidTask as error:
-            found[task.id] = str(error)
-    return found
+            reasons[task.id] = str(error)
+    return reasons
 
 
 def apply_terms(connection: BaseDatabaseWrapper, task: Task, terms: Mapping[str, Any]) -> str:
-    """Write checked terms to a locked task; what changed, in words, empty if nothing did.
+    """Write checked changes to a locked task; return what changed, in words, empty if nothing did.
 
     Raises `InvalidTask` where they do not fit the task.
     """
     _check_fit(task, terms)
-    values = {name: _value(name, terms[name]) for name in COLUMNS if name in terms}
+    values = {name: _column_value(name, terms[name]) for name in COLUMNS if name in terms}
     if "worker_names" in terms:
-        values |= _apart_values(task, terms["worker_names"])
+        values |= _routing_columns(task, terms["worker_names"])
     if not terms.keys().isdisjoint(SNAPSHOT):
         values["options"] = _snapshot(task, terms)
     changed = {name: value for name, value in values.items() if getattr(task, name) != value}
     if not changed:
         return ""
     Task.objects.using(connection.alias).filter(id=task.id).update(**changed)
-    shown = [name for name in changed if name in COLUMNS]
-    words = [f"{name}: {_shown(getattr(task, name))} to {_shown(changed[name])}" for name in shown]
-    words += [f"{name}: {_shown(terms[name])}" for name in SNAPSHOT if name in terms]
+    words = [
+        f"{name}: {_in_words(getattr(task, name))} to {_in_words(changed[name])}"
+        for name in changed
+        if name in COLUMNS
+    ]
+    words += [f"{name}: {_in_words(terms[name])}" for name in SNAPSHOT if name in terms]
     return ", ".join(words)
 
 
 def _check_fit(task: Task, terms: Mapping[str, Any]) -> None:
     if task.broadcast and terms.get("worker_names") is not None:
         raise InvalidTask(f"Task {task.id} is a broadcast: its workers are those it found alive.")
+    names = None if task.broadcast else terms.get("worker_names", task.worker_names)
     options = Options(
         lease_duration=terms.get("lease_duration", task.lease_duration),
         ping_interval=terms.get("ping_interval", task.ping_interval),
         workers=1 if task.broadcast else task.workers,
-        worker_names=None
-        if task.broadcast
-        else _names(terms.get("worker_names", task.worker_names)),
+        worker_names=None if names is None else tuple(names),
     )
     check_together(options, name=f"Task {task.id}")
 
 
-def _names(names: Any) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)
+def _column_value(name: str, value: Any) -> Any:
+    stored = OPTIONS[name].column_value(value, get_settings())
+    return list(stored) if isinstance(stored, tuple) else stored
 
 
-def _value(name: str, value: Any) -> Any:
-    if value is None and name in DEFAULTS:
-        return getattr(get_settings(), DEFAULTS[name])
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _apart_values(task: Task, names: tuple[str, ...] | None) -> dict[str, Any]:
-    """Which claim takes the task: who may run it decides, not how many have."""
+def _routing_columns(task: Task, names: tuple[str, ...] | None) -> dict[str, Any]:
+    """Return the columns that choose the claim: who may run the task decides, not how many have."""
     if task.broadcast:
         return {"worker_names": task.worker_names}
     columns = apart_columns(workers=task.workers, worker_names=names, broadcast=False)
@@ -126,15 +119,12 @@ def _apart_values(task: Task, names: tuple[str, ...] | None) -> dict[str, Any]:
 
 
 def _snapshot(task: Task, terms: Mapping[str, Any]) -> dict[str, Any]:
-    snapshot = {name: value for name, value in task.options.items() if name not in terms}
-    if terms.get("timeout") is not None:
-        snapshot["timeout"] = terms["timeout"].total_seconds()
-    if terms.get("backoff") is not None:
-        snapshot["backoff"] = terms["backoff"].snapshot()
-    return snapshot
+    kept = {name: value for name, value in task.options.items() if name not in terms}
+    changed = {name: terms[name] for name in SNAPSHOT if terms.get(name) is not None}
+    return kept | {name: option_to_json(value) for name, value in changed.items()}
 
 
-def _shown(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, timedelta):
         return f"{value.total_seconds():g} s"
     return "none" if value is None else str(value)

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.option_values import Moment
+from taskqueue.declarations.option_kinds import Moment
 from taskqueue.declarations.options import check_options
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection

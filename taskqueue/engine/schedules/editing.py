@@ -11,7 +11,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue import rules
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.option_forms import option_to_json, options_from_json
+from taskqueue.declarations.option_forms import option_to_json
+from taskqueue.declarations.options import options_from_json
 from taskqueue.declarations.scheduled import Scheduled, window_of
 from taskqueue.engine.schedules.advancing import begin_from
 from taskqueue.engine.schedules.catching_up import catch_up

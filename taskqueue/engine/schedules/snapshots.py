@@ -7,12 +7,14 @@ from typing import Any
 
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.option_kinds import Seconds
+from taskqueue.declarations.options import COLUMNS
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.engine.requests import request_of
 from taskqueue.engine.rows import Request
 from taskqueue.exceptions import InvalidSchedule
 
-DURATIONS = ("crash_delay", "lease_duration", "ping_interval", "retention")
+DURATIONS = tuple(option.name for option in COLUMNS if isinstance(option.kind, Seconds))
 
 
 def snapshot_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:

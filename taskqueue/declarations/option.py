@@ -1,0 +1,74 @@
+"""What is declared of an option: its kind, where it may be given, and how a task carries it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import Any, Literal
+
+from taskqueue.conf import Settings
+from taskqueue.declarations.option_kinds import Kind
+
+
+class Use(Flag):
+    """Where an option may be given."""
+
+    TASK = auto()
+    """In `@task(...)`."""
+    USING = auto()
+    """In `.using(...)`."""
+    SCHEDULE = auto()
+    """In the options of a schedule."""
+    REST = auto()
+    """In a request to the REST API."""
+    CHANGE = auto()
+    """In a change of a task that has not finished."""
+
+
+ENQUEUE = Use.TASK | Use.USING | Use.SCHEDULE | Use.REST
+ALWAYS = ENQUEUE | Use.CHANGE
+NOT_SCHEDULED = Use.TASK | Use.USING | Use.REST
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option:
+    """One option, as every part of the package knows it."""
+
+    kind: Kind
+    use: Use
+    default: Any = None
+    name: str = ""
+    carried: Literal["column", "snapshot", ""] = ""
+    """How a task carries it as it is: in the column of its name, or in the snapshot for the worker.
+
+    Empty: it has no such place, or is translated first (`engine.requests`).
+    """
+    setting: str = ""
+    """The setting that fills the column where the option is None."""
+    rest_highest: float | None = None
+    """The bound of REST requests, in seconds or as a number.
+
+    Whoever may enqueue over REST must not be able to keep a worker, a lease or a row busy for
+    years. Python code is not bounded by it.
+    """
+    help: str = ""
+    label: str = ""
+    """Of its own field in the admin's forms; without one it is among the further options."""
+
+    def check(self, value: Any) -> Any:
+        """Return the value in its normal form. Raises `InvalidTask`."""
+        if value is None and self.default is None:
+            return None
+        return self.kind.check(self.name, value)
+
+    def column_value(self, value: Any, settings: Settings) -> Any:
+        """Return what the task's column holds for a checked value."""
+        return getattr(settings, self.setting) if value is None and self.setting else value
+
+
+def option(kind: Kind, use: Use = ENQUEUE, default: Any = None, **details: Any) -> Any:
+    """Declare an option as a field of `Options`."""
+    described = Option(kind=kind, use=use, default=default, **details)
+    if default == {}:
+        return field(default_factory=dict, metadata={"option": described})
+    return field(default=default, metadata={"option": described})

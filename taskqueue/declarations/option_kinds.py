@@ -1,0 +1,283 @@
+"""The kinds of options: what each accepts, its normal form, and how JSON and text spell it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from taskqueue.core.retries import Backoff, seconds_of
+from taskqueue.declarations.option_forms import (
+    backoff_from_json,
+    backoff_from_text,
+    duration_from_text,
+    exception_class,
+    is_duration,
+)
+from taskqueue.declarations.payload import check_text, encode
+from taskqueue.declarations.unique_keys import check_option
+from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask
+
+LARGEST_METADATA = 16 * 1024
+LARGEST_COUNT = 2**31 - 1
+LONGEST_WORKER_NAME = 150
+MOST_WORKERS = 1000
+QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+DEFINITION_NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,255}")
+Moment = datetime | Duration
+"""A point in time, or the time from now until it."""
+
+
+class Kind:
+    """The values that an option accepts, besides None where None is the default."""
+
+    def check(self, name: str, value: Any) -> object:
+        """Return the value in its normal form. Raises `InvalidTask`."""
+        raise NotImplementedError
+
+    def parse(self, name: str, value: Any) -> Any:
+        """Return a value from JSON or typed text as `check` takes it. Raises `InvalidTask`.
+
+        A value that needs no conversion is returned as it is.
+        """
+        return value
+
+
+@dataclass(frozen=True)
+class Checked(Kind):
+    """A kind of a single option, whose check is a function of its own."""
+
+    by: Callable[[str, Any], object]
+
+    def check(self, name: str, value: Any) -> object:
+        return self.by(name, value)
+
+
+class Switch(Kind):
+    """True or False."""
+
+    def check(self, name: str, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise InvalidTask(f"{name} must be True or False, not {value!r}.")
+        return value
+
+
+@dataclass(frozen=True)
+class Whole(Kind):
+    """A whole number within bounds."""
+
+    lowest: int = 1
+    highest: int = LARGEST_COUNT
+
+    def check(self, name: str, value: Any) -> int:
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if is_whole and self.lowest <= value <= self.highest:
+            return int(value)
+        bounds = f"between {self.lowest} and {self.highest}"
+        if self.highest == LARGEST_COUNT:
+            bounds = f"of {self.lowest} or more"
+        raise InvalidTask(f"{name} must be a whole number {bounds}, not {value!r}.")
+
+
+@dataclass(frozen=True)
+class Seconds(Kind):
+    """A duration: seconds or a timedelta; in text such as `5m`."""
+
+    lowest: float = 0.0
+
+    def check(self, name: str, value: Any) -> timedelta:
+        return check_duration(name, value, lowest=self.lowest)
+
+    def parse(self, name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return duration_from_text(value)
+        except ValueError as error:
+            raise InvalidTask(f"{name}: {error}") from None
+
+
+def check_duration(name: str, value: Any, *, lowest: float = 0.0) -> timedelta:
+    """Return the duration as a timedelta. Raises `InvalidTask`."""
+    try:
+        seconds = seconds_of(value)
+    except TypeError as error:
+        raise InvalidTask(f"{name}: {error}") from None
+    if not lowest <= seconds <= LONGEST_DURATION:
+        raise InvalidTask(
+            f"{name} must be between {lowest:g} and {LONGEST_DURATION:,} seconds, not {value!r}."
+        )
+    return timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True)
+class When(Kind):
+    """An aware datetime, or a duration from now; in text ISO 8601 or such as `5m`."""
+
+    past_is_now: bool = False
+    """Whether a negative duration means now."""
+
+    def check(self, name: str, value: Any) -> datetime | timedelta:
+        if not isinstance(value, datetime):
+            return self._check_delay(name, value)
+        if value.tzinfo is None or value.utcoffset() is None:
+            raise InvalidTask(f"{name} must be an aware datetime, not {value!r}.")
+        try:
+            return value.astimezone(UTC)
+        except OverflowError:
+            raise InvalidTask(f"{name} must lie in the years 1 to 9999, not {value!r}.") from None
+
+    def _check_delay(self, name: str, value: Any) -> timedelta:
+        if isinstance(value, timedelta) and value < timedelta(0):
+            return timedelta(0)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if self.past_is_now and is_number and -math.inf < seconds_of(value) < 0:
+            return timedelta(0)
+        return check_duration(name, value)
+
+    def parse(self, name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if is_duration(value):
+            return Seconds().parse(name, value)
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            raise InvalidTask(
+                f"{name}: {value!r} is neither a duration such as 5m nor a moment such as "
+                "2026-03-01T12:00+00:00."
+            ) from None
+
+
+@dataclass(frozen=True)
+class Choice(Kind):
+    """One of a few words."""
+
+    words: tuple[str | None, ...]
+
+    def check(self, name: str, value: Any) -> object:
+        if value in self.words:
+            return value
+        words = f"{', '.join(map(repr, self.words[:-1]))} or {self.words[-1]!r}"
+        raise InvalidTask(f"{name} must be {words}, not {value!r}.")
+
+
+@dataclass(frozen=True)
+class HoldTime(Kind):
+    """One of a few words, or a duration."""
+
+    words: tuple[str, ...] = ("finished", "started", "kept")
+
+    def check(self, name: str, value: Any) -> str | timedelta:
+        if value in self.words:
+            return str(value)
+        if isinstance(value, str):
+            words = ", ".join(map(repr, self.words))
+            raise InvalidTask(f"{name} must be {words} or a duration, not {value!r}.")
+        return check_duration(name, value, lowest=0.001)
+
+    def parse(self, name: str, value: Any) -> Any:
+        if isinstance(value, str) and value not in self.words and is_duration(value):
+            return Seconds().parse(name, value)
+        return value
+
+
+@dataclass(frozen=True)
+class Name(Kind):
+    """A short text of letters, digits and a few signs."""
+
+    pattern: re.Pattern[str]
+    longest: int
+
+    def check(self, name: str, value: Any) -> str:
+        if not isinstance(value, str) or not self.pattern.fullmatch(value):
+            raise InvalidTask(
+                f"{name} must be 1 to {self.longest} letters, digits, '_', '-', '.' or ':', "
+                f"not {value!r}."
+            )
+        return value
+
+
+class UniqueKeyKind(Kind):
+    """A text, names of arguments, True for all of them, or a callable."""
+
+    def check(self, name: str, value: Any) -> object:
+        return check_option(name, value)
+
+
+class Policy(Kind):
+    """A backoff policy or, in Python, a callable."""
+
+    def check(self, name: str, value: Any) -> object:
+        if isinstance(value, Backoff) or (callable(value) and not isinstance(value, type)):
+            return value
+        raise InvalidTask(
+            f"{name} must be a policy such as Exponential(base=2, cap=600), or a callable "
+            f"(exception, task_result) -> duration, not {value!r}."
+        )
+
+    def parse(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            return backoff_from_text(value)
+        if isinstance(value, Mapping):
+            return backoff_from_json(value)
+        if value is None or isinstance(value, Backoff) or callable(value):
+            return value
+        raise InvalidTask(
+            f"{name} must be a policy, not {value!r}: write it as exponential(base=2, cap=600), in "
+            'JSON also as {"policy": "exponential", "base": 2, "cap": 600}.'
+        )
+
+
+class ExceptionClasses(Kind):
+    """Exception classes; in JSON their paths, in text separated by commas."""
+
+    def check(self, name: str, value: Any) -> tuple[type[BaseException], ...]:
+        several = isinstance(value, Iterable) and not isinstance(value, type | str)
+        classes = tuple(value) if several else (value,)
+        for item in classes:
+            if not (isinstance(item, type) and issubclass(item, BaseException)):
+                raise InvalidTask(f"{name} must hold exception classes, not {item!r}.")
+        return classes
+
+    def parse(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            value = [path.strip() for path in value.split(",") if path.strip()]
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(exception_class(item) if isinstance(item, str) else item for item in value)
+
+
+class WorkerNames(Kind):
+    """Names of workers, each once."""
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        names = tuple(dict.fromkeys(value)) if several else (value,)
+        if not 1 <= len(names) <= MOST_WORKERS:
+            raise InvalidTask(
+                f"{name} must hold 1 to {MOST_WORKERS} names, not {len(names)}. "
+                "Use None for any worker."
+            )
+        for item in names:
+            try:
+                check_text(item, limit=LONGEST_WORKER_NAME, what=f"A name in {name}")
+            except (TypeError, ValueError) as error:
+                raise InvalidTask(str(error)) from None
+            if not item:
+                raise InvalidTask(f"A name in {name} must not be empty.")
+        return names
+
+
+class JsonObject(Kind):
+    """A JSON object, as JSON gives it back."""
+
+    def check(self, name: str, value: Any) -> Mapping[str, Any]:
+        if not isinstance(value, Mapping):
+            raise InvalidTask(f"{name} must be a JSON object (a dict), not {value!r}.")
+        normal: dict[str, Any] = json.loads(encode(value, limit=LARGEST_METADATA, what=name))
+        return normal
