@@ -24,7 +24,7 @@ class AuditAdmin(ReadOnlyAdmin):
     columns = ("at", "actor", "noun", "verb", "subject", "reason", "before")
     list_display = ("id", *moments("at"), "actor", "act", "subject", "status_before", "why")
     search_fields = ("subject",)
-    search_help_text = _("The id of a task, or the whole name of what else it was done to.")
+    search_help_text = _("Search by task id, or by the full name of a queue, worker or schedule.")
     fields = (
         "id", *moments("at"), "actor", "act", "subject", "status_before", "why", "detail",
     )  # fmt: skip

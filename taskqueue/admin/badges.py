@@ -33,7 +33,7 @@ WORDS: dict[str, Any] = {
     "unserved": _("no worker"),
     "disabled": _("disabled"),
     "removed": _("removed from code"),
-    "trouble": _("in trouble"),
+    "trouble": _("has a problem"),
     "over": _("over"),
     "overdue": _("overdue"),
     # Occurrences and operations

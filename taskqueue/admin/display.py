@@ -62,7 +62,7 @@ def preformatted(text: str) -> SafeString:
     if not text:
         return EMPTY
     if len(text) > LONGEST:
-        more = _("%(number)s characters more") % {"number": f"{len(text) - LONGEST:,}"}
+        more = _("%(number)s more characters") % {"number": f"{len(text) - LONGEST:,}"}
         text = f"{text[:LONGEST]}\n… [{more}]"
     return format_html('<pre class="taskqueue-text">{}</pre>', text)
 

@@ -94,14 +94,14 @@ def _retried(request: HttpRequest, links: Links, group: RetryingGroup) -> dict[s
 def _example(links: Links, task_id: Any, message: str) -> SafeString:
     """The beginning of the newest message, as a link to its task."""
     line = Truncator(" ".join(message.split())).chars(LONGEST_EXAMPLE)
-    return links.to_row(Task, task_id, line or _("without a message"))
+    return links.to_row(Task, task_id, line or _("no message"))
 
 
 def _acts(request: HttpRequest, links: Links, text: str, *verbs: str) -> list[Act]:
     """Those of the verbs that they may do to all that the search finds."""
     titles = {
         "retry": _("Retry all"),
-        "run_now": _("Try all now"),
+        "run_now": _("Run all now"),
         "cancel": _("Cancel all"),
         "delete": _("Delete all"),
     }

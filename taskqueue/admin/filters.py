@@ -54,7 +54,7 @@ class LeaseStatusFilter(admin.SimpleListFilter):
 class WorkerFilter(admin.SimpleListFilter):
     """Those of one worker, for links from its page: what it runs, and what it did lately."""
 
-    title = _("worker, of late")
+    title = _("worker (recent attempts)")
     parameter_name = "worker__name__exact"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:

@@ -33,7 +33,7 @@ class LeaseAdmin(ReadOnlyAdmin):
     list_filter = (LeaseStatusFilter, WedgedFilter, WorkerFilter)
     lookups = ("status__exact", "task__id__exact", "worker__name__exact", "wedged")
     search_fields = ("task",)
-    search_help_text = _("The id of a task.")
+    search_help_text = _("Search by task id.")
     fieldsets = (
         (
             None,

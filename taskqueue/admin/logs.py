@@ -27,7 +27,7 @@ class TaskLogAdmin(ReadOnlyAdmin):
     list_display = ("id", *moments("logged_at"), "level_name", "task_link", "attempt", "beginning")
     lookups = ("task__id__exact",)
     search_fields = ("task",)
-    search_help_text = _("The id of a task.")
+    search_help_text = _("Search by task id.")
     fields = (
         "id", "task_link", "attempt", *moments("logged_at"), "level_name", "logger",
         "shown_message",

@@ -115,7 +115,7 @@ class OccurrenceAdmin(ReadOnlyAdmin):
     def why(self, row: Occurrence) -> str:
         return reason_words(row.reason) or str(EMPTY)
 
-    @admin.display(description=_("by hand"))
+    @admin.display(description=_("requested by"))
     def by_hand(self, row: Occurrence) -> str:
         return shown_requester(row) or "-"
 

@@ -29,9 +29,9 @@ COLUMNS: dict[str, Any] = {
     "name": gettext_lazy("Task"),
     "count": gettext_lazy("Attempts"),
     "failure_rate": gettext_lazy("Failed"),
-    "run_p50": gettext_lazy("Ran, half"),
-    "run_p95": gettext_lazy("Ran, 95 %"),
-    "wait_p95": gettext_lazy("Waited, 95 %"),
+    "run_p50": gettext_lazy("Run time p50"),
+    "run_p95": gettext_lazy("Run time p95"),
+    "wait_p95": gettext_lazy("Wait time p95"),
     "slowest_seconds": gettext_lazy("Slowest"),
 }
 """What the list is sorted by, and the head of its column."""

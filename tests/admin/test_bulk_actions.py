@@ -32,7 +32,7 @@ def test_what_is_ticked_is_asked_about(log_in_as: LogIn) -> None:
     page = response.content.decode()
     assert response.status_code == 200
     assert hidden(page, "ids") == 3
-    assert "3 tasks to which" in page
+    assert "3 tasks allow this action now" in page
     assert 'action="/admin/taskqueue/operation/start/"' in page
     assert not Operation.objects.exists()
 
@@ -51,7 +51,7 @@ def test_all_that_the_search_finds_is_asked_about_without_reading_it(
     page = response.content.decode()
     assert hidden(page, "ids") == 0
     assert 'name="q" value="status:failed"' in page
-    assert "30 tasks to which" in page
+    assert "30 tasks allow this action now" in page
 
 
 def test_all_of_a_list_that_is_not_narrowed_says_so(log_in_as: LogIn) -> None:
@@ -61,7 +61,7 @@ def test_all_of_a_list_that_is_not_narrowed_says_so(log_in_as: LogIn) -> None:
     page = act(client, "retry", select_across="1", _selected_action=ticked).content.decode()
     assert hidden(page, "ids") == 0
     assert 'name="everything" value="1"' in page
-    assert "3 tasks to which" in page
+    assert "3 tasks allow this action now" in page
 
 
 def test_ticks_that_are_no_ids_are_left_out(log_in_as: LogIn) -> None:

@@ -71,7 +71,7 @@ def test_behind_the_last_page_a_capped_list_says_that_there_is_more(
     assert "There are more" not in read(client, url("lease", "changelist"))
     fail_many(150)
     page = read(client, url("lease", "changelist"))
-    assert "only the first 100" in page
+    assert "Only the first 100" in page
     last = client.get(url("lease", "changelist"), {"p": 2})
     assert len(last.context["cl"].result_list) == 50
     assert client.get(url("lease", "changelist"), {"p": 3}).status_code == 302

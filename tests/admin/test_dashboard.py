@@ -136,15 +136,15 @@ def test_counts_lead_to_the_tasks_of_that_status(rows: Rows, log_in_as: LogIn) -
 
 def test_idle_is_told_from_dead(log_in_as: LogIn) -> None:
     client = log_in_as("viewer")
-    assert "No worker lives" in words(region(read(client), "state"))
+    assert "No workers running" in words(region(read(client), "state"))
     worker = make_worker("worker-1")
-    assert "Idle 1 worker lives, 0 of 8 slots busy." in words(region(read(client), "state"))
+    assert "Idle 1 worker running, 0 of 8 slots busy." in words(region(read(client), "state"))
     make_running(worker)
-    assert "At work 1 worker lives, 1 of 8 slots busy." in words(region(read(client), "state"))
+    assert "Working 1 worker running, 1 of 8 slots busy." in words(region(read(client), "state"))
     Worker.objects.update(status="quiet")
-    assert "Nobody takes tasks" in words(region(read(client), "state"))
+    assert "No worker takes tasks" in words(region(read(client), "state"))
     Worker.objects.update(seen_at=timezone.now() - timedelta(hours=2))
-    assert "No worker lives" in words(region(read(client), "state"))
+    assert "No workers running" in words(region(read(client), "state"))
 
 
 def test_charts_show_what_the_rollups_say_for_the_span_of_the_address(
@@ -179,7 +179,7 @@ def test_a_worker_tells_where_it_is_and_how_it_does(log_in_as: LogIn, worker: Wo
     make_worker("gone", status="stopped")
     shown = words(region(read(log_in_as("viewer")), "workers"))
     line = "worker-1 host-1, process 4711 version 0.1.0 active all 1 of 8"
-    assert re.search(rf"{re.escape(line)} (under 10|\d+) s 50\.0", shown)
+    assert re.search(rf"{re.escape(line)} (under 10|\d+) s ago 50\.0", shown)
     assert "gone" not in shown
 
 
@@ -210,7 +210,7 @@ def test_the_next_schedules_are_shown_in_words(log_in_as: LogIn, worker: Worker)
     schedules.pause("sooner")
     schedules.pause("later")
     shown = words(region(read(client), "schedules"))
-    assert "No schedule has a time to come. 3 schedules are paused" in shown
+    assert "No upcoming runs. 3 schedules are paused" in shown
 
 
 def test_the_latest_failures_are_grouped_by_error(log_in_as: LogIn, worker: Worker) -> None:
@@ -231,9 +231,9 @@ def test_the_latest_failures_are_grouped_by_error(log_in_as: LogIn, worker: Work
 def test_where_there_is_nothing_sentences_say_so(log_in_as: LogIn) -> None:
     page = words(read(log_in_as("viewer")))
     for sentence in (
-        "Nothing ended in this time.", "Nothing ran in this time.", "Nothing runs right now.",
-        "No worker has seen a queue yet.", "No worker lives. Start one with manage.py runworker.",
-        "No task has failed.", "No schedule has a time to come.",
-        "No worker lives: what is enqueued waits until one is started",
+        "No attempts finished in this period.", "Nothing ran in this period.",
+        "Nothing is running.", "No queues yet.", "No task has failed.", "No upcoming runs.",
+        "No workers are running. Start one with manage.py runworker.",
+        "No workers are running. Queued tasks wait until you start one with",
     ):  # fmt: skip
         assert sentence in page

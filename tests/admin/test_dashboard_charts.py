@@ -125,7 +125,7 @@ def test_what_failed_has_a_pattern_besides_its_colour() -> None:
 def test_without_figures_a_sentence_says_so(draw: Draw) -> None:
     chart = draw(make_series())
     assert "<svg" not in chart
-    assert "in this time" in chart
+    assert "in this period" in chart
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_charts_hold_no_script_and_no_style(draw: Draw) -> None:
 
 def test_a_sparkline_is_read_aloud_as_its_sum() -> None:
     chart = sparkline([0, 3, 12])
-    assert chart.count("15 ended in the last hour") == 2
+    assert chart.count("15 finished in the last hour") == 2
     heights = [float(value) for value in attributes(chart, "rect", "height")]
     assert heights == [1, 5, 20]
     assert drawn(sparkline([])) is not None

@@ -15,7 +15,9 @@ OTHERS = ("lease", "tasklog", "occurrence")
 
 def tabs(page: str) -> list[str]:
     """The models whose pages the tabs lead to."""
-    [nav] = re.findall(r'<nav class="taskqueue-tabs" aria-label="Pages.*?</nav>', page, re.DOTALL)
+    [nav] = re.findall(
+        r'<nav class="taskqueue-tabs" aria-label="Task queue pages.*?</nav>', page, re.DOTALL
+    )
     return re.findall(r'href="/admin/taskqueue/(\w+)/"', nav)
 
 

@@ -51,7 +51,7 @@ def test_a_queue_whose_attempts_fail_needs_attention_while_workers_are_busy(
     page = read(log_in_as("viewer"))
     told = "297 of 310 attempts on the queue mail failed within the last 15 minutes."
     assert told in words(region(page, "notices"))
-    assert words(region(page, "state")).startswith("> Needs attention 1 worker lives")
+    assert words(region(page, "state")).startswith("> Needs attention 1 worker running")
 
 
 def test_a_task_for_an_absent_worker_is_told_and_makes_its_queue_older(

@@ -207,8 +207,8 @@ def test_no_text_of_a_task_is_markup_and_no_argument_is_shown(log_in_as: LogIn) 
 
 def test_the_page_without_failures_says_so(log_in_as: LogIn) -> None:
     page = log_in_as("superuser").get(PAGE).content.decode()
-    assert "No task has failed" in page
-    assert "Nothing waits for another attempt" in page
+    assert "No failed tasks." in page
+    assert "No tasks are waiting for a retry" in page
 
 
 def test_the_page_costs_few_queries(log_in_as: LogIn, django_assert_max_num_queries: Any) -> None:

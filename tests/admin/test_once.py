@@ -23,7 +23,7 @@ from tests.engine.steps import run_at_once
 from tests.sample.tasks import add, noop, unique
 
 pytestmark = pytest.mark.django_db
-TOLD = "was done already"
+TOLD = "was already done"
 KINDS = ("enqueue", "unique", "retry", "duplicate")
 
 
@@ -123,7 +123,7 @@ def test_an_id_that_no_page_gave_out_lately_is_refused(kind: str, log_in_as: Log
     before = state()
     for wrong in ("x", str(uuid4()), str(old), str(ahead), "0" * 32, "\x00"):
         answer = client.post(address, {**given, "once": wrong}, follow=True)
-        assert "The page was too old for this" in answer.content.decode(), wrong
+        assert "This form had expired" in answer.content.decode(), wrong
     assert state() == before
 
 
@@ -133,5 +133,5 @@ def test_the_id_of_a_task_of_another_name_is_refused(kind: str, log_in_as: LogIn
     client, other = log_in_as("superuser"), noop.enqueue()
     before = state()
     answer = client.post(address, {**given, "once": str(other.id)}, follow=True)
-    assert "made for another task" in answer.content.decode()
+    assert "was for another task" in answer.content.decode()
     assert state() == before

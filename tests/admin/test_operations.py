@@ -88,8 +88,8 @@ def test_tasks_that_were_ticked_are_meant_and_no_others(log_in_as: LogIn) -> Non
     client = log_in_as("staff", *ALL)
     ids = [str(each) for each in [*failed[:2], *ready]]
     page = client.post(START, {"verb": "retry", "ids": ids}).content.decode()
-    assert "2 tasks to which" in page
-    assert "2 others are in a status" in page
+    assert "2 tasks allow this action now" in page
+    assert "2 other tasks have a status that does not allow this action" in page
     assert page.count('name="ids"') == 4
     confirm(client, "retry", ids=ids)
     serve_all()
@@ -160,7 +160,7 @@ def test_a_search_that_is_none_is_said_and_cannot_be_confirmed(log_in_as: LogIn)
 
 def test_where_nothing_fits_there_is_nothing_to_confirm(log_in_as: LogIn) -> None:
     page = read(log_in_as("staff", *ALL), START + "?verb=retry&q=status:failed")
-    assert "There is none" in page
+    assert "No matching task allows this action." in page
     assert 'name="confirmed"' not in page
 
 
@@ -221,7 +221,7 @@ def test_calling_it_off_is_a_button_with_a_reason(log_in_as: LogIn) -> None:
     fail(3)
     operation = start_operation("retry", FAILED, query="status:failed")
     client = log_in_as("staff", *ALL)
-    assert "Call it off" in read(client, page_of(operation))
+    assert "Cancel operation" in read(client, page_of(operation))
     cancel = reverse("admin:taskqueue_operation_cancel", args=[operation.pk])
     assert client.get(cancel).status_code == 405
     assert client.post(cancel, {"reason": "no"}).url == page_of(operation)
@@ -229,7 +229,7 @@ def test_calling_it_off_is_a_button_with_a_reason(log_in_as: LogIn) -> None:
     assert Audit.objects.get(noun="operation", verb="cancel").reason == "no"
     page = read(client, page_of(operation))
     assert "called off" in page
-    assert "Call it off" not in page
+    assert "Cancel operation" not in page
     assert client.post(cancel).status_code == 302
     assert "cannot be cancelled" in read(client, page_of(operation))
 
@@ -256,13 +256,13 @@ def test_without_a_living_worker_it_says_so(log_in_as: LogIn) -> None:
     client = log_in_as("staff", *ALL)
     start = START + "?verb=retry&q=status:failed"
     operation = start_operation("retry", FAILED)
-    assert "No worker lives" in read(client, start)
-    assert "No worker lives" in read(client, page_of(operation))
+    assert "No workers are running" in read(client, start)
+    assert "No workers are running" in read(client, page_of(operation))
     now = timezone.now()
     Worker.objects.create(
         name="w1", host="h", pid=1, started_at=now, seen_at=now, queues={}, versions={}
     )
-    assert "No worker lives" not in read(client, start) + read(client, page_of(operation))
+    assert "No workers are running" not in read(client, start) + read(client, page_of(operation))
 
 
 def test_one_that_failed_says_why(log_in_as: LogIn) -> None:
@@ -317,7 +317,7 @@ def test_to_cancel_without_the_permission_to_stop_leaves_alone_what_runs(log_in_
     fill(4)
     claim(1)
     client = log_in_as("staff", "view_task", "view_operation", "operate")
-    assert "What runs is left out" in read(client, START + "?verb=cancel&everything=1")
+    assert "Running tasks are not included" in read(client, START + "?verb=cancel&everything=1")
     confirm(client, "cancel", everything="1")
     serve_all()
     assert statuses() == {"cancelled": 3, "running": 1}

@@ -95,11 +95,11 @@ def test_calling_off_takes_what_asking_takes(log_in_as: LogIn) -> None:
         client = log_in_as(role, *permissions)
         assert client.post(cancel).status_code == 403
         shown = client.get(page)
-        assert shown.status_code == 403 or "Call it off" not in shown.content.decode()
+        assert shown.status_code == 403 or "Cancel operation" not in shown.content.decode()
         delete_user()
     assert get_operation(operation.id).status == "waiting"
     client = log_in_as("staff", "view_operation", "purge")
-    assert "Call it off" in client.get(page).content.decode()
+    assert "Cancel operation" in client.get(page).content.decode()
     assert client.post(cancel).status_code == 302
     assert get_operation(operation.id).status == "cancelled"
 

@@ -111,9 +111,9 @@ def test_a_queue_without_a_row_has_a_page_by_its_name(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     page = read(client, LINKS.queue_url("mail"))
     assert 'value="pause"' in page
-    assert "has seen a task of this queue yet" in read(client, LINKS.queue_url("nobody"))
+    assert "has seen a task of this queue" in read(client, LINKS.queue_url("nobody"))
     Queue.objects.create(name="mail")
-    assert "Known since" in read(client, f"{LINKS.queue_url('mail')}&span=week")
+    assert "First seen" in read(client, f"{LINKS.queue_url('mail')}&span=week")
 
 
 @pytest.mark.parametrize("asked", [{}, {"name": ""}, {"name": "a\x00b"}])

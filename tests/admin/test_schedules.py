@@ -121,7 +121,7 @@ def test_who_has_that_permission_sees_them(log_in_as: LogIn) -> None:
 def test_a_declared_schedule_says_where(log_in_as: LogIn) -> None:
     schedule = declared_schedule()
     page = read(log_in_as("superuser"), url("schedule", "change", schedule.pk))
-    assert "declared beside tests.sample.tasks.noop in the module tests.sample.tasks" in page
+    assert "declared next to tests.sample.tasks.noop in the module tests.sample.tasks" in page
     assert 'id="taskqueue-edit"' not in page
     assert 'id="taskqueue-delete"' not in page
 

@@ -148,7 +148,7 @@ def test_the_list_asks_before_it_deletes(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     page = client.post(LIST, chosen("delete_chosen", one, declared, reason="old"))
     assert page.status_code == 200
-    assert b"stays, it is declared in code" in page.content
+    assert b"is kept: it is declared in code" in page.content
     assert b'value="old"' in page.content
     assert Schedule.objects.count() == 3
     given = chosen("delete_chosen", one, declared, post="yes", reason="old")
@@ -214,7 +214,7 @@ def test_a_schedule_that_paused_itself_says_why_and_can_only_be_resumed(log_in_a
     assert 'value="pause"' not in page
     assert 'value="resume"' in page
     assert "taskqueue-times" not in page
-    assert "None until it is resumed." in page
+    assert "None until the schedule is resumed." in page
     assert "2 runs failed in a row." in page
     assert "paused after failures" in page
     assert f"{schedule.next_at:%Y-%m-%d %H}" not in read(client, url("schedule", "changelist"))

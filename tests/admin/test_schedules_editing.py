@@ -184,7 +184,7 @@ def test_one_that_is_gone_is_told_so(log_in_as: LogIn) -> None:
     address = url("schedule", "edit", schedule.pk)
     schedules.delete(schedule.name)
     for answer in (client.get(address, follow=True), client.post(address, filled(), follow=True)):
-        assert "no such schedule" in " ".join(map(str, answer.context["messages"]))
+        assert "no longer exists" in " ".join(map(str, answer.context["messages"]))
     for key in ("0", "9" * 40):
         assert client.get(url("schedule", "edit", key)).status_code == 302
 

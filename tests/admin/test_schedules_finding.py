@@ -43,7 +43,7 @@ def test_schedules_are_filtered_by_state_and_source(log_in_as: LogIn) -> None:
     assert found(client, source__exact="code") == ["removed"]
     assert len(found(client, state="none")) == 7
     page = read(client, url("schedule", "changelist"))
-    for words in ("paused by ann", "disabled", "removed from code", "in trouble", "over"):
+    for words in ("paused by ann", "disabled", "removed from code", "has a problem", "over"):
         assert words in page
 
 

@@ -85,7 +85,7 @@ def test_a_page_says_how_far_it_has_looked_and_goes_on(
     page = response.content.decode()
     assert "searched back to" in page
     assert "Search further" in page
-    assert "None found so far" in page
+    assert "No matches so far" in page
     assert str(response.context["matching"]) == "0+"
     further = client.get(LIST + response.context["cl"].older_url)
     assert shown(further) == [tasks[0].id]

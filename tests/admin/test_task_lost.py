@@ -18,7 +18,7 @@ from tests.engine.operation_steps import serve_all
 from tests.engine.steps import task_of
 
 pytestmark = pytest.mark.django_db
-WARNING = "the body may still run there"
+WARNING = "code may keep running there"
 
 
 def asked(client: Client, task: object, verb: str) -> str:
@@ -70,7 +70,7 @@ def test_a_bulk_retry_of_what_is_ticked_warns_and_frees_what_a_lost_worker_holds
     client = log_in_as("superuser")
     given = {"action": "retry_many", "index": "0", "_selected_action": ids}
     page = client.post(url("task", "changelist"), given).content.decode()
-    assert "2 tasks to which this can be done now." in page
+    assert "2 tasks allow this action now." in page
     assert "2 tasks are held by lost workers." in page
     given = {"verb": "retry", "ids": ids, "confirmed": "yes"}
     assert client.post("/admin/taskqueue/operation/start/", given).status_code == 302
@@ -83,7 +83,7 @@ def test_a_bulk_retry_leaves_what_runs_to_those_who_may_stop(log_in_as: LogIn) -
     client = log_in_as("viewer", "view_task", "operate")
     given = {"action": "retry_many", "index": "0", "_selected_action": ids}
     page = client.post(url("task", "changelist"), given).content.decode()
-    assert "There is none to which this can be done." in page
+    assert "No matching task allows this action." in page
     client.post(
         "/admin/taskqueue/operation/start/", {"verb": "retry", "ids": ids, "confirmed": "1"}
     )
@@ -107,5 +107,5 @@ def test_a_delete_names_the_remedy(log_in_as: LogIn) -> None:
 def test_the_dashboard_links_the_task(log_in_as: LogIn) -> None:
     result, _ = held_by_lost()
     page = log_in_as("superuser").get(URL).content.decode()
-    assert "1 task is held by a lost worker whose lease lasts on" in page
+    assert "1 task is held by a lost worker whose lease has not expired" in page
     assert f"/admin/taskqueue/task/{result.id}/change/" in page

@@ -57,8 +57,8 @@ def test_a_long_life_is_told_in_its_order(log_in_as: LogIn) -> None:
     end(claim_one(), OutcomeKind.SUCCEEDED, return_value="3")
     told = titles(client, task)
     expected = (
-        "Enqueued", "Attempt 1 started", "Attempt 1 failed", "Made due now", "Attempt 2 was lost",
-        "Attempt 3 was handed back", "Asked to stop", "Attempt 4 was stopped", "Retried by hand",
+        "Enqueued", "Attempt 1 started", "Attempt 1 failed", "Run now", "Attempt 2 was lost",
+        "Attempt 3 was returned", "Asked to stop", "Attempt 4 was stopped", "Retried manually",
         "Attempt 5 succeeded", "Succeeded",
     )  # fmt: skip
     places = [next(i for i, each in enumerate(told) if each.startswith(one)) for one in expected]

@@ -153,10 +153,10 @@ def test_a_page_says_who_asked_for_what_and_whether_it_was_seen(log_in_as: LogIn
     control.stop_worker("worker-1", by="ann", reason="a new release")
     client = log_in_as("viewer")
     page = read(client, url("worker", "change", worker.pk))
-    for words in ("asked to stop by ann", "a new release", "has not seen this yet"):
+    for words in ("asked to stop by ann", "a new release", "has not received this yet"):
         assert words in page, words
     Worker.objects.update(request_seen_at=timezone.now())
-    assert "It has seen this at" in read(client, url("worker", "change", worker.pk))
+    assert "The worker received this at" in read(client, url("worker", "change", worker.pk))
 
 
 def test_hostile_text_is_text(log_in_as: LogIn) -> None:

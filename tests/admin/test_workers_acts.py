@@ -82,7 +82,7 @@ def test_a_kill_asks_before(rows: Rows, log_in_as: LogIn) -> None:
     answer = client.post(url("worker", "act", rows.worker.pk), given)
     assert answer.status_code == 200
     page = answer.content.decode()
-    assert "Yes, kill it" in page
+    assert "Kill worker" in page
     assert 'value="/admin/"' in page
     assert EVIL not in page
     assert state() == before

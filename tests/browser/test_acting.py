@@ -123,7 +123,7 @@ def test_all_that_a_search_finds_is_retried_in_the_background(
     page.wait_for_url("**/operation/*/change/")
     page.select_option("[data-refresh-seconds]", "2")
     page.evaluate("window.isNotReloaded = true")
-    expect(page.locator("[data-refresh-root]")).to_contain_text("No worker lives")
+    expect(page.locator("[data-refresh-root]")).to_contain_text("No workers are running")
     start_worker("--concurrency", "1")
     expect(page.locator("[data-refresh-root]")).to_contain_text("finished")
     expect(page.locator("[data-refresh-root] progress")).to_have_attribute("value", "100")

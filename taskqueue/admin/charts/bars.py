@@ -55,9 +55,9 @@ def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
     outcomes = _outcomes(series)
     totals = [sum(counts) for counts in zip(*(each.counts for each in outcomes), strict=True)]
     if not any(totals):
-        return nothing(_("Nothing ended in this time."))
+        return nothing(_("No attempts finished in this period."))
     top = nice_top(max(totals))
-    title = _("Attempts that ended, %(step)s") % {"step": per_step(series.step_seconds)}
+    title = _("Finished attempts %(step)s") % {"step": per_step(series.step_seconds)}
     rows = [
         (time_text(series, start), *(str(each.counts[place]) for each in outcomes))
         for place, start in enumerate(series.starts)
@@ -74,14 +74,16 @@ def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
         drawing=format_html("{}{}", _patterns(key), _bars(key, series, outcomes, top)),
         y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
         x_labels=time_labels(series),
-        table=table(title, [_("from"), *(each.word for each in outcomes)], rows),
+        table=table(title, [_("start"), *(each.word for each in outcomes)], rows),
     ).__html__()
 
 
 def sparkline(counts: Sequence[int]) -> SafeString:
     """A few numbers as bars, for a cell of a table; read aloud as their sum."""
     ended = sum(counts)
-    text = ngettext("%(count)d ended in the last hour", "%(count)d ended in the last hour", ended)
+    text = ngettext(
+        "%(count)d finished in the last hour", "%(count)d finished in the last hour", ended
+    )
     width, most = SPARK_WIDTH / max(1, len(counts)), max([1, *counts])
     heights = [max(1.0, SPARK_HEIGHT * count / most) for count in counts]
     bars = format_html_join(

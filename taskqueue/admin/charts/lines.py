@@ -47,10 +47,10 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
     lines = _lines(series)
     known = [value for line in lines for value in line.values if value is not None]
     if not known:
-        return nothing(_("Nothing ran in this time."))
+        return nothing(_("Nothing ran in this period."))
     low = max(FASTEST, math.floor(_power(min(known))))
     high = max(low + 1, math.ceil(_power(max(known))))
-    title = _("How long tasks waited and ran, %(step)s") % {"step": per_step(series.step_seconds)}
+    title = _("Wait time and run time %(step)s") % {"step": per_step(series.step_seconds)}
     told = [place for place in range(len(series.starts)) if any(_values(lines, place))]
     rows = [(time_text(series, series.starts[place]), *_values(lines, place)) for place in told]
     return Figure(
@@ -62,7 +62,7 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
             if line.overall is not None
         ),
         legend=legend(
-            _("%(step)s, on a logarithmic scale") % {"step": per_step(series.step_seconds)},
+            _("%(step)s, logarithmic scale") % {"step": per_step(series.step_seconds)},
             [(_mark(line), line.word) for line in lines],
         ),
         drawing=format_html(
@@ -72,16 +72,16 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
         ),
         y_labels=[short_duration(10.0**power) for power in range(high, low - 1, -1)],
         x_labels=time_labels(series),
-        table=table(title, [_("from"), *(line.word for line in lines)], rows),
+        table=table(title, [_("start"), *(line.word for line in lines)], rows),
     ).__html__()
 
 
 def _lines(series: Series) -> list[Line]:
     return [
-        Line("wait-p95", _("waited, 95 %"), series.wait_p95, series.overall_wait_p95),
-        Line("wait-p50", _("waited, half"), series.wait_p50, series.overall_wait_p50),
-        Line("run-p95", _("ran, 95 %"), series.run_p95, series.overall_run_p95),
-        Line("run-p50", _("ran, half"), series.run_p50, series.overall_run_p50),
+        Line("wait-p95", _("wait time p95"), series.wait_p95, series.overall_wait_p95),
+        Line("wait-p50", _("wait time p50"), series.wait_p50, series.overall_wait_p50),
+        Line("run-p95", _("run time p95"), series.run_p95, series.overall_run_p95),
+        Line("run-p50", _("run time p50"), series.run_p50, series.overall_run_p50),
     ]
 
 

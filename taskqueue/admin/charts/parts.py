@@ -135,7 +135,7 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Sa
         '<div class="taskqueue-wide" tabindex="0" role="region" aria-label="{title}">'
         '<table class="taskqueue-table"><caption class="taskqueue-hidden">{title}</caption>'
         "<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></details>",
-        summary=_("As a table"),
+        summary=_("Show as a table"),
         title=title,
         heads=format_html_join("", '<th scope="col">{}</th>', ((head,) for head in heads)),
         rows=format_html_join("", "<tr>{}</tr>", ((_cells(row),) for row in rows)),

@@ -88,19 +88,19 @@ def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
     """
     alive = living(workers)
     if not alive:
-        return State("error", _("No worker lives"), _("Nothing runs until one is started."))
+        return State("error", _("No workers running"), _("Tasks wait until you start one."))
     taking = [worker for worker in alive if worker.takes_tasks]
     busy, slots = sum(worker.busy for worker in alive), sum(worker.slots for worker in alive)
-    many = ngettext("%(count)d worker lives", "%(count)d workers live", len(alive))
+    many = ngettext("%(count)d worker running", "%(count)d workers running", len(alive))
     lives = many % {"count": len(alive)}
     if not taking:
-        told = _("%(lives)s, all quiet or draining.") % {"lives": lives}
-        return State("warning", _("Nobody takes tasks"), told)
-    told = _("%(lives)s, %(busy)d of %(slots)d slots busy.")
-    text = told % {"lives": lives, "busy": busy, "slots": slots}
+        told = _("%(workers)s, all quiet or draining.") % {"workers": lives}
+        return State("warning", _("No worker takes tasks"), told)
+    told = _("%(workers)s, %(busy)d of %(slots)d slots busy.")
+    text = told % {"workers": lives, "busy": busy, "slots": slots}
     if any(notice.level == ERROR for notice in found):
         return State("error", _("Needs attention"), text)
-    return State("running", _("At work"), text) if busy else State("active", _("Idle"), text)
+    return State("running", _("Working"), text) if busy else State("active", _("Idle"), text)
 
 
 def count_links(counts: dict[str, Count], links: Links) -> list[dict[str, Any]]:

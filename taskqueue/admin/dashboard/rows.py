@@ -150,4 +150,4 @@ def _search(group: FailureGroup) -> str:
 
 
 def _line(message: str) -> str:
-    return Truncator(" ".join(message.split())).chars(LONGEST_MESSAGE) or _("without a message")
+    return Truncator(" ".join(message.split())).chars(LONGEST_MESSAGE) or _("no message")

@@ -70,27 +70,27 @@ def sentence(notice: Notice, links: Links) -> SafeString:
 def _of_tasks(code: str, count: int) -> str:
     """The sentence about tasks that wait or fail, with gaps; empty for other codes."""
     if code == "no_worker" and not count:
-        return _("No worker lives: what is enqueued waits until one is started with {command}.")
+        return _("No workers are running. Queued tasks wait until you start one with {command}.")
     words = {
         "no_worker": ngettext(
-            "{count} task waits, and no worker lives. Start one with {command}.",
-            "{count} tasks wait, and no worker lives. Start one with {command}.",
+            "{count} task is waiting, and no workers are running. Start one with {command}.",
+            "{count} tasks are waiting, and no workers are running. Start one with {command}.",
             count,
         ),
         "unserved_queue": ngettext(
-            "{count} task waits, and no live worker serves the queue {subject}.",
-            "{count} tasks wait, and no live worker serves the queue {subject}.",
+            "{count} task is waiting, and no running worker serves the queue {subject}.",
+            "{count} tasks are waiting, and no running worker serves the queue {subject}.",
             count,
         ),
         "paused_with_waiting": ngettext(
-            "{count} task waits while the queue {subject} is paused.",
-            "{count} tasks wait while the queue {subject} is paused.",
+            "{count} task is waiting while the queue {subject} is paused.",
+            "{count} tasks are waiting while the queue {subject} is paused.",
             count,
         ),
         "stalled": ngettext(
-            "{count} task waits on the queue {subject} for more than a minute, although a worker "
-            "that serves it has a free slot.",
-            "{count} tasks wait on the queue {subject}, the oldest for more than a minute, "
+            "{count} task has waited on the queue {subject} for more than a minute, although a "
+            "worker that serves it has a free slot.",
+            "{count} tasks are waiting on the queue {subject}, the oldest for more than a minute, "
             "although a worker that serves it has a free slot.",
             count,
         ),
@@ -125,10 +125,8 @@ def _of_tasks(code: str, count: int) -> str:
 def _of_others(code: str, count: int) -> str:
     """The sentence about a worker, a schedule or one task, with gaps."""
     words = {
-        "lost_worker": _(
-            "The worker {subject} was lost: it gave no sign of life within its lease."
-        ),
-        "worker_trouble": _("The worker {subject} is in trouble: {detail}"),
+        "lost_worker": _("The worker {subject} is lost: it sent no heartbeat within its lease."),
+        "worker_trouble": _("The worker {subject} reports a problem: {detail}"),
         "schedule_trouble": _("The schedule {subject} cannot run: {detail}"),
         "schedule_paused_itself": ngettext(
             "The schedule {subject} paused itself after {count} failed run. Resume it when the "
@@ -138,14 +136,14 @@ def _of_others(code: str, count: int) -> str:
             count,
         ),
         "lost_holds": ngettext(
-            "{count} task is held by a lost worker whose lease lasts on: {subject}. Stop or retry "
-            "it to end the lease at once.",
-            "{count} tasks are held by lost workers whose leases last on, such as {subject}. Stop "
-            "or retry them to end the leases at once.",
+            "{count} task is held by a lost worker whose lease has not expired: {subject}. Stop or "
+            "retry it to end the lease now.",
+            "{count} tasks are held by lost workers whose leases have not expired, such as "
+            "{subject}. Stop or retry them to end the leases now.",
             count,
         ),
         "wedged": _(
-            "The task {subject} seems wedged: it runs for far longer than others of its name, "
+            "The task {subject} seems wedged: it has been running far longer than similar tasks, "
             "with no sign of progress."
         ),
     }

@@ -62,7 +62,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         self.check_look(request)
         name = request.GET.get("name", "")
         if not name or not is_storable(name):
-            self.message_user(request, _("No queue can have that name."), messages.ERROR)
+            self.message_user(request, _("This is not a valid queue name."), messages.ERROR)
             return self.links.redirect("queue_changelist")
         queues = Queue.objects.using(database_alias())
         return self._page(request, name, queues.filter(name=name).first())
@@ -138,9 +138,9 @@ def _more(request: HttpRequest, name: str, links: Links) -> list[tuple[str, str]
     """Where there is more of it, as far as who looks may see that."""
     more = []
     if request.user.has_perm("taskqueue.view_task"):
-        more.append((_("Its tasks"), links.list_url(Task, q=search_text(queue=name))))
+        more.append((_("Tasks"), links.list_url(Task, q=search_text(queue=name))))
         failed = search_text(status="failed", queue=name)
-        more.append((_("Those that failed"), links.list_url(Task, q=failed)))
+        more.append((_("Failed tasks"), links.list_url(Task, q=failed)))
     if request.user.has_perm("taskqueue.view_audit"):
-        more.append((_("What was done to it by hand"), links.list_url(Audit, q=name)))
+        more.append((_("Audit entries"), links.list_url(Audit, q=name)))
     return more

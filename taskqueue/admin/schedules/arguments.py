@@ -45,8 +45,8 @@ def unredacted_arguments(schedule: Schedule) -> SafeString:
 def hidden_arguments(schedule: Schedule) -> str:
     """Why they are not shown."""
     return _(
-        "Hidden: no definition of this name is known here, so nothing says which arguments are "
-        "sensitive. The permission %(permission)s shows them."
+        "Hidden: this process does not know the definition, so it cannot tell which arguments are "
+        "sensitive. To view them, you need the permission %(permission)s."
     ) % {"permission": VIEW_ARGUMENTS}
 
 
@@ -65,9 +65,7 @@ def restored(
     if REDACTED not in [*args, *kwargs.values()]:
         return args, kwargs
     if schedule is None or task_name != schedule.task_name:
-        raise InvalidSchedule(
-            _("Write the values anew that stand as %(mark)s.") % {"mark": REDACTED}
-        )
+        raise InvalidSchedule(_("Enter the values shown as %(mark)s again.") % {"mark": REDACTED})
     definition = registry.get(task_name)
     marks = redacted_for(definition, [None] * len(args), dict.fromkeys(kwargs))
     return (
@@ -89,6 +87,7 @@ def restored(
 def _old(values: Any, place: Any, is_there: bool) -> Any:
     if not is_there:
         raise InvalidSchedule(
-            _("Write the value %(place)s anew: there is none to keep.") % {"place": repr(place)}
+            _("Enter the value %(place)s again: there is no stored value to keep.")
+            % {"place": repr(place)}
         )
     return values[place]

@@ -49,10 +49,12 @@ class ScheduleEditing(ScheduleActs):
             raise PermissionDenied
         schedule: Any = self.get_object(request, str(object_id))
         if schedule is None:
-            self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
+            self.message_user(request, _("This schedule no longer exists."), messages.ERROR)
             return self.links.redirect("schedule_changelist")
         if schedule.source == ScheduleSource.CODE:
-            refusal = _("%(name)s is declared in code, beside %(task)s: it is edited there.")
+            refusal = _(
+                "%(name)s is declared in code, next to %(task)s, and can only be edited there."
+            )
             named = {"name": schedule.name, "task": schedule.task_name}
             self.message_user(request, refusal % named, messages.ERROR)
             return self.links.redirect("schedule_change", schedule.pk)
@@ -101,7 +103,7 @@ class ScheduleEditing(ScheduleActs):
             (None, {"fields": (*own, "task", "enabled")}),
             (_("When"), {"fields": RULE}),
             (
-                _("What each run is given"),
+                _("Arguments and options"),
                 {"fields": CALL, "description": _hint(request, schedule)},
             ),
             (_("Policies"), {"fields": POLICIES}),
@@ -161,9 +163,8 @@ def _tell_stale(form: ScheduleForm, row: Schedule) -> None:
     form.add_error(
         None,
         _(
-            "Somebody has changed this schedule since you opened the form, so nothing was saved. "
-            "Its page shows what it says now, the form what you wrote: saved again, that replaces "
-            "it."
+            "Somebody else has changed this schedule since you opened the form, so nothing was "
+            "saved. Save again to replace their changes with what you entered."
         ),
     )
     data: Any = form.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
@@ -178,10 +179,10 @@ def _hint(request: HttpRequest, schedule: Schedule | None) -> str:
     shown = visible_arguments(schedule, to_any=request.user.has_perm(VIEW_ARGUMENTS))
     if shown is None:
         return _(
-            "Its arguments are hidden, for no definition of its task is known here: write them "
-            "anew, for the task that you choose."
+            "The arguments are hidden because this process does not know the task's definition. "
+            "Enter them again for the task that you choose."
         )
     if REDACTED not in [*shown.args, *shown.kwargs.values()]:
         return ""
-    kept = _("Values that stand as %(mark)s are kept as they are, unless you write others.")
+    kept = _("Values shown as %(mark)s are kept unless you enter new ones.")
     return kept % {"mark": REDACTED}

@@ -30,7 +30,7 @@ class SpanWidget(forms.MultiWidget):
 
     def __init__(self, attrs: Any = None) -> None:
         number = forms.NumberInput(
-            {"step": "any", "class": "taskqueue-number", "aria-label": gettext_lazy("How many")}
+            {"step": "any", "class": "taskqueue-number", "aria-label": gettext_lazy("Number")}
         )
         unit = forms.Select({"aria-label": gettext_lazy("Unit")}, choices=list(UNITS.items()))
         super().__init__((number, unit), attrs)
@@ -65,7 +65,7 @@ class SpanField(forms.MultiValueField):
         try:
             return timedelta(microseconds=int(number * int(unit or 1) * 1_000_000))
         except OverflowError:
-            raise ValidationError(_("This is longer than any calendar.")) from None
+            raise ValidationError(_("This duration is too long.")) from None
 
 
 class MomentField(forms.CharField):
@@ -80,7 +80,7 @@ class MomentField(forms.CharField):
             return datetime.fromisoformat(text)
         except ValueError:
             raise ValidationError(
-                _("Write a moment such as 2026-12-01 09:00, or 2026-12-01 09:00+01:00.")
+                _("Enter a time such as 2026-12-01 09:00, or 2026-12-01 09:00+01:00.")
             ) from None
 
 
@@ -101,14 +101,18 @@ class JsonField(forms.CharField):
         try:
             parsed = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once_each)
         except RecursionError:
-            raise ValidationError(_("This is nested too deep.")) from None
+            raise ValidationError(_("This JSON is nested too deeply.")) from None
         except ValueError as error:
             if self.kind in (list, dict) and not text.startswith(("[", "{")):
-                told = _("Write it as JSON, such as %(example)s.") % {"example": self.example}
+                told = _("Enter JSON, such as %(example)s.") % {"example": self.example}
                 raise ValidationError(told) from None
-            raise ValidationError(_("This is no JSON: %(error)s") % {"error": error}) from None
+            raise ValidationError(
+                _("This is not valid JSON: %(error)s") % {"error": error}
+            ) from None
         if not isinstance(parsed, self.kind):
-            raise ValidationError(_("Write it as %(example)s.") % {"example": self.example})
+            raise ValidationError(
+                _("Enter a value such as %(example)s.") % {"example": self.example}
+            )
         try:
             return json.loads(encode(parsed, limit=MOST_JSON, what="This"))
         except InvalidArguments as error:
@@ -116,14 +120,14 @@ class JsonField(forms.CharField):
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON value.")
+    raise ValueError(f"{constant} is not a JSON value.")
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose names differ: of two values one would be lost silently."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object.")
+        raise ValueError("an object has the same name twice.")
     return found
 
 

@@ -55,46 +55,46 @@ class ScheduleForm(forms.Form):
         label=_("Time zone"), initial="UTC", max_length=255,
         widget=forms.TextInput({"list": "taskqueue-zones", **WIDE}),
         help_text=_(
-            "Whose wall clock cron and daily windows follow, and in which moments below are read "
-            "that have no offset. Such as Europe/Berlin."
+            "Time zone for this rule, and for the times below that have no offset. For example "
+            "Europe/Berlin."
         ),
     )  # fmt: skip
     expression = forms.CharField(
         label=_("Expression"), required=False, widget=forms.TextInput(WIDE),
         help_text=_(
-            "Minute, hour, day of the month, month, day of the week; a sixth field is the second. "
-            "Such as 0 6 * * mon-fri."
+            "Minute, hour, day of the month, month, day of the week; an optional sixth field is "
+            "the second. For example 0 6 * * mon-fri."
         ),
     )  # fmt: skip
     interval = SpanField(label=_("Interval"), help_text=_("At least one second."))
     first = forms.CharField(
-        label=_("First"), required=False, help_text=_("A time of the day, such as 09:00.")
+        label=_("First"), required=False, help_text=_("A time of day, such as 09:00.")
     )
     last = forms.CharField(
         label=_("Last"),
         required=False,
-        help_text=_("Such as 17:30; one before the first is of the next day."),
+        help_text=_("For example 17:30. A time before the first is on the next day."),
     )
-    step = SpanField(label=_("Every"), help_text=_("How often in between."))
+    step = SpanField(label=_("Every"), help_text=_("How often within the window."))
     days = forms.MultipleChoiceField(
         label=_("Days"), required=False, initial=list(DAYS),
         choices=list(zip(DAYS, WEEKDAYS_ABBR.values(), strict=True)),
-        widget=forms.CheckboxSelectMultiple, help_text=_("On which the window begins."),
+        widget=forms.CheckboxSelectMultiple, help_text=_("Days on which the window begins."),
     )  # fmt: skip
-    at = MomentField(label=_("At"), required=False, help_text=_("Such as 2026-12-01 09:00."))
+    at = MomentField(label=_("At"), required=False, help_text=_("For example 2026-12-01 09:00."))
     start = MomentField(
         label=_("Start"), required=False,
-        help_text=_("Nothing runs before. Such as 2026-12-01 09:00."),
+        help_text=_("Nothing runs before this time. For example 2026-12-01 09:00."),
     )  # fmt: skip
-    end = MomentField(label=_("End"), required=False, help_text=_("Nothing runs after."))
+    end = MomentField(label=_("End"), required=False, help_text=_("Nothing runs after this time."))
 
     args = JsonField(list, label=_("Positional arguments"), help_text=_('JSON, such as ["a", 1].'))
     kwargs = JsonField(dict, label=_("Keyword arguments"), help_text=_('JSON, such as {"a": 1}.'))
     queue_name = forms.CharField(
-        label=_("Queue"), required=False, help_text=_("Empty: that of the definition.")
+        label=_("Queue"), required=False, help_text=_("Empty: as in the definition.")
     )
     priority = forms.IntegerField(
-        label=_("Priority"), required=False, help_text=_("Empty: that of the definition.")
+        label=_("Priority"), required=False, help_text=_("Empty: as in the definition.")
     )
     options = JsonField(
         dict, label=_("Further options"), example='{"backoff": "fixed(60)"}',
@@ -106,22 +106,22 @@ class ScheduleForm(forms.Form):
 
     missed = forms.ChoiceField(
         label=_("Missed"), choices=list(MISSED_WORDS.items()), initial=Missed.LATEST.value,
-        help_text=_("Which of the times run that passed while no worker served the schedule."),
+        help_text=_("How to handle missed runs: those due while no worker served the schedule."),
     )  # fmt: skip
     missed_window = SpanField(
-        label=_("Missed window"), help_text=_("For missed = window: how late a run may be.")
+        label=_("Missed window"), help_text=_("How late a missed run may start, for “window”.")
     )
     overlap = forms.ChoiceField(
         label=_("Overlap"), choices=list(OVERLAP_WORDS.items()), initial=Overlap.SKIP.value,
-        help_text=_("What becomes of a time while an earlier run has not ended."),
+        help_text=_("What to do if a run comes due before an earlier one has finished."),
     )  # fmt: skip
     pause_after_failures = forms.IntegerField(
         label=_("Pause after failures"), required=False, min_value=1, max_value=MOST_FAILURES,
-        help_text=_("After so many failed runs in a row. Empty: never."),
+        help_text=_("Pause the schedule after this many failed runs in a row. Empty: never."),
     )  # fmt: skip
     reason = forms.CharField(
         label=_("Reason"), required=False, max_length=1000, widget=forms.TextInput(WIDE),
-        help_text=_("Why, for the audit."),
+        help_text=_("Kept in the audit."),
     )  # fmt: skip
     seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -153,7 +153,7 @@ class ScheduleForm(forms.Form):
             raise ValidationError(str(error)) from None
         except ScheduleDoesNotExist:
             return name
-        raise ValidationError(gettext("There is a schedule of that name already."))
+        raise ValidationError(gettext("A schedule with this name already exists."))
 
     def clean_tz(self) -> str:
         """A zone that there is."""
@@ -181,13 +181,13 @@ class ScheduleForm(forms.Form):
         elif given.get("missed_window") is not None:
             self._try("missed_window", window_of, given["missed_window"])
         elif "missed_window" not in self.errors:
-            self.add_error("missed_window", gettext("missed = window needs this."))
+            self.add_error("missed_window", gettext("Required for “window”."))
 
     def _check_call(self, given: dict[str, Any]) -> None:
         """Arguments and options, by the definition."""
         options = given["options"]
         for name in set(OWN_FIELDS) & options.keys():
-            refusal = gettext("%(name)s has a field of its own.") % {"name": name}
+            refusal = gettext("Use the separate field for %(name)s.") % {"name": name}
             self.add_error("options", refusal)
         definition = self._try("task", registry.get, given["task"])
         if definition is None:
@@ -234,6 +234,8 @@ def _encode(scheduled: Scheduled, definition: Any) -> None:
     except InvalidSchedule:
         raise
     except Exception as error:
-        refusal = gettext("The unique_key of %(name)s cannot be made of these arguments: %(error)s")
+        refusal = gettext(
+            "The unique key of %(name)s cannot be computed from these arguments: %(error)s"
+        )
         named = {"name": definition.name, "error": f"{type(error).__name__}: {error}"}
         raise InvalidSchedule(refusal % named) from None

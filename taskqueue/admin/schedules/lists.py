@@ -59,7 +59,7 @@ class ScheduleAdmin(ScheduleEditing):
     lookups = ("source__exact", "state")
     ordering: ClassVar[tuple[str, ...]] = ("name",)
     search_fields = ("name",)
-    search_help_text = _("The beginning of a schedule's name, or the whole name of a task.")
+    search_help_text = _("Search by the start of a schedule's name, or by the full name of a task.")
 
     class Media:
         css = {"all": ["taskqueue/pages.css"]}
@@ -106,7 +106,7 @@ class ScheduleAdmin(ScheduleEditing):
         return (
             (None, {"fields": (*about, *ABOUT)}),
             (_("Last run"), {"fields": LAST}),
-            (_("What each run is given"), {"fields": (call, "shown_options")}),
+            (_("Arguments and options"), {"fields": (call, "shown_options")}),
             (_("Policies"), {"fields": POLICIES}),
             (_("Times"), {"fields": TIMES, "classes": ("collapse",)}),
         )
@@ -173,7 +173,7 @@ class ScheduleAdmin(ScheduleEditing):
     def overlap_word(self, schedule: Schedule) -> Any:
         return OVERLAP_WORDS.get(schedule.overlap, schedule.overlap)
 
-    @admin.display(description=_("trouble"))
+    @admin.display(description=_("problem"))
     def shown_trouble(self, schedule: Schedule) -> SafeString:
         return preformatted(schedule.trouble)
 
@@ -189,20 +189,20 @@ class ScheduleAdmin(ScheduleEditing):
     def shown_options(self, schedule: Schedule) -> SafeString:
         return as_json(schedule.options) if schedule.options else EMPTY
 
-    @admin.display(description=_("nominal time of the last that started"))
+    @admin.display(description=_("last nominal time"))
     def last_nominal(self, schedule: Schedule) -> SafeString:
         return moment(schedule.last_nominal_at)
 
-    @admin.display(description=_("its task"))
+    @admin.display(description=_("last task"))
     def last_task_link(self, schedule: Schedule) -> SafeString:
         task_id = schedule.last_task_id
         return self.links.to_task(task_id, is_kept=task_id in kept_tasks([task_id]))
 
-    @admin.display(description=_("what the last that ended came to"))
+    @admin.display(description=_("last outcome"))
     def last_outcome(self, schedule: Schedule) -> SafeString:
         return badge(schedule.last_status) if schedule.last_status else EMPTY
 
-    @admin.display(description=_("when that ended"))
+    @admin.display(description=_("last finished"))
     def last_finished(self, schedule: Schedule) -> SafeString:
         return moment(schedule.last_finished_at)
 

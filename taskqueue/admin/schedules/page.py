@@ -92,7 +92,7 @@ def shown_requester(row: Occurrence) -> str:
 def next_times(schedule: Schedule) -> SafeString:
     """The times that it runs at next, in UTC and in the zone of the rule."""
     if schedule.paused_at is not None:
-        return format_html("{}", _("None until it is resumed."))
+        return format_html("{}", _("None until the schedule is resumed."))
     rule = rule_of(schedule)
     if rule is None:
         return EMPTY
@@ -128,7 +128,7 @@ def shown_source(schedule: Schedule) -> str:
         return _("row: created at run time, edited here")
     definition = registry.find(schedule.task_name)
     if definition is None:
-        unknown = _("code: beside %(task)s, which is not known here")
+        unknown = _("code: next to %(task)s, which this process does not know")
         return unknown % {"task": schedule.task_name}
-    known = _("code: declared beside %(task)s in the module %(module)s")
+    known = _("code: declared next to %(task)s in the module %(module)s")
     return known % {"task": definition.name, "module": definition.body.__module__}

@@ -20,10 +20,10 @@ from taskqueue.rules.zones import zone_name
 
 KINDS = {
     Cron.kind: gettext_lazy("cron: an expression"),
-    Every.kind: gettext_lazy("every: so often, in real time"),
-    AfterEnd.kind: gettext_lazy("after end: so long after the last run has ended"),
-    DailyWindow.kind: gettext_lazy("daily window: so often between two times of the day"),
-    Once.kind: gettext_lazy("once: at one moment"),
+    Every.kind: gettext_lazy("every: at a fixed interval"),
+    AfterEnd.kind: gettext_lazy("after end: an interval after the last run has finished"),
+    DailyWindow.kind: gettext_lazy("daily window: at an interval between two times of day"),
+    Once.kind: gettext_lazy("once: at one time"),
 }
 USED = {
     Cron.kind: ("expression",),
@@ -51,7 +51,7 @@ def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
     Raises ValidationError, by the field that it is about.
     """
     if missing := [name for name in USED[kind] if given.get(name) in (None, "", [])]:
-        needed = _("A rule of this kind needs this.")
+        needed = _("Required for this kind of rule.")
         raise ValidationError(dict.fromkeys(missing, needed))
     rule = _built(kind, given)
     try:
@@ -95,8 +95,8 @@ def moment_in(tz: str, field: str, moment: datetime | None) -> datetime | None:
         raise ValidationError(
             {
                 field: _(
-                    "%(moment)s does not exist in %(zone)s: the clocks are put forward there. "
-                    "Write another time, or one with its offset."
+                    "%(moment)s does not exist in %(zone)s, because the clocks go forward. "
+                    "Enter another time, or add an offset."
                 )
                 % {"moment": moment.isoformat(" "), "zone": tz}
             }

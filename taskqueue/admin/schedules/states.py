@@ -23,8 +23,8 @@ STATES = {
     "paused": (_("paused"), Q(paused_at__isnull=False)),
     "disabled": (_("disabled"), Q(is_enabled=False)),
     "removed": (_("removed from code"), Q(removed_at__isnull=False)),
-    "trouble": (_("in trouble"), ~Q(trouble="")),
-    "over": (_("over: no time to come"), ~RESTS & OVER),
+    "trouble": (_("has a problem"), ~Q(trouble="")),
+    "over": (_("over: no further runs"), ~RESTS & OVER),
     "overdue": (_("overdue: no worker serves it"), ~RESTS & Q(next_at__lt=F("now") - OVERDUE)),
 }
 """By its word in the address: what it is called, and the rows that are in it."""

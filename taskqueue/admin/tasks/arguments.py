@@ -24,8 +24,8 @@ def shown_arguments(task: Task, user: Any) -> SafeString:
     shown = visible_arguments(task.name, task.args, task.kwargs, user)
     if shown is None:
         told = _(
-            "Hidden: no definition of this name is known here, so nothing says which arguments "
-            "are sensitive. The permission %(permission)s shows them."
+            "Hidden: this process does not know the definition, so it cannot tell which arguments "
+            "are sensitive. To view them, you need the permission %(permission)s."
         ) % {"permission": VIEW_ARGUMENTS}
         return format_html("<p>{}</p>", told)
     return folded_json({"args": shown.args, "kwargs": shown.kwargs})

@@ -29,7 +29,7 @@ SHORT = 8
 class TaskColumns(ReadOnlyAdmin):
     """Each is a method, so that a project can name those that it wants."""
 
-    @admin.display(description=gettext_lazy("chosen"))
+    @admin.display(description=gettext_lazy("selected"))
     def action_checkbox(self, obj: Any) -> SafeString:
         """As Django's own, which takes a template for each."""
         label = _("Select this task for an action: %(task)s") % {"task": obj}
@@ -67,11 +67,11 @@ class TaskColumns(ReadOnlyAdmin):
     def shown_enqueued(self, task: Any) -> SafeString:
         return _short(task.enqueued_at, task.now)
 
-    @admin.display(description=gettext_lazy("due or ended"))
+    @admin.display(description=gettext_lazy("due or finished"))
     def shown_moment(self, task: Any) -> SafeString:
         """What comes next, or what was last: in a word, and when."""
         if task.status in FINISHED:
-            word, at = _("ended"), task.finished_at
+            word, at = _("finished"), task.finished_at
         elif task.status in WAITING:
             word, at = _("due"), task.run_after
         elif task.status == TaskStatus.RUNNING and task.started_at is not None:

@@ -79,12 +79,14 @@ class TaskEnqueueing(TaskActs):
             return None
         if result.created or result.updated:
             told = (
-                _("Enqueued.") if result.created else _("The task of that unique key is changed.")
+                _("Enqueued.")
+                if result.created
+                else _("The task with this unique key was updated.")
             )
             self.note(request, Task(pk=result.id, name=form.task_name), told, reason)
             self.message_user(request, told, messages.SUCCESS)
         else:
-            told = _("Nothing was enqueued: this task holds the unique key.")
+            told = _("Nothing was enqueued: this task already holds the unique key.")
             self.message_user(request, told, messages.WARNING)
         return self._after(request, result.id, form)
 

@@ -45,7 +45,7 @@ def details(task: Task) -> list[Fact]:
         (_("Unique key"), key),
         (_("Unique within"), task.unique_scope if task.unique_scope != task.name else ""),
         (_("Unique for"), task.unique_for if key else ""),
-        (_("Holds its key"), (_("yes") if task.holds_unique_key else _("no")) if key else ""),
+        (_("Holds the key"), (_("yes") if task.holds_unique_key else _("no")) if key else ""),
         (_("Key held until"), _moment(task.unique_until)),
         (_("Crashes"), _("%(count)s of %(most)s") % {
             "count": task.crashes, "most": task.max_crashes,
@@ -74,13 +74,13 @@ def _queue(task: Task, user: Any, links: Links) -> SafeString:
     tasks = links.to_list(Task, task.queue_name, q=f"queue:{task.queue_name}")
     if not user.has_perm("taskqueue.view_queue"):
         return tasks
-    queue = links.to_list(Queue, _("its state"), q=task.queue_name)
+    queue = links.to_list(Queue, _("queue page"), q=task.queue_name)
     return format_html("{} ({})", tasks, queue)
 
 
 def _attempts(task: Task) -> str:
     if task.failures or task.max_attempts > 1:
-        return _("%(attempt)s; %(failures)s of at most %(most)s failures") % {
+        return _("%(attempt)s (%(failures)s of %(most)s failures)") % {
             "attempt": task.attempt, "failures": task.failures, "most": task.max_attempts,
         }  # fmt: skip
     return str(task.attempt)
@@ -147,7 +147,7 @@ def _workers(task: Task) -> Iterator[Fact]:
     if task.route == Route.ORDINARY:
         return
     if task.broadcast:
-        yield _("Broadcast"), _("to every worker of its queue")
+        yield _("Broadcast"), _("to every worker of the queue")
     if task.worker_names is not None:
         yield _("Worker names"), ", ".join(map(str, task.worker_names))
     if task.workers != 1 or task.broadcast:

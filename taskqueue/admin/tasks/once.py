@@ -40,7 +40,7 @@ def new_id_of(request: HttpRequest) -> UUID | None:
         found = UUID(int=0)
     age = time.time() - (found.int >> 80) / 1000
     if found.version != 7 or not -AHEAD <= age <= OLDEST:
-        raise TaskQueueError(_("The page was too old for this. Now it is new: try again."))
+        raise TaskQueueError(_("This form had expired and has been refreshed. Try again."))
     return found
 
 
@@ -52,7 +52,7 @@ def lead_to_first(
     Raises `TaskQueueError`, in the user's language, where that is a task of another name.
     """
     if found.name != name:
-        raise TaskQueueError(_("The page was made for another task. Now it is new: try again."))
-    told = _("This was done already, and is not done twice: here is the task.")
+        raise TaskQueueError(_("This form was for another task and has been refreshed. Try again."))
+    told = _("This was already done. Here is the task.")
     admin.message_user(request, told, messages.WARNING)
     return found.task_id

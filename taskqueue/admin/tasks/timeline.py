@@ -26,22 +26,22 @@ ENDS: dict[str, Any] = {
     LeaseStatus.FAILED: gettext_lazy("Attempt %(number)s failed"),
     LeaseStatus.LOST: gettext_lazy("Attempt %(number)s was lost"),
     LeaseStatus.STOPPED: gettext_lazy("Attempt %(number)s was stopped"),
-    LeaseStatus.RETURNED: gettext_lazy("Attempt %(number)s was handed back, without a verdict"),
+    LeaseStatus.RETURNED: gettext_lazy("Attempt %(number)s was returned"),
 }
 FINALES: dict[str, Any] = {
-    TaskStatus.SUCCEEDED: gettext_lazy("Succeeded, in all after"),
-    TaskStatus.FAILED: gettext_lazy("Failed, in all after"),
-    TaskStatus.CANCELLED: gettext_lazy("Cancelled, in all after"),
+    TaskStatus.SUCCEEDED: gettext_lazy("Succeeded after a total of"),
+    TaskStatus.FAILED: gettext_lazy("Failed after a total of"),
+    TaskStatus.CANCELLED: gettext_lazy("Cancelled after a total of"),
 }
 ACTS: dict[str, Any] = {
-    "retry": gettext_lazy("Retried by hand"),
-    "run_now": gettext_lazy("Made due now"),
+    "retry": gettext_lazy("Retried manually"),
+    "run_now": gettext_lazy("Run now"),
     "reschedule": gettext_lazy("Rescheduled"),
     "update": gettext_lazy("Changed"),
-    "cancel": gettext_lazy("Cancelled by hand"),
+    "cancel": gettext_lazy("Cancelled manually"),
     "stop": gettext_lazy("Asked to stop"),
     "duplicate": gettext_lazy("Duplicated"),
-    "enqueue": gettext_lazy("Enqueued by hand"),
+    "enqueue": gettext_lazy("Enqueued manually"),
 }
 
 
@@ -109,9 +109,9 @@ def _attempt(lease: Lease, waited: float, *, tells_stop: bool) -> Iterator[Step]
             who=lease.stop_requested_by, detail=lease.stop_reason,
         )  # fmt: skip
     if lease.stop_seen_at is not None:
-        yield Step(at=lease.stop_seen_at, kind="act", title=_("The body was told to stop"))
+        yield Step(at=lease.stop_seen_at, kind="act", title=_("The task received the stop request"))
     if lease.wedged_at is not None:
-        yield Step(at=lease.wedged_at, kind="lost", title=_("Gave no sign of life for too long"))
+        yield Step(at=lease.wedged_at, kind="lost", title=_("Seems wedged: no sign of progress"))
     if lease.finished_at is not None:
         yield Step(
             at=lease.finished_at, kind=lease.status, seconds=_seconds(begun, lease.finished_at),
@@ -191,7 +191,7 @@ class Part:
     @property
     def text(self) -> str:
         """What it was, and how long."""
-        words = {"wait": _("waited"), "idle": _("had ended")}
+        words = {"wait": _("waited"), "idle": _("finished")}
         word = words.get(self.kind, _("ran"))  # Not within the f-string: there nobody finds it.
         return f"{word} {short_duration(_seconds(self.start, self.end))}"
 

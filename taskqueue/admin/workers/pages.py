@@ -90,7 +90,7 @@ def _figures(worker: ShownWorker) -> list[tuple[str, Any]]:
     """The details of a worker."""
     return [
         (_("Host"), worker.host),
-        (_("Process"), str(worker.pid)),
+        (_("Process id"), str(worker.pid)),
         (_("Pool"), worker.pool),
         (_("Queues and their weights"), as_json(worker.weights) if worker.weights else _("all")),
         *([] if worker.listens is None else [(_("Wakes up"), _wakes(worker.listens))]),
