@@ -16,7 +16,6 @@ from taskqueue.access.authority import leaves_out_running, may, permitted
 from taskqueue.access.permissions import OPERATE, VIEW_OPERATIONS, VIEW_TASKS
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
-from taskqueue.api.choosing import TaskChoice, chosen, exposed_only
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import check_part
 from taskqueue.api.fields import Flag, Reasoned, Strict
@@ -31,6 +30,7 @@ from taskqueue.api.operation_shown import (
 )
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery, Problem
+from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
 from taskqueue.api.tasks.option_fields import ChangeableOptions, NearMoment
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import database_alias

@@ -73,14 +73,14 @@ def test_an_operation_is_begun_watched_and_called_off(root: ApiClient) -> None:
 PAIR = {"changes": {"ping_interval": 100, "lease_duration": 1}}
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"verb": "retry"}, "one of ids, filter, q, everything"),
-    ({"verb": "retry", "filter": {}}, "Choose tasks by some property"),
+    ({"verb": "retry", "filter": {}}, "Choose tasks by at least one filter"),
     ({"verb": "retry", "q": ""}, "/q"),
-    ({"verb": "retry", "q": "  "}, "Nothing is searched for"),
+    ({"verb": "retry", "q": "  "}, "The search is empty"),
     ({"verb": "retry", "ids": []}, "/ids"),
     ({"verb": "retry", "everything": False}, "one of ids"),
     ({"verb": "retry", "ids": ["x"]}, "/ids/0"),
     ({"verb": "retry", "q": "status:faild"}, "Did you mean"),
-    ({"verb": "retry", "q": "status:failed", "everything": True}, "2 of them"),
+    ({"verb": "retry", "q": "status:failed", "everything": True}, "not by 2"),
     ({"verb": "retry", "filter": {"status": ["failed"]}}, "Did you mean 'statuses'"),
     ({"verb": "retry", "filter": {"arguments": {"a..b": ["x"]}}}, "path"),
     ({"verb": "rtry", "everything": True}, "/verb"),

@@ -215,11 +215,11 @@ def test_a_filter_takes_what_fits_all_that_is_given() -> None:
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({}, "or say everything=True"),
-        ({"everything": True, "ids": []}, "or say everything=True"),
+        ({}, "or pass everything=True"),
+        ({"everything": True, "ids": []}, "or pass everything=True"),
         ({"ids": ["nope"]}, "'nope' is not the id of a task"),
         ({"ids": [5]}, "5 is not the id of a task"),
-        ({"everything": True, "name": "x"}, "or say everything=True"),
+        ({"everything": True, "name": "x"}, "or pass everything=True"),
         ({"statuses": ["runing"]}, "Did you mean 'running'"),
         ({"statuses": ["x"]}, "Choose from"),
         ({"enqueued_after": past().replace(tzinfo=None)}, "aware"),
@@ -266,7 +266,7 @@ def test_a_dry_run_of_retry_knows_what_has_nothing_to_run_again() -> None:
 
 
 def test_one_status_is_not_several() -> None:
-    with pytest.raises(TypeError, match="holds several"):
+    with pytest.raises(TypeError, match="takes several values"):
         TaskFilter(statuses="ready")
 
 

@@ -1,20 +1,28 @@
-"""Which tasks a list is asked for: the admin's search, or a parameter for each qualifier."""
+"""Which tasks a request is about: a search, ids, or a parameter or field for each filter."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
+from django.utils.text import capfirst
 from django.utils.translation import override
 from rest_framework import serializers
 
-from taskqueue.api.fields import Moment, Strict, Text
+from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.paging import Digits
 from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.control import TaskFilter
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from taskqueue.engine.control.filter_fields import MOMENT, NUMBER, Described, FilterKind
+from taskqueue.engine.control.filters import FILTERS, each_of
+from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
+from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.searching import (
     SearchError,
     SearchNotAllowed,
@@ -25,45 +33,32 @@ from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.search_tokens import LONGEST, MOST_VALUES, Term, Value
 
 PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
-QUALIFIERS = {
-    "id": "id",
-    "name": "name",
-    "queue_name": "queue",
-    "status": "status",
-    "worker": "worker",
-    "error": "error",
-    "key": "key",
-    "schedule": "schedule",
-    "priority": "priority",
-}
-"""The parameters, and the qualifiers that say the same."""
-MOMENTS = ("enqueued_after", "enqueued_before")
-
-
-def _several(meaning: str) -> Any:
-    return Text(
-        required=False, max_length=LONGEST, help_text=f"{meaning} Several with a comma between."
-    )
+PARAMETERS = {each.parameter: each for each in FILTERS.values() if each.parameter}
+"""By the name of a parameter, the filter that it sets."""
 
 
 class Which(Strict):
-    """Which tasks: all that is given has to fit."""
+    """The filter of a list: all parameters have to match."""
 
     q = Text(
         required=False, default="", allow_blank=True, max_length=LONGEST,
         help_text="The search of the admin, such as `status:failed name:mail.* args.user.id:42`.",
     )  # fmt: skip
-    id = _several("Ids.")
-    name = _several("Names, or with a star at the end how they begin.")
-    queue_name = _several("Queues.")
-    status = _several("Statuses.")
-    worker = _several("Workers that hold it, or have held it.")
-    error = _several("Classes of errors, whole or their last part.")
-    key = _several("Unique keys.")
-    schedule = _several("Schedules that made it.")
-    priority = Text(required=False, max_length=20, help_text="5, >5, <=0 or 1..10.")
-    enqueued_after = Moment(required=False)
-    enqueued_before = Moment(required=False)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return a field for each filter that has a parameter, and the others."""
+        filters = {name: _parameter_field(each) for name, each in PARAMETERS.items()}
+        return {**super().get_fields(), **filters}
+
+
+def _parameter_field(filter: Described) -> serializers.Field[Any, Any, Any, Any]:
+    if filter.kind is MOMENT:
+        return Moment(required=False, help_text=capfirst(f"{filter.help}."))
+    if filter.kind is NUMBER:
+        return Text(required=False, max_length=20, help_text=f"{filter.syntax}.")
+    syntax = f"; {filter.syntax}" if filter.syntax else ""
+    text = capfirst(f"{filter.help}{syntax}. Separate several values with commas.")
+    return Text(required=False, max_length=LONGEST, help_text=text)
 
 
 class Page(Which):
@@ -72,41 +67,40 @@ class Page(Which):
     limit = Digits(
         required=False, default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page."
     )
-    before = Text(required=False, help_text="A cursor: `next` leads there.")
-    after = Text(required=False, help_text="A cursor: `previous` leads there.")
+    before = Text(required=False, help_text="A cursor, from `next`.")
+    after = Text(required=False, help_text="A cursor, from `previous`.")
     include = serializers.ChoiceField(
         choices=["arguments"], required=False,
-        help_text=f"Then a page has at most {MOST_WITH_ARGUMENTS} rows.",
+        help_text=f"With it, a page has at most {MOST_WITH_ARGUMENTS} rows.",
     )  # fmt: skip
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse what would give the first page again and again, and pages that are too large."""
+        """Refuse cursors that would always give the first page, and pages that are too large."""
         if "before" in attrs and "after" in attrs:
-            raise serializers.ValidationError({"after": "stands beside before: give one of them."})
+            raise serializers.ValidationError({"after": "Use either before or after, not both."})
         for name in ("before", "after"):
             if name in attrs and not is_cursor(attrs[name]):
-                raise serializers.ValidationError({name: "is no cursor of this list."})
+                raise serializers.ValidationError({name: "Not a cursor of this list."})
         if "include" in attrs and attrs["limit"] > MOST_WITH_ARGUMENTS:
-            told = f"is at most {MOST_WITH_ARGUMENTS} where arguments are included."
+            told = f"May be at most {MOST_WITH_ARGUMENTS} with include=arguments."
             raise serializers.ValidationError({"limit": told})
         return attrs
 
 
-def which_of(given: Mapping[str, Any], user: Any) -> TaskFilter:
-    """The filter, as far as this user may search. Raises 400, and 403 for what would tell more."""
+def which_of(query: Mapping[str, Any], user: Any) -> TaskFilter:
+    """Return the filter of a list. Raises 400, and 403 for a search that is not permitted."""
     with override("en"):
-        which = _searched(given["q"], "q")
-        for name in QUALIFIERS:
-            if given.get(name) is not None:
-                which = _narrowed(which, _parameter(name, given[name]), name)
-    for name in MOMENTS:
-        if name in given:
-            which = _narrowed(which, {name: given[name]}, name)
+        which = _searched(query["q"], "q")
+        for name, filter in PARAMETERS.items():
+            if query.get(name) is not None:
+                is_moment = filter.kind is MOMENT
+                more = {name: query[name]} if is_moment else _parameter(name, query[name])
+                which = _narrowed(which, more, name)
     return usable_by(which, user)
 
 
 def usable_by(which: TaskFilter, user: Any) -> TaskFilter:
-    """Return the filter as this user may use it. Raises 403 for one that would tell too much."""
+    """Return the filter as this user may use it. Raises 403 for one that is not permitted."""
     try:
         with override("en"):
             return permitted_search(which, user)
@@ -115,21 +109,20 @@ def usable_by(which: TaskFilter, user: Any) -> TaskFilter:
 
 
 def _searched(text: str, name: str) -> TaskFilter:
-    connection = project_connection()
     try:
-        return parse(text, now=dialect_for(connection).now(connection)).which
+        return parse(text, now=now()).which
     except SearchError as error:
         raise InvalidQuery({name: [str(error)]}) from None
 
 
 def _parameter(name: str, text: str) -> dict[str, Any]:
-    """What the parameter adds to the filter, as its qualifier does."""
+    """Return the fields that a parameter sets, as its qualifier does in a search."""
     parts = [each for each in text.split(",") if each]
     if not parts:
-        raise InvalidQuery({name: ["may not be empty."]})
+        raise InvalidQuery({name: ["May not be empty."]})
     if len(parts) > MOST_VALUES:
-        raise InvalidQuery({name: [f"takes at most {MOST_VALUES} values."]})
-    term = Term(QUALIFIERS[name], "", tuple(map(Value, parts)))
+        raise InvalidQuery({name: [f"Takes at most {MOST_VALUES} values."]})
+    term = Term(PARAMETERS[name].qualifier, "", tuple(map(Value, parts)))
     given: dict[str, Any] = _searched(str(term), name).given
     return given
 
@@ -137,5 +130,135 @@ def _parameter(name: str, text: str) -> dict[str, Any]:
 def _narrowed(which: TaskFilter, more: Mapping[str, Any], name: str) -> TaskFilter:
     known = which.given
     if twice := more.keys() & known.keys() - {"everything"}:
-        raise InvalidQuery({name: [f"{sorted(twice)[0]} stands in q already."]})
+        raise InvalidQuery({name: [f"{sorted(twice)[0]} is already part of q."]})
     return replace(which, everything=False, **more)
+
+
+CANONICAL = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+MOST_IN_ALL, MOST_PATHS = 200, 20
+"""Values of one filter, and paths in it: each is a condition of the statement."""
+PATHS = ("arguments", "metadata")
+WAYS = ("ids", "filter", "q", "everything")
+
+
+class Id(serializers.UUIDField):
+    """The id of a task in its canonical form."""
+
+    def to_internal_value(self, data: Any) -> UUID:
+        if not isinstance(data, str) or not CANONICAL.fullmatch(data):
+            self.fail("invalid", value=data)
+        return super().to_internal_value(data)
+
+
+class Texts(serializers.ListField):
+    """Texts, one of which has to match."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("child", Text(max_length=LONGEST_QUERY))
+        super().__init__(required=False, min_length=1, max_length=MOST_VALUES, **options)
+
+
+class Paths(serializers.DictField):
+    """Texts by a dotted path, one of which has to match there."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=Texts(), required=False, **options)
+
+
+NOT_IN_BODIES = frozenset({"ids", "error_path", "arguments_of_unknown", "everything"})
+PRIORITY = {"min_value": LOWEST_PRIORITY, "max_value": HIGHEST_PRIORITY}
+
+
+class Filter(Strict):
+    """Tasks that match all filters that are given; of several values, one has to match."""
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return a field for each filter."""
+        return {name: _field(each) for name, each in FILTERS.items() if name not in NOT_IN_BODIES}
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Bound the size of the statement."""
+        paths = [texts for name in PATHS for texts in given.get(name, {}).values()]
+        if len(paths) > MOST_PATHS:
+            raise serializers.ValidationError(f"Contains more than {MOST_PATHS} paths.")
+        lists = [value for value in given.values() if isinstance(value, list)]
+        if sum(map(len, [*paths, *lists])) > MOST_IN_ALL:
+            raise serializers.ValidationError(f"Contains more than {MOST_IN_ALL} values.")
+        return given
+
+
+def _field(filter: Described) -> serializers.Field[Any, Any, Any, Any]:
+    text = capfirst(f"{filter.help}.")
+    match filter.kind:
+        case FilterKind.LIST:
+            statuses = serializers.ChoiceField(choices=[each.value for each in TaskStatus])
+            return Texts(child=statuses, help_text=text)
+        case FilterKind.PATHS:
+            return Paths(help_text=text)
+        case FilterKind.NUMBER:
+            return Whole(required=False, help_text=text, **PRIORITY)
+        case FilterKind.MOMENT:
+            return Moment(required=False, help_text=text)
+        case _:
+            return Texts(help_text=text)
+
+
+class TaskChoice(Strict):
+    """Tasks, chosen in exactly one way."""
+
+    ids = serializers.ListField(
+        child=Id(), required=False, min_length=1, max_length=MOST_IDS, help_text="Task ids."
+    )
+    filter = Filter(required=False)
+    q = Text(
+        required=False, max_length=LONGEST_QUERY,
+        help_text="A search, such as `status:failed queue:mail`.",
+    )  # fmt: skip
+    everything = Flag(required=False, help_text="Choose all tasks: must be true.")
+
+
+def chosen(given: Mapping[str, Any], user: Any) -> TaskFilter:
+    """Return the filter as this user may use it.
+
+    Raises 422 unless exactly one way is used, and 403 for a search that is not permitted.
+    """
+    ways = [way for way in WAYS if given.get(way) not in (None, False)]
+    if len(ways) != 1:
+        raise _refused(f"Choose tasks by exactly one of {', '.join(WAYS)}, not by {len(ways)}.")
+    try:
+        which = _read(ways[0], given)
+    except (ValueError, TypeError) as error:  # SearchError is one.
+        raise _refused(str(error)) from None
+    return usable_by(which, user)
+
+
+def exposed_only(which: TaskFilter) -> TaskFilter:
+    """Narrow the filter to task types that may be enqueued over REST. Raises 403 for none."""
+    names = [each.name for each in registry.all() if each.options.api]
+    given = which.given
+    if "name" in given or "name_prefix" in given:
+        whole = each_of(given.get("name", ()))
+        beginnings = each_of(given.get("name_prefix", ()))
+        names = [each for each in names if each in whole or each.startswith(beginnings)]
+    if not names:
+        told = "None of these task types is marked api=True, so none may be enqueued over REST."
+        raise Problem(403, "task_not_exposed", told)
+    return replace(which, name=sorted(names), name_prefix="", everything=False)
+
+
+def _read(way: str, given: Mapping[str, Any]) -> TaskFilter:
+    if way == "ids":
+        return TaskFilter(ids=given["ids"])
+    if way == "filter":
+        return TaskFilter(**given["filter"])
+    if way == "everything":
+        return TaskFilter(everything=True)
+    with override("en"):
+        which = parse(given["q"], now=now()).which
+        if which.everything:
+            raise SearchError("The search is empty. Use everything: true to choose all tasks.")
+    return which
+
+
+def _refused(detail: str) -> Problem:
+    return Problem(422, "invalid_filter", detail)

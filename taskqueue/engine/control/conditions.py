@@ -1,4 +1,4 @@
-"""What a filter says, as conditions on the rows of tasks.
+"""Filters as conditions on the rows of tasks.
 
 Texts are compared as they are: SQLite's LIKE would not tell A from a.
 """
@@ -19,33 +19,25 @@ from taskqueue.engine.control.searchable import argument_is, argument_of_unknown
 from taskqueue.models import Lease, Schedule
 
 NOTHING = Q(pk__in=[])
-SIMPLE = {
-    "ids": "id__in",
-    "statuses": "status__in",
-    "queue_name": "queue_name__in",
-    "error_path": "error_class__in",
-    "unique_key": "unique_key__in",
-    "lowest_priority": "priority__gte",
-    "highest_priority": "priority__lte",
-    "enqueued_after": "enqueued_at__gt",
-    "enqueued_before": "enqueued_at__lt",
-}
-"""What a column says by itself, as lookups of it."""
+Condition = str | Callable[[list[str], str], Q]
+"""The lookup of a column; or what makes a condition of texts and the alias of the database."""
 
 
-def conditions(given: Mapping[str, Any], alias: str) -> list[Q]:
-    """One for each thing that is given."""
-    found = [
-        Q(**{lookup: _several(given[name]) if lookup.endswith("__in") else given[name]})
-        for name, lookup in SIMPLE.items()
-        if name in given
-    ]
+def conditions(given: Mapping[str, Any], described: Mapping[str, Condition], alias: str) -> list[Q]:
+    """Return a condition for each filter that is given, by the conditions that are described."""
+    found, others = [], []
+    for name, condition in described.items():
+        if name not in given:
+            continue
+        if callable(condition):
+            others.append(condition(_several(given[name]), alias))
+        else:
+            is_several = condition.endswith("__in")
+            found.append(Q(**{condition: _several(given[name]) if is_several else given[name]}))
     if "name" in given or "name_prefix" in given:
         found.append(_is_named(_several(given.get("name", ())), given.get("name_prefix", ())))
     found += map(_is_word, given.get("words", ()))
-    for name, condition in OTHERS.items():
-        if name in given:
-            found.append(condition(_several(given[name]), alias))
+    found += others
     found += [_argument(given, path, texts) for path, texts in given.get("arguments", {}).items()]
     for path, texts in given.get("metadata", {}).items():
         found.append(Q(AtPath("metadata", split_path(path), _several(texts))))
@@ -77,32 +69,29 @@ def _is_word(word: str) -> Q:
     return Q(name=word) | Q(unique_key=word) | _ends("name", f".{word}")
 
 
-def _was_held(workers: list[str], alias: str) -> Q:
-    """A look into the leases of each task. PostgreSQL would make a join of EXISTS, and read every
-    lease there is to find those of a worker that has few."""
+def was_held(workers: list[str], alias: str) -> Q:
+    """Match tasks that one of the workers holds or has held, by a look into each task's leases.
+
+    PostgreSQL would make a join of EXISTS, and read all leases to find a worker's few.
+    """
     held = Lease.objects.using(alias).filter(task_id=OuterRef("id"), worker_id__in=workers)
     return Q(id=Subquery(held.values("task_id")[:1]))
 
 
-def _ended_with(classes: list[str], alias: str) -> Q:
+def ended_with(classes: list[str], alias: str) -> Q:
+    """Match tasks that ended with an error of one of the classes, named with or without modules."""
     return _any([Q(error_class__in=classes), *(_ends("error_class", f".{c}") for c in classes)])
 
 
-def _says(parts: list[str], alias: str) -> Q:
+def error_says(parts: list[str], alias: str) -> Q:
+    """Match tasks whose error message contains one of the parts."""
     return _any([Q(error_message__icontains=part) for part in parts])
 
 
-def _is_of_schedule(names: list[str], alias: str) -> Q:
+def is_of_schedule(names: list[str], alias: str) -> Q:
+    """Match tasks that one of the schedules created."""
     schedules = Schedule.objects.using(alias).filter(name__in=names)
     return Q(schedule_id__in=list(schedules.values_list("id", flat=True)))
-
-
-OTHERS: dict[str, Callable[[list[str], str], Q]] = {
-    "worker": _was_held,
-    "error_class": _ended_with,
-    "error_text": _says,
-    "schedule": _is_of_schedule,
-}
 
 
 def _argument(given: Mapping[str, Any], path: str, texts: Any) -> Q:

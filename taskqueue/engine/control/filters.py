@@ -1,9 +1,13 @@
-"""Which tasks a bulk verb is about, or a list shows."""
+"""Filters of tasks: each field is described once, for its condition, its stored form and all faces.
+
+A new filter is a field of `TaskFilter`. Its description gives the search its qualifier, REST its
+parameter and field, and the CLI its flag.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,11 +16,23 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.core.states import TaskStatus
-from taskqueue.core.suggestions import nearest
+from taskqueue.core.suggestions import did_you_mean, nearest
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.declarations.payload import storable
+from taskqueue.engine.control import conditions
 from taskqueue.engine.control.at_path import split_path
-from taskqueue.engine.control.conditions import conditions
+from taskqueue.engine.control.filter_fields import (
+    FLAG,
+    LIST,
+    MOMENT,
+    NUMBER,
+    PATHS,
+    TEXTS,
+    WORDS,
+    Described,
+    FilterKind,
+    described,
+)
 from taskqueue.engine.control.locking import TaskId, id_of
 from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import Task
@@ -24,139 +40,189 @@ from taskqueue.models import Task
 Texts = str | Collection[str]
 """One text, or several of which one fits."""
 Paths = Mapping[str, Texts]
-"""By a dotted path, what stands there."""
+"""Texts by a dotted path, of which one stands there."""
 
 
 def is_storable(text: object) -> bool:
-    """Whether a database can hold the text; what it cannot hold, it cannot be asked for."""
+    """Whether a database can hold the text, and can therefore be asked for it."""
     return isinstance(text, str) and storable(text, limit=len(text)) == text
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFilter:
-    """Those tasks that fit all that is given. Raises ValueError if nothing is given.
+    """Tasks that match all filters that are given. Raises ValueError if none is given.
 
-    An empty collection is a choice too: nothing fits it.
+    An empty collection is a filter too: no task matches it.
     """
 
-    ids: Collection[TaskId] | None = None
-    """Ids, or handles; kept as ids."""
-    statuses: Collection[str] | None = None
-    name: Texts = ""
-    name_prefix: Texts = ""
-    """How names begin. With `name` given too, one of both fits."""
-    words: Collection[str] = ()
-    """Each of them is the name, the last part of the name, or the unique key."""
-    queue_name: Texts = ""
-    worker: Texts = ""
-    """A worker that holds the task, or has held it."""
-    error_class: Texts = ""
-    """The path of the class that the task ended with, or the class's name alone."""
-    error_path: Texts = ""
-    """The whole path of that class; of several, an empty one fits what ended without a class."""
-    error_text: Texts = ""
-    """A part of the message that the task ended with, in upper or lower case."""
-    unique_key: Texts = ""
-    """The key, in every scope. With `name` given too, only tasks of that definition."""
-    schedule: Texts = ""
-    """The name of the schedule that created it."""
-    arguments: Paths = field(default_factory=dict)
-    """By the parameter's name, or a positional argument's place, and the path below it.
-
-    A number's text fits the number too. What a definition calls sensitive fits nothing.
-    """
-    arguments_of_unknown: bool = False
-    """Ask of tasks too whose definition is not known here: it may call some sensitive."""
-    metadata: Paths = field(default_factory=dict)
-    lowest_priority: int | None = None
-    highest_priority: int | None = None
-    enqueued_after: datetime | None = None
-    enqueued_before: datetime | None = None
-    everything: bool = False
-    """Says that no choice is meant."""
+    ids: Collection[TaskId] | None = described(
+        LIST, "task id", "id__in", qualifier="id", parameter="id"
+    )
+    statuses: Collection[str] | None = described(
+        LIST, "task status", "status__in", qualifier="status", parameter="status", flag="--status"
+    )
+    name: Texts = described(
+        TEXTS, "name of the definition", qualifier="name", parameter="name", flag="--name",
+        syntax="`*` at the end matches any ending",
+    )  # fmt: skip
+    name_prefix: Texts = described(
+        TEXTS, "beginning of the name; with `name` given too, either may match"
+    )
+    words: Collection[str] = described(
+        WORDS, "text that is the name, its last part or the unique key"
+    )
+    queue_name: Texts = described(
+        TEXTS, "queue name", "queue_name__in",
+        qualifier="queue", parameter="queue_name", flag="--queue",
+    )  # fmt: skip
+    worker: Texts = described(
+        TEXTS, "worker that holds the task, or has held it", conditions.was_held,
+        qualifier="worker", parameter="worker", flag="--worker",
+    )  # fmt: skip
+    error_class: Texts = described(
+        TEXTS, "class of the task's error, with or without its module, such as KeyError",
+        conditions.ended_with, qualifier="error", parameter="error", flag="--error",
+    )  # fmt: skip
+    error_path: Texts = described(
+        TEXTS, "class of the task's error with its module; empty: no error", "error_class__in",
+        qualifier="class",
+    )  # fmt: skip
+    error_text: Texts = described(
+        TEXTS, "part of the error message, in upper or lower case", conditions.error_says
+    )
+    unique_key: Texts = described(
+        TEXTS, "unique key, in every scope", "unique_key__in", qualifier="key", parameter="key"
+    )
+    schedule: Texts = described(
+        TEXTS, "name of the schedule that created the task", conditions.is_of_schedule,
+        qualifier="schedule", parameter="schedule",
+    )  # fmt: skip
+    arguments: Paths = described(
+        PATHS, "values by the path of an argument, such as `order.id`; sensitive arguments match"
+        " nothing", qualifier="args",
+    )  # fmt: skip
+    arguments_of_unknown: bool = described(FLAG)
+    """Match arguments of unknown definitions too, of which nothing says which are sensitive."""
+    metadata: Paths = described(PATHS, "values by a path in the metadata", qualifier="metadata")
+    lowest_priority: int | None = described(
+        NUMBER, "lowest priority", "priority__gte", qualifier="priority", parameter="priority",
+        syntax="5, >5, <=0 or 1..10",
+    )  # fmt: skip
+    highest_priority: int | None = described(
+        NUMBER, "highest priority", "priority__lte", qualifier="priority", parameter="priority",
+        syntax="5, >5, <=0 or 1..10",
+    )  # fmt: skip
+    enqueued_after: datetime | None = described(
+        MOMENT, "enqueued after this time", "enqueued_at__gt",
+        qualifier="after", parameter="enqueued_after", flag="--after",
+    )  # fmt: skip
+    enqueued_before: datetime | None = described(
+        MOMENT, "enqueued before this time", "enqueued_at__lt",
+        qualifier="before", parameter="enqueued_before", flag="--before",
+    )  # fmt: skip
+    everything: bool = described(FLAG)
+    """Say explicitly that all tasks are meant."""
 
     def __post_init__(self) -> None:
-        for name in ("ids", "statuses", "words"):
+        for name in of_kind(LIST, WORDS):
             if isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} holds several, such as [{getattr(self, name)!r}].")
+                raise TypeError(f"{name} takes several values, such as [{getattr(self, name)!r}].")
         if self.ids is not None:
             object.__setattr__(self, "ids", _ids(self.ids))
         _check_statuses(self.statuses or ())
         for name in ("name_prefix", "error_text", "words"):
             if name in self.given and "" in each_of(getattr(self, name)):
-                raise ValueError(f"{name} holds an empty text, which fits everything.")
-        for name in ("arguments", "metadata"):
+                raise ValueError(f"{name} contains an empty text, which matches everything.")
+        for name in of_kind(PATHS):
             for path in getattr(self, name):
                 split_path(path)
-        for name in ("lowest_priority", "highest_priority"):
+        for name in of_kind(NUMBER):
             _check_priority(name, getattr(self, name))
-        for moment in (self.enqueued_after, self.enqueued_before):
+        for name in of_kind(MOMENT):
+            moment = getattr(self, name)
             if moment is not None and moment.tzinfo is None:
-                raise ValueError(f"enqueued_after and enqueued_before are aware, not {moment!r}.")
+                raise ValueError(f"{name} must be an aware datetime, not {moment!r}.")
         if self.everything == self.is_choice:
-            raise ValueError("Choose tasks by some property, or say everything=True.")
+            raise ValueError("Choose tasks by at least one filter, or pass everything=True.")
 
     @property
     def is_choice(self) -> bool:
-        """Whether some tasks may not fit."""
-        return bool(self.given.keys() - {"everything", "arguments_of_unknown"})
+        """Whether some tasks may not match."""
+        return bool(self.given.keys() - of_kind(FLAG))
 
     @property
     def given(self) -> dict[str, Any]:
-        """What is chosen by, by its name."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        """The filters that are given, by name."""
+        values = {name: getattr(self, name) for name in FILTERS}
         return {name: value for name, value in values.items() if not _is_absent(name, value)}
 
     def tasks(self, connection: BaseDatabaseWrapper) -> QuerySet[Task]:
-        """The rows."""
+        """Return the matching rows."""
         return self.among(Task.objects.using(connection.alias))
 
     def among(self, tasks: QuerySet[Task]) -> QuerySet[Task]:
-        """Those of the rows that fit."""
+        """Return those of the rows that match."""
         given = self.given
         if not all(map(is_storable, _texts(given))):
             return tasks.none()
-        return tasks.filter(*conditions(given, tasks.db))
+        simple = {name: each.condition for name, each in FILTERS.items() if each.condition}
+        return tasks.filter(*conditions.conditions(given, simple, tasks.db))
 
     def to_json(self) -> dict[str, Any]:
-        """What is given, as JSON has it; `from_json` reads it back."""
-        from taskqueue.engine.control.stored_filters import dump
-
-        return dump(self)
+        """Return the given filters as JSON, with every text in a list; `from_json` reads it."""
+        return {name: _dumped(FILTERS[name].kind, value) for name, value in self.given.items()}
 
     @classmethod
     def from_json(cls, document: Any) -> TaskFilter:
-        """The filter that was stored. Raises ValueError for what is none."""
-        from taskqueue.engine.control.stored_filters import load
+        """Return the filter that was stored, checked as if somebody had typed it.
 
-        return load(document)
+        Raises ValueError, also for an unknown name: without it, more tasks would match.
+        """
+        if not isinstance(document, Mapping):
+            raise ValueError(f"A filter is stored as an object, not as {document!r}.")
+        for name in document:
+            if name not in FILTERS:
+                raise ValueError(f"No filter has {name!r}.{did_you_mean(str(name), FILTERS)}")
+        return cls(**{name: _loaded(name, value) for name, value in document.items()})
+
+
+FILTERS: Mapping[str, Described] = {
+    each.name: each.metadata["filter"] for each in fields(TaskFilter)
+}
+"""The description of each filter, by its name."""
+
+
+def of_kind(*kinds: FilterKind) -> set[str]:
+    """Return the names of the filters of these kinds."""
+    return {name for name, each in FILTERS.items() if each.kind in kinds}
 
 
 def each_of(texts: Texts) -> tuple[str, ...]:
-    """The texts, be it one or several."""
+    """Return the texts, be it one or several."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def _is_absent(name: str, value: Any) -> bool:
-    if name in ("words", "arguments", "metadata", "everything", "arguments_of_unknown"):
+    if FILTERS[name].kind in (WORDS, PATHS, FLAG):
         return not value
     return value is None or value == ""
 
 
 def _texts(given: Mapping[str, Any]) -> Iterable[object]:
     for name, value in given.items():
-        if name in ("arguments", "metadata"):
+        kind = FILTERS[name].kind
+        if kind is PATHS:
             for texts in value.values():
                 yield from each_of(texts)
-        elif name not in ("ids", "statuses") and isinstance(value, Collection):
+        elif kind in (TEXTS, WORDS):
             yield from each_of(value)
 
 
-def _ids(given: Collection[TaskId]) -> tuple[UUID, ...]:
+def _ids(ids: Collection[TaskId]) -> tuple[UUID, ...]:
     try:
-        return tuple(map(id_of, given))
+        return tuple(map(id_of, ids))
     except TaskDoesNotExist as error:
-        raise ValueError(f"ids holds what is none: {error}") from None
+        raise ValueError(f"ids contains something that is no id: {error}") from None
 
 
 def _check_statuses(statuses: Collection[str]) -> None:
@@ -173,5 +239,39 @@ def _check_priority(name: str, value: int | None) -> None:
         type(value) is int and LOWEST_PRIORITY <= value <= HIGHEST_PRIORITY
     ):
         raise ValueError(
-            f"{name} is a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}, not {value!r}."
+            f"{name} must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}, "
+            f"not {value!r}."
         )
+
+
+def _dumped(kind: FilterKind, value: Any) -> Any:
+    if kind is MOMENT:
+        return value.isoformat()
+    if kind is PATHS:
+        return {path: list(each_of(texts)) for path, texts in value.items()}
+    return value if kind in (NUMBER, FLAG) else [str(each) for each in each_of(value)]
+
+
+def _loaded(name: str, value: Any) -> Any:
+    kind = FILTERS[name].kind
+    if kind is PATHS:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name} is stored as an object, not as {value!r}.")
+        return {str(path): _loaded_texts(name, texts) for path, texts in value.items()}
+    if kind is MOMENT:
+        try:
+            return datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} is stored as a time in ISO 8601, not as {value!r}.") from None
+    if kind in (NUMBER, FLAG):
+        plain, words = (int, "a whole number") if kind is NUMBER else (bool, "true or false")
+        if type(value) is not plain:
+            raise ValueError(f"{name} is stored as {words}, not as {value!r}.")
+        return value
+    return _loaded_texts(name, value)
+
+
+def _loaded_texts(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(map(is_storable, value)):
+        raise ValueError(f"{name} is stored as a list of texts, not as {value!r}.")
+    return tuple(value)

@@ -14,6 +14,8 @@ from django.utils import timezone
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
 from taskqueue.engine.control.bulk import ENDING
+from taskqueue.engine.control.filter_fields import LIST, MOMENT
+from taskqueue.engine.control.filters import FILTERS
 from taskqueue.management.cli.base import given, person_of, usage_error
 from taskqueue.management.cli.lost import held_by_lost, refuse_to_end, warning_of_many
 from taskqueue.management.cli.one_by_one import Lines, each_of
@@ -25,24 +27,28 @@ from taskqueue.results import identifier_of
 NO_TERMS: Mapping[str, Any] = MappingProxyType({})
 ALL_AND_SOME = "--all is for every task: leave it out, or what chooses among them."
 NOTHING_SAID = "The query says nothing to choose tasks by."
-FILTERS = ("query", "status", "name", "queue", "worker", "error", "after", "before")
+BY_FLAG = {name: each for name, each in FILTERS.items() if each.flag}
+"""The filters that have a flag of their own."""
 
 
 def add_filters(parser: ArgumentParser) -> None:
-    """Flags that choose tasks by what they are."""
-    statuses = [status.value for status in TaskStatus]
+    """Add flags that choose tasks by their properties."""
     group = parser.add_argument_group("which tasks")
     group.add_argument(
         "--query", type=given, metavar="QUERY",
-        help="as in the admin's search, such as 'status:failed name:mail.*'; goes with the others",
+        help="as in the admin's search, such as 'status:failed name:mail.*'; combined with AND",
     )  # fmt: skip
-    group.add_argument("--status", action="append", choices=statuses, help="may be repeated")
-    group.add_argument("--name", type=given, help="of the definition, whole")
-    group.add_argument("--queue", type=given)
-    group.add_argument("--worker", type=given, help="which holds them, or has held them")
-    group.add_argument("--error", type=given, help="class that they ended with, such as KeyError")
-    group.add_argument("--after", type=past, help="enqueued then: a time, or 2h for two hours ago")
-    group.add_argument("--before", type=past, help="likewise")
+    for name, filter in BY_FLAG.items():
+        options: dict[str, Any] = {"dest": name, "help": filter.help}
+        if filter.kind is LIST:
+            options |= {"action": "append", "choices": [status.value for status in TaskStatus]}
+            options["help"] += "; may be repeated"
+        elif filter.kind is MOMENT:
+            options |= {"type": past, "metavar": "TIME"}
+            options["help"] += ", such as 2026-03-01T12:00+00:00, or 2h for two hours ago"
+        else:
+            options |= {"type": given, "metavar": filter.flag.strip("-").upper()}
+        group.add_argument(filter.flag, **options)
 
 
 def add_selection(parser: ArgumentParser) -> None:
@@ -59,16 +65,7 @@ def add_selection(parser: ArgumentParser) -> None:
 
 def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
     """The filter that the flags describe. Raises ValueError."""
-    by_flags = {
-        "statuses": flags.status,
-        "name": flags.name,
-        "queue_name": flags.queue,
-        "worker": flags.worker,
-        "error_class": flags.error,
-        "enqueued_after": flags.after,
-        "enqueued_before": flags.before,
-    }
-    chosen = {field: value for field, value in by_flags.items() if value}
+    chosen = {name: value for name in BY_FLAG if (value := getattr(flags, name))}
     searched = parse(flags.query, now=timezone.now()).which.given if flags.query else {}
     if twice := sorted(chosen.keys() & searched.keys()):
         raise usage_error(f"Both the query and a flag say {', '.join(twice)}.")
@@ -80,7 +77,7 @@ def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
 
 def has_filters(flags: Namespace) -> bool:
     """Whether tasks are chosen by what they are."""
-    return any(getattr(flags, name) for name in FILTERS)
+    return bool(flags.query) or any(getattr(flags, name) for name in BY_FLAG)
 
 
 def act(

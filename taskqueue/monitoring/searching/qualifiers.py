@@ -14,6 +14,8 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.suggestions import nearest
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.at_path import split_path
+from taskqueue.engine.control.filter_fields import MOMENT, NUMBER, PATHS, Described
+from taskqueue.engine.control.filters import FILTERS
 from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value, moment
 
 _ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -188,20 +190,29 @@ def _moment(field: str) -> Reader:
     return read
 
 
+READERS: dict[str, Reader] = {
+    "id": _ids,
+    "name": _names,
+    "status": _statuses,
+    "error": _errors,
+    "priority": _priorities,
+}
+"""Of qualifiers that take more than the plain values of one filter."""
+
+
+def _qualifier(field: str, filter: Described) -> Qualifier:
+    """Return how the qualifier of a filter is read."""
+    plain = _moment(field) if filter.kind is MOMENT else _texts(field)
+    return Qualifier(
+        READERS.get(filter.qualifier, plain),
+        takes_path=filter.kind is PATHS,
+        takes_one=filter.kind in (NUMBER, MOMENT),
+    )
+
+
 QUALIFIERS: dict[str, Qualifier] = {
-    "id": Qualifier(_ids),
-    "name": Qualifier(_names),
-    "queue": Qualifier(_texts("queue_name")),
-    "status": Qualifier(_statuses),
-    "worker": Qualifier(_texts("worker")),
-    "error": Qualifier(_errors),
-    "class": Qualifier(_texts("error_path")),
-    "key": Qualifier(_texts("unique_key")),
-    "schedule": Qualifier(_texts("schedule")),
-    "priority": Qualifier(_priorities, takes_one=True),
-    "args": Qualifier(_texts("arguments"), takes_path=True),
-    "metadata": Qualifier(_texts("metadata"), takes_path=True),
-    "after": Qualifier(_moment("enqueued_after"), takes_one=True),
-    "before": Qualifier(_moment("enqueued_before"), takes_one=True),
+    filter.qualifier: _qualifier(field, filter)
+    for field, filter in FILTERS.items()
+    if filter.qualifier
 }
 """By the word before the colon. A path leads into an argument or into the metadata."""
