@@ -10,7 +10,7 @@ from django.db import IntegrityError, connections, transaction
 from taskqueue import DuplicateTask, TaskResultMismatch
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.scheduled import Scheduled
-from taskqueue.engine.schedules.snapshots import request_from, snapshot_of
+from taskqueue.engine.schedules.snapshots import snapshot_of, spec_from
 from taskqueue.models import Task
 from taskqueue.monitoring.searching.search import parse
 from taskqueue.results import get_result
@@ -159,7 +159,7 @@ def test_runs_of_a_schedule_keep_the_scope() -> None:
     scheduled = Scheduled(Every(hours=1), options=SHARED)
     snapshot = snapshot_of(scheduled, echo)
     assert snapshot["unique_key"] == "order-42"
-    assert request_from(snapshot).unique_scope == "orders"
+    assert spec_from(snapshot).unique_scope == "orders"
 
 
 @pytest.mark.django_db(transaction=True)

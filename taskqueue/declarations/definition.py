@@ -37,7 +37,7 @@ class BaseDefinition(Generic[P, R]):
         self.options = options
         self.name = options.name or f"{body.__module__}.{body.__qualname__}"
         self.is_async = inspect.iscoroutinefunction(body)
-        self.request: tuple[Settings, Any] | None = None
+        self.spec: tuple[Settings, Any] | None = None
         """What its enqueues share, under the settings that it was made for."""
         self.__doc__ = body.__doc__
         self.__name__ = getattr(body, "__name__", self.name)

@@ -41,7 +41,7 @@ class Option:
     carried: Literal["column", "snapshot", ""] = ""
     """How a task carries it as it is: in the column of its name, or in the snapshot for the worker.
 
-    Empty: it has no such place, or is translated first (`engine.requests`).
+    Empty: it has no such place, or is translated first (`engine.specs`).
     """
     setting: str = ""
     """The setting that fills the column where the option is None."""

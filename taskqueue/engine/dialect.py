@@ -15,16 +15,14 @@ from taskqueue.engine.rows import (
     Candidate,
     Claimed,
     DutyForecast,
-    Enqueued,
     Held,
     LogLine,
     Note,
-    Payload,
     Quiet,
     Renewal,
-    Request,
     RollupRow,
 )
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 
 
 class Dialect(Protocol):
@@ -34,12 +32,12 @@ class Dialect(Protocol):
         """The moment by the database's clock."""
 
     def insert(
-        self, connection: BaseDatabaseWrapper, request: Request, payload: Payload
+        self, connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload
     ) -> Enqueued | None:
         """Insert one task; None if another holds its unique key."""
 
     def insert_many(
-        self, connection: BaseDatabaseWrapper, request: Request, payloads: Sequence[Payload]
+        self, connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
     ) -> list[Enqueued]:
         """Insert tasks without unique keys."""
 

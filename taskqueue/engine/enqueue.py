@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
@@ -10,7 +11,7 @@ from django.db.transaction import atomic
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.republish import meet_holder
-from taskqueue.engine.rows import Enqueued, Payload, Request
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 
@@ -18,7 +19,7 @@ TRIES = 20
 """How often an enqueue looks for the holder of its key, should each vanish as it looks."""
 
 
-def enqueue(request: Request, payload: Payload, *, on_duplicate: str) -> Enqueued:
+def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueued:
     """Insert one task, or find the one that holds its unique key.
 
     Raises `DuplicateTask` where a duplicate is to raise.
@@ -26,43 +27,43 @@ def enqueue(request: Request, payload: Payload, *, on_duplicate: str) -> Enqueue
     connection = project_connection()
     wording = dialect_for(connection)
     if payload.unique_key is None:
-        enqueued = wording.insert(connection, request, payload)
+        enqueued = wording.insert(connection, spec, payload)
         if enqueued is None:
             raise TaskQueueError(f"Task {payload.id} exists already.")
         return enqueued
     for _ in range(TRIES):
-        enqueued = wording.insert(connection, request, payload)
+        enqueued = wording.insert(connection, spec, payload)
         if enqueued is not None:
             return enqueued
-        if _clear_expired_holder(connection, request.unique_scope, payload.unique_key):
+        if _clear_expired_holder(connection, spec.unique_scope, payload.unique_key):
             continue
-        holder = meet_holder(connection, request, payload, on_duplicate=on_duplicate)
+        holder = meet_holder(connection, spec, payload, on_duplicate=on_duplicate)
         if holder is not None:
             return holder
     raise TaskQueueError(
-        f"The holder of the unique key {payload.unique_key!r} of {request.unique_scope} changed "
+        f"The holder of the unique key {payload.unique_key!r} of {spec.unique_scope} changed "
         f"{TRIES} times while this task was enqueued. Enqueue it again."
     )
 
 
 def enqueue_many(
-    request: Request, payloads: Sequence[Payload], *, on_duplicate: str
+    spec: EnqueueSpec, payloads: Sequence[Payload], *, on_duplicate: str
 ) -> list[Enqueued]:
     """Insert many tasks, all or none, in their order."""
     connection = project_connection()
-    plain = not request.is_apart and all(each.unique_key is None for each in payloads)
+    plain = not spec.is_apart and all(each.unique_key is None for each in payloads)
     if not payloads:
         return []
     wording = dialect_for(connection)
     # What a duplicate raises must leave the caller a transaction that goes on, without these.
     with atomic(using=connection.alias, savepoint=not plain):
         if plain:
-            return wording.insert_many(connection, request, payloads)
-        if request.at is None:  # One moment for all keeps them first in, first out.
-            request = request._replace(at=wording.now(connection))
+            return wording.insert_many(connection, spec, payloads)
+        if spec.at is None:  # One moment for all keeps them first in, first out.
+            spec = replace(spec, at=wording.now(connection))
         # Two enqueues of the same keys in different orders would wait for each other.
         order = sorted(range(len(payloads)), key=lambda i: payloads[i].unique_key or "")
-        found = {i: enqueue(request, payloads[i], on_duplicate=on_duplicate) for i in order}
+        found = {i: enqueue(spec, payloads[i], on_duplicate=on_duplicate) for i in order}
     return [found[i] for i in range(len(payloads))]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -18,7 +18,7 @@ from taskqueue.engine.control.retrying import reopen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.multi_worker import begin_anew
 from taskqueue.engine.notify import wake
-from taskqueue.engine.rows import Enqueued, Payload, Request
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, later
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Task
 
@@ -31,31 +31,31 @@ RESTARTED = {
 
 
 def meet_holder(
-    connection: BaseDatabaseWrapper, request: Request, payload: Payload, *, on_duplicate: str
+    connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload, *, on_duplicate: str
 ) -> Enqueued | None:
     """What becomes of a request whose key is held; None if nobody holds it any more.
 
     Raises `DuplicateTask` where a duplicate is to raise.
     """
-    holder = _holder(connection, request, payload)
+    holder = _holder(connection, spec, payload)
     if holder is None:
         return None
     updated = False
     # Another definition's task has other parameters, and other secrets: it is left as it is.
-    if holder.name == request.name:
-        if holder.status in RESTARTED[request.restart]:
-            updated = _restart(connection, holder, request, payload)
+    if holder.name == spec.name:
+        if holder.status in RESTARTED[spec.restart]:
+            updated = _restart(connection, holder, spec, payload)
         elif on_duplicate == "replace":
-            updated = _replace(connection, holder, request, payload)
+            updated = _replace(connection, holder, spec, payload)
     if on_duplicate == "raise" and not updated:
         raise DuplicateTask(
             f"Task {holder.id} ({holder.status}) holds the unique key {payload.unique_key!r} of "
-            f"{request.unique_scope}.",
+            f"{spec.unique_scope}.",
             holder.id,
             unique_key=payload.unique_key,
         )
     if updated:
-        holder = _holder(connection, request, payload)
+        holder = _holder(connection, spec, payload)
         if holder is None:  # It started or ended meanwhile, and released the key.
             return None
     return Enqueued(
@@ -69,18 +69,18 @@ def meet_holder(
     )
 
 
-def _holder(connection: BaseDatabaseWrapper, request: Request, payload: Payload) -> Task | None:
+def _holder(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Task | None:
     held = Task.objects.using(connection.alias).filter(holds_unique_key=True)
-    return held.filter(unique_key=payload.unique_key, unique_scope=request.unique_scope).first()
+    return held.filter(unique_key=payload.unique_key, unique_scope=spec.unique_scope).first()
 
 
 def _replace(
-    connection: BaseDatabaseWrapper, holder: Task, request: Request, payload: Payload
+    connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
 ) -> bool:
     """Give a holder that nobody runs new arguments and a new time; whether that changes it."""
-    now = request.at or dialect_for(connection).now(connection)
-    run_after = request.run_after_at(now)
-    if _is_alike(holder, request, payload, run_after=run_after, now=now):
+    now = spec.at or dialect_for(connection).now(connection)
+    run_after = spec.run_after_at(now)
+    if _is_alike(holder, spec, payload, run_after=run_after, now=now):
         return False
     retrying = When(status=TaskStatus.RETRYING, then=Value(TaskStatus.RETRYING.value))
     waiting = Case(retrying, default=Value(TaskStatus.SCHEDULED.value))
@@ -100,7 +100,7 @@ def _replace(
 
 
 def _is_alike(
-    holder: Task, request: Request, payload: Payload, *, run_after: datetime, now: datetime
+    holder: Task, spec: EnqueueSpec, payload: Payload, *, run_after: datetime, now: datetime
 ) -> bool:
     """Whether the holder is to do the same at the same time already."""
     if _text(holder.args) != _text(json.loads(payload.args)):
@@ -109,7 +109,7 @@ def _is_alike(
         return False
     if run_after == now:
         return holder.status == TaskStatus.READY
-    return request.run_at is not None and request.run_at == holder.run_after
+    return spec.run_at is not None and spec.run_at == holder.run_after
 
 
 def _text(value: Any) -> str:
@@ -118,7 +118,7 @@ def _text(value: Any) -> str:
 
 
 def _restart(
-    connection: BaseDatabaseWrapper, holder: Task, request: Request, payload: Payload
+    connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
 ) -> bool:
     """Run a finished holder again, with these arguments, by all its workers.
 
@@ -131,8 +131,8 @@ def _restart(
             return False
         reopen(connection, [task])
         begin_anew(connection, task)
-        now = request.at or dialect_for(connection).now(connection)
-        run_after = request.run_after_at(now)
+        now = spec.at or dialect_for(connection).now(connection)
+        run_after = spec.run_after_at(now)
         waits = run_after > now
         tasks.update(
             args=_json(payload.args),
@@ -140,19 +140,15 @@ def _restart(
             run_after=run_after,
             status=TaskStatus.READY,
             ready_at=now,
-            deadline_at=request.deadline_at or _later(now, request.deadline_in),
-            expires_at=_later(now, request.expires_in),
+            deadline_at=spec.deadline_at or later(now, spec.deadline_in),
+            expires_at=later(now, spec.expires_in),
         )
         if waits:
             tasks.update(status=TaskStatus.SCHEDULED, ready_at=None)
         act = Act(str(task.id), before=holder.status, detail="published again")
-        audit(connection, "task", "retry", [act], person=person("", f"restart={request.restart}"))
-        wake(project_connection(), request.queue_name)
+        audit(connection, "task", "retry", [act], person=person("", f"restart={spec.restart}"))
+        wake(project_connection(), spec.queue_name)
     return True
-
-
-def _later(now: datetime, seconds: float | None) -> datetime | None:
-    return None if seconds is None else now + timedelta(seconds=seconds)
 
 
 def _json(text: str) -> Cast:

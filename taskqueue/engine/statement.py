@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+Parameters = Sequence[Any] | Mapping[str, Any]
+
 
 def fetch(
-    connection: BaseDatabaseWrapper, statement: str, parameters: Sequence[Any] = ()
+    connection: BaseDatabaseWrapper, statement: str, parameters: Parameters = ()
 ) -> list[tuple[Any, ...]]:
     """Run a statement; its rows."""
     with connection.cursor() as cursor:
@@ -18,7 +20,7 @@ def fetch(
         return cast("list[tuple[Any, ...]]", cursor.fetchall())
 
 
-def change(connection: BaseDatabaseWrapper, statement: str, parameters: Sequence[Any] = ()) -> int:
+def change(connection: BaseDatabaseWrapper, statement: str, parameters: Parameters = ()) -> int:
     """Run a statement; how many rows it changed."""
     with connection.cursor() as cursor:
         cursor.execute(statement, cast(Any, parameters))

@@ -50,19 +50,19 @@ class Lease(models.Model):
     """When its worker may take the task again; until then others go first."""
 
     stop_requested_at = models.DateTimeField(null=True)
-    stop_requested_by = models.CharField(max_length=150, default="", blank=True)
-    stop_reason = models.CharField(max_length=1000, default="", blank=True)
+    stop_requested_by = models.CharField(max_length=150, default="", db_default="", blank=True)
+    stop_reason = models.CharField(max_length=1000, default="", db_default="", blank=True)
     stop_seen_at = models.DateTimeField(null=True)
 
     progress = models.FloatField(null=True)
     """Percent, as the body said last; of one that said any and succeeded, 100."""
-    progress_message = models.CharField(max_length=1000, default="", blank=True)
+    progress_message = models.CharField(max_length=1000, default="", db_default="", blank=True)
     progressed_at = models.DateTimeField(null=True)
     wedged_at = models.DateTimeField(null=True)
     """When it was found to run for far longer than its like, with no sign of progress."""
-    error_class = models.CharField(max_length=255, default="", blank=True)
-    error_message = models.TextField(default="", blank=True)
-    traceback = models.TextField(default="", blank=True)
+    error_class = models.CharField(max_length=255, default="", db_default="", blank=True)
+    error_message = models.TextField(default="", db_default="", blank=True)
+    traceback = models.TextField(default="", db_default="", blank=True)
 
     class Meta:
         default_permissions = VIEW_ONLY

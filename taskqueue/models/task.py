@@ -42,9 +42,9 @@ class Task(models.Model):
     options = models.JSONField(default=dict)
     metadata = models.JSONField(default=dict)
 
-    attempt = models.PositiveIntegerField(default=0)
-    failures = models.PositiveIntegerField(default=0)
-    crashes = models.PositiveIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=0, db_default=0)
+    failures = models.PositiveIntegerField(default=0, db_default=0)
+    crashes = models.PositiveIntegerField(default=0, db_default=0)
     max_attempts = models.PositiveIntegerField(default=1)
     max_crashes = models.PositiveIntegerField(default=3)
     crash_delay = models.DurationField()
@@ -57,9 +57,9 @@ class Task(models.Model):
     unique_key = models.CharField(max_length=255, null=True)
     unique_scope = models.CharField(max_length=255, db_default="", blank=True)
     """Within which the key is unique: the name of the definition, or one that several share."""
-    unique_for = models.CharField(max_length=10, default="", blank=True)
+    unique_for = models.CharField(max_length=10, default="", db_default="", blank=True)
     unique_until = models.DateTimeField(null=True)
-    holds_unique_key = models.BooleanField(default=False)
+    holds_unique_key = models.BooleanField(default=False, db_default=False)
 
     route = models.SmallIntegerField(db_default=Route.ORDINARY.value)
     """Which claim takes it, and which index it stands in while it is ready."""
@@ -99,8 +99,8 @@ class Task(models.Model):
     """Its attempts at the last manual retry: failures and crashes count from there."""
 
     return_value = models.JSONField(null=True)
-    error_class = models.CharField(max_length=255, default="", blank=True)
-    error_message = models.TextField(default="", blank=True)
+    error_class = models.CharField(max_length=255, default="", db_default="", blank=True)
+    error_message = models.TextField(default="", db_default="", blank=True)
 
     enqueued_at = models.DateTimeField(db_default=DatabaseClock())
     ready_at = models.DateTimeField(null=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar, cast
 from uuid import UUID
@@ -12,8 +13,7 @@ from taskqueue import signals
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.definition import BaseDefinition, Call, registry
 from taskqueue.engine import enqueue as engine
-from taskqueue.engine.requests import request_of
-from taskqueue.engine.rows import Enqueued, Payload
+from taskqueue.engine.specs import Enqueued, Payload, spec_of
 from taskqueue.exceptions import DuplicateTask, InvalidArguments
 from taskqueue.results.handle import TaskResult, get_result
 
@@ -27,7 +27,7 @@ def enqueue(
     payload = Payload(task_id or uuid7_hex(), *definition.encode(args, kwargs))
     with _telling_of_holder():
         enqueued = engine.enqueue(
-            request_of(definition), payload, on_duplicate=definition.options.on_duplicate
+            spec_of(definition), payload, on_duplicate=definition.options.on_duplicate
         )
     result = _handle(definition, enqueued, payload)
     _tell_enqueued(definition, [result])
@@ -47,10 +47,10 @@ def enqueue_many(
     run in one order.
     """
     payloads = _payloads(definition, calls, task_ids)
-    request = request_of(definition)
+    spec = spec_of(definition)
     with _telling_of_holder(payloads):
         enqueued = engine.enqueue_many(
-            request if at is None else request._replace(at=at),
+            spec if at is None else replace(spec, at=at),
             payloads,
             on_duplicate=definition.options.on_duplicate,
         )

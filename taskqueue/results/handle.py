@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.rows import Enqueued
+from taskqueue.engine.specs import Enqueued
 from taskqueue.exceptions import Duration
 from taskqueue.models import Lease, Task
 from taskqueue.results.reading import (

@@ -135,7 +135,7 @@ def test_pausing_what_cannot_be_served_leaves_the_run_that_goes_on_alone() -> No
     serve(timezone.now() - timedelta(hours=1))
     assert Task.objects.get().status == TaskStatus.READY
     request = Schedule.objects.get().request
-    request["request"]["of_another_version"] = 1
+    request["spec"]["of_another_version"] = 1
     Schedule.objects.update(request=request)
 
     schedules.pause("s")

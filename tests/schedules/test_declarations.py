@@ -134,7 +134,7 @@ def test_a_changed_declaration_changes_the_row_and_a_changed_option_its_next_tas
     after = Schedule.objects.get()
     assert changed == ["declared"]
     assert (after.args, after.overlap) == ([2], "allow")
-    assert after.request["request"]["priority"] == 7
+    assert after.request["spec"]["priority"] == 7
     assert after.next_at == before.next_at
 
 
@@ -159,7 +159,7 @@ def test_schedules_made_at_run_time_follow_the_options_of_their_task(declare: De
 
     schedules.sync()
 
-    assert Schedule.objects.get().request["request"]["max_attempts"] == 5
+    assert Schedule.objects.get().request["spec"]["max_attempts"] == 5
 
 
 @pytest.mark.django_db

@@ -12,7 +12,7 @@ from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.payload import encode
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.lineage import request_like
+from taskqueue.engine.control.lineage import spec_like
 from taskqueue.engine.control.locking import (
     ALLOWED,
     Statuses,
@@ -23,8 +23,8 @@ from taskqueue.engine.control.locking import (
 from taskqueue.engine.control.mutable_options import apply_terms, check_terms
 from taskqueue.engine.control.once import once
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.rows import Payload
 from taskqueue.engine.sessions import take_write_lock
+from taskqueue.engine.specs import Payload
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 
@@ -101,6 +101,6 @@ def _enqueue_like(connection: BaseDatabaseWrapper, old: Task, new_id: str) -> UU
         encode(old.kwargs, limit=LARGEST, what="kwargs"),
     )
     payload = Payload(new_id, *texts, None)
-    if dialect_for(connection).insert(connection, request_like(old), payload) is None:
+    if dialect_for(connection).insert(connection, spec_like(old), payload) is None:
         raise TaskQueueError(f"Task {payload.id} exists already.")
     return UUID(hex=payload.id)

@@ -16,7 +16,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import ALLOWED, TaskId, id_of, locked, status_of
 from taskqueue.engine.control.once import once
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.rows import Payload, Request
+from taskqueue.engine.specs import EnqueueSpec, Payload
 from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
 
@@ -51,7 +51,7 @@ def retry_with(
             old.name, old.args if args is None else args, old.kwargs if kwargs is None else kwargs
         )
         payload = Payload(made_id, *texts, None)
-        if dialect_for(connection).insert(connection, request_like(old), payload) is None:
+        if dialect_for(connection).insert(connection, spec_like(old), payload) is None:
             raise TaskQueueError(f"Task {payload.id} exists already.")
         made = UUID(hex=payload.id)
         Task.objects.using(connection.alias).filter(id=made).update(retry_of_id=task_id)
@@ -85,30 +85,21 @@ def _encoded(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
     return args_text, encode(dict(kwargs), limit=limit - len(args_text), what="kwargs")
 
 
-def request_like(old: Task) -> Request:
+def spec_like(old: Task) -> EnqueueSpec:
     """What an enqueue with the options of that task would ask for."""
-    return Request(
+    return EnqueueSpec(
         name=old.name,
         queue_name=old.queue_name,
         priority=old.priority,
-        run_at=None,
-        run_in=None,
         options=json.dumps(old.options, separators=(",", ":")) if old.options else "{}",
         metadata=encode(old.metadata, limit=2 * LARGEST_METADATA, what="metadata"),
         max_attempts=old.max_attempts,
         max_crashes=old.max_crashes,
         crash_delay=old.crash_delay,
-        deadline_at=None,
-        deadline_in=None,
-        expires_in=None,
         lease_duration=old.lease_duration,
         ping_interval=old.ping_interval,
         retention=old.retention,
-        unique_scope="",
-        unique_for="",
-        unique_in=None,
         workers=1 if old.broadcast else old.workers,
         worker_names=None if old.broadcast or old.worker_names is None else tuple(old.worker_names),
         broadcast=old.broadcast,
-        restart=None,
     )

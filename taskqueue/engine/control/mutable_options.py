@@ -21,7 +21,7 @@ from taskqueue.declarations.options import (
     check_together,
     options_for,
 )
-from taskqueue.engine.rows import apart_columns
+from taskqueue.engine.specs import claim_columns
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
 
@@ -114,8 +114,8 @@ def _routing_columns(task: Task, names: tuple[str, ...] | None) -> dict[str, Any
     """Return the columns that choose the claim: who may run the task decides, not how many have."""
     if task.broadcast:
         return {"worker_names": task.worker_names}
-    columns = apart_columns(workers=task.workers, worker_names=names, broadcast=False)
-    return {"route": columns.route, "pinned_to": columns.pinned_to}
+    columns = claim_columns(workers=task.workers, worker_names=names, broadcast=False)
+    return {name: columns[name] for name in ("route", "pinned_to")}
 
 
 def _snapshot(task: Task, terms: Mapping[str, Any]) -> dict[str, Any]:

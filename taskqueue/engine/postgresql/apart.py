@@ -124,14 +124,12 @@ LIMIT 1
 # The id is made as in the ordinary claim, see `claim.py`.
 LEASE = """
 INSERT INTO taskqueue_lease (
-    id, task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at, stop_requested_by,
-    stop_reason, progress_message, error_class, error_message, traceback
+    id, task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at
 )
 VALUES (
     ((EXTRACT(epoch FROM clock_timestamp())::bigint - 1735689600) << 22)
         | (nextval('taskqueue_lease_id_seq') & 4194303),
-    %s::uuid, %s, %s, 'running', %s, clock_timestamp(), clock_timestamp() + %s::interval, '',
-    '', '', '', '', ''
+    %s::uuid, %s, %s, 'running', %s, clock_timestamp(), clock_timestamp() + %s::interval
 )
 RETURNING id
 """

@@ -62,12 +62,11 @@ WITH clock AS MATERIALIZED (
         picked.place, task.priority, task.run_after
 ), leased AS (
     INSERT INTO taskqueue_lease (
-        id, task_id, worker_id, attempt, status, claimed_at, expires_at, stop_requested_by,
-        stop_reason, progress_message, error_class, error_message, traceback
+        id, task_id, worker_id, attempt, status, claimed_at, expires_at
     )
     SELECT
         lease_id, id, %s, attempt, 'running', now,
-        now + COALESCE(lease_duration, %s::interval), '', '', '', '', '', ''
+        now + COALESCE(lease_duration, %s::interval)
     FROM claimed CROSS JOIN clock
 )
 SELECT

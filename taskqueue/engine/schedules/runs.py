@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -14,8 +15,8 @@ from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.tasks import ask_to_stop_each, cancel_each
 from taskqueue.engine.enqueue import enqueue
-from taskqueue.engine.rows import Enqueued, Payload
-from taskqueue.engine.schedules.snapshots import request_from
+from taskqueue.engine.schedules.snapshots import spec_from
+from taskqueue.engine.specs import Enqueued, Payload
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 
@@ -131,15 +132,15 @@ class Runs:
 
     def _insert(self, nominal_at: datetime) -> Enqueued:
         snapshot = self._schedule.request
-        request = request_from(snapshot)
-        options = json.loads(request.options) | {
+        spec = spec_from(snapshot)
+        options = json.loads(spec.options) | {
             "schedule": self._schedule.name,
             "nominal_at": nominal_at.isoformat(),
         }
         # Whoever holds the unique key is another run, or somebody else's task: it is left alone.
-        request = request._replace(options=json.dumps(options, separators=(",", ":")), restart=None)
+        spec = replace(spec, options=json.dumps(options, separators=(",", ":")), restart=None)
         payload = Payload(uuid7_hex(), snapshot["args"], snapshot["kwargs"], snapshot["unique_key"])
-        return enqueue(request, payload, on_duplicate="return")
+        return enqueue(spec, payload, on_duplicate="return")
 
 
 def resting_reason(schedule: Schedule) -> str:

@@ -116,10 +116,9 @@ LIMIT 1
 
 LEASE = """
 INSERT INTO taskqueue_lease (
-    task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at, stop_requested_by,
-    stop_reason, progress_message, error_class, error_message, traceback
+    task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at
 )
-VALUES (%s, %s, %s, 'running', %s, %s, %s, '', '', '', '', '', '')
+VALUES (%s, %s, %s, 'running', %s, %s, %s)
 """
 
 WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"

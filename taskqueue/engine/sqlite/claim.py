@@ -47,10 +47,9 @@ RETURNING
 
 LEASE = """
 INSERT INTO taskqueue_lease (
-    task_id, worker_id, attempt, status, claimed_at, expires_at, stop_requested_by,
-    stop_reason, progress_message, error_class, error_message, traceback
+    task_id, worker_id, attempt, status, claimed_at, expires_at
 )
-VALUES (%s, %s, %s, 'running', %s, %s, '', '', '', '', '', '')
+VALUES (%s, %s, %s, 'running', %s, %s)
 """
 
 READY_QUEUES = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -12,20 +13,13 @@ ENGINE = "taskqueue.engine"
 
 def key_never_held(planting: Planting) -> None:
     """A task is put down with its key, and does not hold it."""
-    if planting.vendor == "postgresql":
-        planting.rewrite(
-            f"{ENGINE}.postgresql.enqueue:INSERT", "%s::text IS NOT NULL", "%s::text = ''"
-        )
-        return
 
-    def parameters(request: Any, payload: Any, moment: Any) -> Any:
-        # The only boolean before the moment of the enqueue.
-        values = list(before(request, payload, moment))
-        place = next(i for i, value in enumerate(values) if isinstance(value, bool))
-        values[place] = False
-        return tuple(values)
+    def payload_columns(payload: Any) -> Any:
+        return before(payload) | {"holds_unique_key": False}
 
-    before = planting.replace(f"{ENGINE}.sqlite.enqueue:_parameters", parameters)
+    before = planting.replace(
+        f"{ENGINE}.{planting.vendor}.enqueue:payload_columns", payload_columns
+    )
 
 
 def key_released_at_claim(planting: Planting) -> None:
@@ -40,10 +34,10 @@ def key_released_at_claim(planting: Planting) -> None:
 def scopes_mixed_up(planting: Planting) -> None:
     """The keys of all definitions are in one scope."""
 
-    def request_of(definition: Any, settings: Any) -> Any:
-        return before(definition, settings)._replace(unique_scope="all")
+    def make_spec(definition: Any, settings: Any) -> Any:
+        return replace(before(definition, settings), unique_scope="all")
 
-    before = planting.replace(f"{ENGINE}.requests:_request_of", request_of)
+    before = planting.replace(f"{ENGINE}.specs:make_spec", make_spec)
 
 
 def wrong_holder_answered(planting: Planting) -> None:

@@ -1,0 +1,277 @@
+"""What an enqueue asks for, and the columns of the rows that it writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from taskqueue.conf import Settings, get_settings
+from taskqueue.core.retries import seconds_of
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.option_kinds import LARGEST_METADATA, Moment, Seconds
+from taskqueue.declarations.options import COLUMNS as OPTION_COLUMNS
+from taskqueue.declarations.options import Options
+from taskqueue.declarations.payload import encode
+from taskqueue.models.task import Route
+
+VERSION = 1
+"""Of the stored form of a spec: raise it with every change of its fields."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnqueueSpec:
+    """What all tasks of one enqueue share. A time is either absolute, or seconds from now.
+
+    A field that is not named in `NOT_STORED` is a column of `Task` too.
+    """
+
+    name: str
+    queue_name: str
+    priority: int
+    options: str
+    metadata: str
+    max_attempts: int
+    max_crashes: int
+    crash_delay: timedelta
+    lease_duration: timedelta | None
+    ping_interval: timedelta | None
+    retention: timedelta | None
+    workers: int
+    worker_names: tuple[str, ...] | None
+    broadcast: bool
+    run_at: datetime | None = None
+    run_in: float | None = None
+    deadline_at: datetime | None = None
+    deadline_in: float | None = None
+    expires_in: float | None = None
+    unique_scope: str = ""
+    unique_for: str = ""
+    unique_in: float | None = None
+    restart: str | None = None
+    at: datetime | None = None
+    """The moment of the enqueue, where many share one; None: when its statement runs."""
+
+    def run_after_at(self, now: datetime) -> datetime:
+        """When its tasks are due if they are enqueued at that moment: never before."""
+        wanted = self.run_at or now + timedelta(seconds=self.run_in or 0)
+        # In the past it means now. Else it would pass those that wait already, and seem late.
+        return max(wanted, now)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether any worker may run its tasks at once, with no limit in time."""
+        return (
+            not self.is_apart
+            and self.ping_interval is None
+            and self.at is None
+            and self.run_at is None
+            and self.run_in is None
+            and self.deadline_at is None
+            and self.deadline_in is None
+            and self.expires_in is None
+        )
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether several workers are to run a task, or only named ones may."""
+        return self.workers > 1 or self.broadcast or self.worker_names is not None
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """Its fields and the columns of its tasks, but those that a clock or a payload decides."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return own | claim_columns(
+            workers=self.workers, worker_names=self.worker_names, broadcast=self.broadcast
+        )
+
+    def columns_at(self, now: datetime) -> dict[str, Any]:
+        """The columns of its tasks, but those that a payload decides, at that moment."""
+        run_after = self.run_after_at(now)
+        waits = run_after > now
+        return {
+            **self.parameters,
+            "status": "scheduled" if waits else "ready",
+            "run_after": run_after,
+            "enqueued_at": now,
+            "ready_at": None if waits else now,
+            "deadline_at": self.deadline_at or later(now, self.deadline_in),
+            "expires_at": later(now, self.expires_in),
+            "unique_until": later(now, self.unique_in),
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields as plain JSON, with the version of this form."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in DURATIONS:
+            values[name] = None if values[name] is None else values[name].total_seconds()
+        for name in MOMENTS:
+            values[name] = None if values[name] is None else values[name].isoformat()
+        if self.worker_names is not None:
+            values["worker_names"] = list(self.worker_names)
+        return {"version": VERSION, **values}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> EnqueueSpec:
+        """Return the spec that `as_json` stored. Raises ValueError for another version's."""
+        values = dict(stored)
+        version = values.pop("version", None)
+        strange = values.keys() ^ {field.name for field in fields(cls)}
+        if version != VERSION or strange:
+            raise ValueError(f"version {version}, unexpected or missing fields {sorted(strange)}")
+        for name in DURATIONS:
+            values[name] = None if values[name] is None else timedelta(seconds=values[name])
+        for name in MOMENTS:
+            values[name] = None if values[name] is None else datetime.fromisoformat(values[name])
+        if values["worker_names"] is not None:
+            values["worker_names"] = tuple(values["worker_names"])
+        return cls(**values)
+
+
+class Payload(NamedTuple):
+    """What is one task's own: its id as 32 hexadecimal digits, its arguments as JSON text."""
+
+    id: str
+    args: str
+    kwargs: str
+    unique_key: str | None
+
+
+class Enqueued(NamedTuple):
+    """What became of one enqueue."""
+
+    id: str
+    status: str
+    enqueued_at: datetime
+    ready_at: datetime | None
+    created: bool = True
+    updated: bool = False
+    name: str | None = None
+    """Of the definition, where a task holds the unique key: it may be another's."""
+
+
+DURATIONS = tuple(option.name for option in OPTION_COLUMNS if isinstance(option.kind, Seconds))
+MOMENTS = ("run_at", "deadline_at", "at")
+
+NOT_STORED = frozenset(
+    {"run_at", "run_in", "deadline_in", "expires_in", "unique_in", "restart", "at"}
+)
+"""The fields of a spec that are no column: those computed from them are, or nothing is."""
+LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval")
+KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
+CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
+PLAIN_COLUMNS = (
+    "id", "args", "kwargs", "status", "run_after", "enqueued_at", "ready_at",
+    *(
+        field.name
+        for field in fields(EnqueueSpec)
+        if field.name not in {*NOT_STORED, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS}
+    ),
+)  # fmt: skip
+"""The columns of a new task that is plain; the others have a default in the database."""
+COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS)
+"""The columns of any new task."""
+NO_KEY = dict.fromkeys(KEY_COLUMNS) | {
+    "unique_scope": "", "unique_for": "", "unique_in": None, "holds_unique_key": False,
+}  # fmt: skip
+
+
+def payload_columns(payload: Payload) -> dict[str, Any]:
+    """The columns that a payload decides."""
+    id, args, kwargs, unique_key = payload
+    if unique_key is None:
+        return {"id": id, "args": args, "kwargs": kwargs, **NO_KEY}
+    return {
+        "id": id, "args": args, "kwargs": kwargs,
+        "unique_key": unique_key, "holds_unique_key": True,
+    }  # fmt: skip
+
+
+def claim_columns(
+    *, workers: int, worker_names: Sequence[str] | None, broadcast: bool
+) -> dict[str, Any]:
+    """The columns that say which workers may run a task.
+
+    A broadcast has no workers yet: it is seated when a worker first sees it ready.
+    """
+    names = worker_names
+    wanted = 0 if broadcast else workers
+    is_apart = broadcast or workers > 1 or names is not None
+    return {
+        "route": Route.APART.value if is_apart else Route.ORDINARY.value,
+        "workers": wanted,
+        "worker_names": None if names is None else json.dumps(list(names)),
+        "pinned_to": names[0] if names is not None and len(names) == 1 else "",
+        "broadcast": broadcast,
+        "open_slots": wanted,
+    }
+
+
+def later(now: datetime, seconds: float | None) -> datetime | None:
+    """The moment so many seconds later; None for none."""
+    return None if seconds is None else now + timedelta(seconds=seconds)
+
+
+def spec_of(definition: BaseDefinition[Any, Any]) -> EnqueueSpec:
+    """What all tasks of one enqueue share; made once for a definition and its settings."""
+    settings = get_settings()
+    known = definition.spec
+    if known is None or known[0] is not settings:
+        known = definition.spec = settings, make_spec(definition, settings)
+    return known[1]
+
+
+def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> EnqueueSpec:
+    """The options of a definition, with the settings' where it has none."""
+    options = definition.options
+    run_at, run_in = _moment(options.run_after)
+    deadline_at, deadline_in = _moment(options.deadline)
+    unique_for, unique_in = _unique_for(options)
+    return EnqueueSpec(
+        name=definition.name,
+        run_at=run_at,
+        run_in=run_in,
+        options=definition.snapshot,
+        metadata=encode(options.metadata, limit=LARGEST_METADATA, what="metadata")
+        if options.metadata
+        else "{}",
+        deadline_at=deadline_at,
+        deadline_in=deadline_in,
+        expires_in=None if options.expires_after is None else seconds_of(options.expires_after),
+        unique_scope=definition.unique_scope,
+        unique_for=unique_for,
+        unique_in=unique_in,
+        **_columns(options, settings),
+    )
+
+
+_OPTIONS = tuple(option.name for option in OPTION_COLUMNS)
+_SETTINGS = tuple((option.name, option.setting) for option in OPTION_COLUMNS if option.setting)
+_option_values = attrgetter(*_OPTIONS)
+
+
+def _columns(options: Options, settings: Settings) -> dict[str, Any]:
+    """Return the columns that hold an option as it is, or the setting that it stands for."""
+    columns = dict(zip(_OPTIONS, _option_values(options), strict=True))
+    for name, setting in _SETTINGS:
+        if columns[name] is None:
+            columns[name] = getattr(settings, setting)
+    return columns
+
+
+def _moment(moment: Moment | None) -> tuple[datetime | None, float | None]:
+    if moment is None or isinstance(moment, datetime):
+        return moment, None
+    return None, seconds_of(moment)
+
+
+def _unique_for(options: Options) -> tuple[str, float | None]:
+    if options.unique_key is None:
+        return "", None
+    if isinstance(options.unique_for, timedelta):
+        return "duration", options.unique_for.total_seconds()
+    return options.unique_for, None
