@@ -203,14 +203,14 @@ def _patience() -> Iterator[None]:
     A busy machine may take them all. Tests of a database that stays silent set their own time.
     """
     from taskqueue.engine import connections
-    from taskqueue.management.cli import health as of_workers
+    from taskqueue.management.cli import diagnosis
     from taskqueue.monitoring import health
     from taskqueue.monitoring.doctor import examination
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(health.ready.__kwdefaults__, "seconds", PATIENCE)
         patch.setattr(connections, "CONNECT_TIMEOUT", int(PATIENCE))
-        patch.setattr(of_workers, "LONGEST", PATIENCE)
+        patch.setattr(diagnosis, "LONGEST", PATIENCE)
         patch.setattr(examination, "LONGEST_SILENCE", PATIENCE)
         with suppress(ImportError):  # It needs an extra.
             from taskqueue.monitoring.metrics import collector

@@ -1,15 +1,13 @@
 """The subcommands of `manage.py taskqueue`, a group a file."""
 
 from taskqueue.management.cli.changing import RESCHEDULE, RUN_NOW, UPDATE
-from taskqueue.management.cli.doctor import DOCTOR
+from taskqueue.management.cli.diagnosis import DOCTOR, HEALTH
 from taskqueue.management.cli.ending import CANCEL, DELETE, DUPLICATE, RETRY
 from taskqueue.management.cli.enqueueing import ENQUEUE
-from taskqueue.management.cli.health import HEALTH
 from taskqueue.management.cli.listing import LIST
+from taskqueue.management.cli.maintenance import PRUNE, ROLES
 from taskqueue.management.cli.operations import OPERATIONS
-from taskqueue.management.cli.pruning import PRUNE
 from taskqueue.management.cli.queues import PAUSE, QUEUES, RESUME
-from taskqueue.management.cli.roles import ROLES
 from taskqueue.management.cli.schedules import SCHEDULES
 from taskqueue.management.cli.showing import SHOW
 from taskqueue.management.cli.stats import STATS

@@ -1,4 +1,4 @@
-"""What a subcommand is: its flags, and one verb that it calls."""
+"""Subcommands of `manage.py taskqueue`: their description, and errors as exit codes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.db import DatabaseError, InterfaceError
 
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.transient_errors import is_busy
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.output import Output, told
-from taskqueue.management.cli.trouble import TROUBLE, sentence_of
+from taskqueue.models import Task
 
 USAGE = 2
 """The exit code for what cannot be meant; 1 is for what was refused, or is not there."""
@@ -101,3 +104,38 @@ def os_user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # A container may run under a number that has no name.
         return f"uid {os.getuid()}"
+
+
+TROUBLE = (DatabaseError, InterfaceError)
+
+
+def sentence_of(error: Exception) -> str:
+    """What is wrong, and what to do."""
+    if is_busy(error):
+        return (
+            "The database is busy: somebody holds its write lock, perhaps the task itself if it is "
+            "atomic. Try again when that has ended."
+        )
+    if _is_unmigrated():
+        return f"The database has no tables of taskqueue ({_said(error)}). Run manage.py migrate."
+    return line_of(error)
+
+
+def line_of(error: Exception) -> str:
+    """What is wrong, without asking the database anything more."""
+    return f"The database did not do it: {_said(error)}"
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split("\n", 1)[0].split()) or type(error).__name__
+
+
+def _is_unmigrated() -> bool:
+    """Whether a look at a task fails in a database that answers."""
+    connection = project_connection()
+    try:
+        with connection.cursor() as cursor:
+            tables = connection.introspection.table_names(cursor)
+    except TROUBLE:
+        return False
+    return Task._meta.db_table not in tables

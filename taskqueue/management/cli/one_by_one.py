@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from taskqueue.exceptions import TaskQueueError
+from taskqueue.management.cli.base import TROUBLE, sentence_of
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.trouble import TROUBLE, sentence_of
 
 Lines = list[dict[str, Any]]
 """Of each that was tried what it is called, whether it was `done`, and the `error` if not."""

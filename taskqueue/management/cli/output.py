@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from taskqueue.management.cli.durations import short, size
-from taskqueue.management.cli.writing import Unwritable, writing
+from taskqueue.management.cli.writing import Unwritable, legible, writing
 from taskqueue.monitoring.read_models.base import fields_of, json_fields_of, json_form
 
 WIDEST = 60
@@ -87,7 +87,7 @@ class Output:
     def _write(self, text: str) -> None:
         try:
             with writing():
-                self._stream.write(text)
+                self._stream.write(legible(text, getattr(self._stream, "encoding", None)))
         except Unwritable as error:
             # What is found out after it, as whether it was refused, matters more.
             self._unwritable = error

@@ -1,66 +1,47 @@
-"""The standard output, whatever its encoding is, and where it cannot be written."""
+"""Write to the standard output in any encoding, and report that it cannot be written."""
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from django.core.management.base import CommandError
 
 NOT_SAID = 3
-"""The exit code where it was done, and could not be told."""
-HANDLER = "taskqueue.legible"
-"""What is done with characters that an encoding does not have: of `str.encode`."""
-# Each as wide as what it stands for, or tables would not stay tables.
+"""The exit code where the command was done and its output could not be written."""
+# Each as wide as what it stands for, so that columns stay aligned.
 MARKS = str.maketrans("…→▁▂▃▄▅▆▇█“”�", '~>_.:-=+*#""?')
 
 
 class Unwritable(Exception):
-    """The message says why nothing can be written."""
+    """The standard output cannot be written; the message says why."""
 
 
 class Closed:
-    """In place of a standard output that the process was started without."""
+    """Stands in for the standard output of a process that was started without one."""
 
     def write(self, msg: str) -> None:
         """Raises OSError."""
         raise OSError("it is closed")
 
     def isatty(self) -> bool:
-        """Nobody looks at it."""
+        """False."""
         return False
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing."""
 
 
-def _legible(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end].translate(MARKS)
-    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
-
-
-codecs.register_error(HANDLER, _legible)
-
-
-@contextmanager
-def legible(stream: Any) -> Iterator[None]:
-    """Write marks, or escapes, for what the encoding of the stream does not have."""
-    if not hasattr(stream, "reconfigure"):
-        yield
-        return
-    before = stream.errors
-    stream.reconfigure(errors=HANDLER)
+def legible(text: str, encoding: str | None) -> str:
+    """Return the text with marks, or escapes, for characters that the encoding does not have."""
     try:
-        yield
-    finally:
-        with suppress(OSError, ValueError):  # Which flush what cannot be written.
-            stream.reconfigure(errors=before)
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        octets = text.translate(MARKS).encode(encoding or "utf-8", "backslashreplace")
+        return octets.decode(encoding or "utf-8")
+    return text
 
 
 @contextmanager
@@ -77,9 +58,9 @@ def writing() -> Iterator[None]:
 
 @contextmanager
 def finished(finish: Callable[[], None]) -> Iterator[None]:
-    """Finish the output, end quietly where its reader has left, and tell where it is unwritable.
+    """Finish the output; end quietly where its reader has left.
 
-    Raises CommandError with the exit code of what was done and not told; an error of the block
+    Raises CommandError with exit code `NOT_SAID` where it cannot be written; an error of the block
     itself goes first.
     """
     try:
@@ -90,7 +71,7 @@ def finished(finish: Callable[[], None]) -> Iterator[None]:
     except Unwritable as error:
         _write_nowhere()
         raise CommandError(
-            f"It was done, but the standard output cannot be written: {error}.",
+            f"The command was done, but the standard output cannot be written: {error}.",
             returncode=NOT_SAID,
         ) from None
     except BaseException:
@@ -102,6 +83,6 @@ def finished(finish: Callable[[], None]) -> Iterator[None]:
 
 
 def _write_nowhere() -> None:
-    """What is still to be flushed when the process ends must not raise again."""
+    """Let nothing raise again that is still to be flushed when the process ends."""
     with suppress(AttributeError, OSError, ValueError):  # There may be no file at all.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

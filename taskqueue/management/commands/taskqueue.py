@@ -20,7 +20,7 @@ from taskqueue.management.cli.base import (
     refuse_what_is_not_text,
 )
 from taskqueue.management.cli.output import Output, add_format, told
-from taskqueue.management.cli.writing import Closed, finished, legible
+from taskqueue.management.cli.writing import Closed, finished
 
 EXIT_CODES = (
     "Exits with 0 when it is done, 1 when it is refused, not there or not well, 2 for wrong usage, "
@@ -67,7 +67,6 @@ class Command(BaseCommand):
             override("en"),
             errors_on_one_line(),
             refusals_reported(),
-            legible(raw),
             finished(output.finish),
         ):
             refuse_what_is_not_text(flags)

@@ -189,7 +189,7 @@ def test_the_doctor_exits_with_1_at_a_problem_alone_unless_told_otherwise(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     findings = [Finding(check="work", severity=Severity.WARNING, seen="odd", remedy="mend it")]
-    monkeypatch.setattr("taskqueue.management.cli.doctor.examine", lambda: findings)
+    monkeypatch.setattr("taskqueue.management.cli.diagnosis.examine", lambda: findings)
     assert run("doctor") == f"warning  work       odd\n{' ' * 20}→ mend it\n"
     assert exit_code(["doctor", "--fail-on", "warning"]) == 1
     findings.append(Finding(check="work", severity=Severity.PROBLEM, seen="ill"))

@@ -8,10 +8,9 @@ from typing import Any
 
 from taskqueue import schedules
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.management.cli.base import Subcommand, add_person, person_of
+from taskqueue.management.cli.base import TROUBLE, Subcommand, add_person, person_of
 from taskqueue.management.cli.one_by_one import Lines, each_of
 from taskqueue.management.cli.output import Output, told
-from taskqueue.management.cli.trouble import TROUBLE
 from taskqueue.models import Occurrence
 
 

@@ -16,11 +16,10 @@ from taskqueue.management.cli.base import Subcommand, add_person, person_of, usa
 from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.options import VALUES, options_of, typed_option
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.importing import load_tasks
-from taskqueue.management.cli.schedules.numbers import whole_number
 from taskqueue.management.cli.schedules.rows import now, row_of, statuses_of, utc
 from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
-from taskqueue.management.cli.times import duration
+from taskqueue.management.cli.schedules.syncing import load_tasks
+from taskqueue.management.cli.times import duration, whole_number
 from taskqueue.models import Schedule
 
 OPTIONS = {"queue": "queue_name", "priority": "priority"}

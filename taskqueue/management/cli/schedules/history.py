@@ -10,8 +10,8 @@ from taskqueue import schedules
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.numbers import whole_number
 from taskqueue.management.cli.schedules.rows import aligned, statuses_of, utc
+from taskqueue.management.cli.times import whole_number
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
 

@@ -13,9 +13,8 @@ from django.utils import timezone
 from taskqueue import schedules
 from taskqueue.engine.schedules.reading import rule_of, rule_text, zone_of
 from taskqueue.exceptions import ScheduleDoesNotExist, TaskQueueError
-from taskqueue.management.cli.base import Subcommand, usage_error
+from taskqueue.management.cli.base import TROUBLE, Subcommand, usage_error
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.numbers import whole_number
 from taskqueue.management.cli.schedules.rows import (
     aligned,
     has_open,
@@ -24,7 +23,7 @@ from taskqueue.management.cli.schedules.rows import (
     utc,
 )
 from taskqueue.management.cli.schedules.rule_flags import add_rule, has_rule, rule_from
-from taskqueue.management.cli.trouble import TROUBLE
+from taskqueue.management.cli.times import whole_number
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
 

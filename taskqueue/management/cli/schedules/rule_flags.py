@@ -9,8 +9,7 @@ from typing import Any
 
 from taskqueue import rules
 from taskqueue.management.cli.base import usage_error
-from taskqueue.management.cli.schedules.moments import in_zone, wall_moment, zone_for
-from taskqueue.management.cli.times import duration
+from taskqueue.management.cli.times import duration, in_zone, wall_moment, zone_for
 from taskqueue.rules import Rule
 
 Reader = Callable[[str], Any]

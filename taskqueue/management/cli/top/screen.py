@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from taskqueue.management.cli.top.frame import Line
-from taskqueue.management.cli.writing import HANDLER
+from taskqueue.management.cli.writing import legible
 from taskqueue.worker.wakeup import Alarm
 
 # Sequences of ECMA-48 and of xterm, which every terminal of today knows.
@@ -101,7 +101,8 @@ class Screen:
             termios.tcsetattr(self._input, termios.TCSADRAIN, self._modes)
 
     def _write(self, text: str) -> None:
-        octets = text.encode(sys.stdout.encoding or "utf-8", errors=HANDLER)
+        encoding = sys.stdout.encoding or "utf-8"
+        octets = legible(text, encoding).encode(encoding)
         while octets:
             octets = octets[os.write(self._output, octets) :]
 
