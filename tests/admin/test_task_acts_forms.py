@@ -243,7 +243,7 @@ def test_terms_are_changed_and_only_those_that_differ(log_in_as: LogIn) -> None:
     assert (row.queue_name, row.max_attempts, row.options["timeout"]) == ("mail", 2, 90)
     before = state()
     answer = send(client, task, "update")
-    assert "Nothing differs" in answer.content.decode()
+    assert "Nothing was changed" in answer.content.decode()
     assert state() == before
 
 

@@ -129,7 +129,7 @@ def test_a_spoilt_page_changes_nothing(shown: str, log_in_as: LogIn) -> None:
     form, before = opened(client, task), state()
     answer = send(client, task, form, shown=shown, priority="7")
     assert answer.status_code == 200
-    assert "The page is not whole" in answer.content.decode()
+    assert "The form is incomplete" in answer.content.decode()
     assert state() == before
 
 

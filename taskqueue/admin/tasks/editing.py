@@ -13,9 +13,8 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.acts import TaskActs
-from taskqueue.admin.tasks.forms import FORMS
+from taskqueue.admin.tasks.forms import FORMS, TaskForm
 from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
-from taskqueue.admin.tasks.task_form import TaskForm
 from taskqueue.admin.tasks.verbs import EDITS, Edit
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias

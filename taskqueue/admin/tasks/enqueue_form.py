@@ -12,55 +12,30 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.reasons import ReasonField
-from taskqueue.admin.schedules.fields import JsonField, SpanField
-from taskqueue.admin.tasks.forms import WhenField
-from taskqueue.admin.tasks.parameter_fields import field_of, null_field_of
-from taskqueue.admin.tasks.parameter_names import (
+from taskqueue.admin.schedules.fields import JsonField
+from taskqueue.admin.tasks.option_fields import WIDE, labelled_options, name_parts, option_fields
+from taskqueue.admin.tasks.parameter_fields import (
     PREFIX,
     field_name,
+    field_of,
     is_left_out,
     needs_null_box,
+    null_field_of,
     null_name,
 )
-from taskqueue.admin.tasks.task_form import WIDE, name_parts
 from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import options_from_json
 from taskqueue.declarations.parameters import call_of, parameters
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
 from taskqueue.results.audited_enqueue import enqueue_by_hand
 
-OPTIONS = ("queue_name", "priority", "run_after", "unique_key", "max_attempts", "timeout")
+OPTIONS = labelled_options(Use.USING)
 
 
 class EnqueueForm(forms.Form):
-    """A field for each parameter, then the options; what is empty is as the definition says."""
+    """A field for each parameter, then the options; an empty one is as the definition says."""
 
-    queue_name = forms.CharField(
-        label=gettext_lazy("Queue"), required=False, strip=False, widget=forms.TextInput(WIDE)
-    )
-    priority = forms.IntegerField(
-        label=gettext_lazy("Priority"), required=False,
-        help_text=gettext_lazy("-100 to 100; higher ones first."),
-    )  # fmt: skip
-    run_after = WhenField(
-        label=gettext_lazy("When"), required=False,
-        help_text=gettext_lazy(
-            "A moment such as 2026-12-01 09:00, or a time from now such as in 5 minutes. "
-            "Empty: at once."
-        ),
-    )  # fmt: skip
-    unique_key = forms.CharField(
-        label=gettext_lazy("Unique key"), required=False, strip=False,
-        widget=forms.TextInput(WIDE),
-        help_text=gettext_lazy("Nothing is enqueued while another task holds it."),
-    )  # fmt: skip
-    max_attempts = forms.IntegerField(
-        label=gettext_lazy("Failures at most"), required=False,
-        help_text=gettext_lazy("After so many it fails for good."),
-    )  # fmt: skip
-    timeout = SpanField(
-        label=gettext_lazy("Time limit"), help_text=gettext_lazy("Of each attempt.")
-    )
     options = JsonField(
         dict, label=gettext_lazy("Further options"), example='{"backoff": "fixed(60)"}',
         help_text=gettext_lazy(
@@ -74,6 +49,7 @@ class EnqueueForm(forms.Form):
 
     def __init__(self, data: Any = None, *, definition: BaseDefinition[Any, Any]) -> None:
         super().__init__(data)
+        self.fields.update(option_fields(OPTIONS, required=False))
         # A template that came upon it would call it, and so run the body.
         self._definition = definition
         self.task_name = definition.name

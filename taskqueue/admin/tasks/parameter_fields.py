@@ -1,4 +1,4 @@
-"""The field that asks for one parameter of a definition."""
+"""The form field that asks for a parameter: its name, its kind, and its value when left empty."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.declarations.parameters import EMPTY, VARIABLE, Parameter
 from taskqueue.declarations.payload import LARGEST_INTEGER
 
+PREFIX, NULL_PREFIX = "arg_", "null_"
+"""Before the names of the fields: options have fields too."""
 LONGEST_DEFAULT = 80
 WIDE = {"class": "vTextField"}
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
@@ -123,3 +125,41 @@ def _shown(default: object) -> str:
         return Truncator(repr(default)).chars(LONGEST_DEFAULT)
     except Exception:  # Whatever a default's repr() does, the form is shown.
         return type(default).__name__
+
+
+def field_name(parameter: Parameter) -> str:
+    """Of its field."""
+    return PREFIX + parameter.name
+
+
+def null_name(parameter: Parameter) -> str:
+    """Of the field that gives None."""
+    return NULL_PREFIX + parameter.name
+
+
+def needs_null_box(parameter: Parameter) -> bool:
+    """Whether None is a value that its own field cannot give, nor is given if it is empty."""
+    if not parameter.is_nullable or parameter.default is None or parameter.place in VARIABLE:
+        return False
+    kind = parameter.kind
+    return kind is str or (kind in (int, float) and parameter.default is not EMPTY)
+
+
+def is_left_out(parameter: Parameter, value: Any, raw: Any) -> bool:
+    """Whether what the field holds is the default, which then applies by itself."""
+    if parameter.place in VARIABLE:
+        return not value
+    if parameter.default is EMPTY:
+        return False
+    is_box = parameter.kind is bool and not (parameter.is_nullable or parameter.is_sensitive)
+    is_empty = raw in (None, "") and not is_box
+    if is_empty and (parameter.kind is not str or parameter.is_sensitive):
+        return True
+    return bool(value == _shown_default(parameter))
+
+
+def _shown_default(parameter: Parameter) -> Any:
+    """What the field holds at first."""
+    if isinstance(parameter.default, Enum):
+        return parameter.default.value
+    return "" if parameter.default is None and parameter.kind is str else parameter.default
