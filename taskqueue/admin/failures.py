@@ -12,14 +12,16 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from taskqueue.access.authority import may
-from taskqueue.access.permissions import VIEW_LEASES
 from taskqueue.admin.display import breakable, moment
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, report
-from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
-from taskqueue.monitoring.failures import FailureGroup, RetryingGroup, failures, retrying
-from taskqueue.monitoring.searching import search_text
+from taskqueue.monitoring.read_models.failure_group import (
+    FailureGroup,
+    RetryingGroup,
+    failures,
+    retrying,
+)
 
 MOST_GROUPS = 100
 LONGEST_EXAMPLE = 200
@@ -43,7 +45,7 @@ class FailureAdmin(ReportAdmin):
         css = {"all": ["taskqueue/pages.css"]}
 
     def shown(self, request: HttpRequest) -> HttpResponse:
-        ended, coming = failures(limit=MOST_GROUPS), retrying(limit=MOST_GROUPS)
+        ended, coming = failures(limit=MOST_GROUPS), retrying(request.user, limit=MOST_GROUPS)
         return report(
             self,
             request,
@@ -57,42 +59,38 @@ class FailureAdmin(ReportAdmin):
 
 
 def _failed(request: HttpRequest, links: Links, group: FailureGroup) -> dict[str, Any]:
-    words = {"status": TaskStatus.FAILED.value, "class": group.error_class, "name": group.name}
-    text = search_text(**words)
     return {
         "error": group.error_class or _("no error class"),
         "shown_error": breakable(group.error_class or _("no error class")),
         "name": group.name,
         "shown_name": breakable(group.name),
         "count": group.count,
-        "url": links.list_url(Task, q=text),
+        "url": links.list_url(Task, q=group.q),
         "first_seen": moment(group.first_seen),
         "last_seen": moment(group.last_seen),
         "example": _example(links, group.example_id, group.example_message),
-        "acts": _acts(request, links, text, "retry", "delete"),
+        "acts": _acts(request, links, group.q, "retry", "delete"),
     }
 
 
 def _retried(request: HttpRequest, links: Links, group: RetryingGroup) -> dict[str, Any]:
-    text = search_text(status=TaskStatus.RETRYING.value, name=group.name)
-    sees_attempts = request.user.has_perm(VIEW_LEASES)
     return {
         "name": group.name,
         "shown_name": breakable(group.name),
         "count": group.count,
-        "url": links.list_url(Task, q=text),
+        "url": links.list_url(Task, q=group.q),
         "next_at": moment(group.next_at),
-        "error": group.example_error if sees_attempts else "",
-        "shown_error": breakable(group.example_error),
-        "example": _example(links, group.example_id, group.example_message)
-        if sees_attempts
-        else links.to_row(Task, group.example_id, str(group.example_id)),
-        "acts": _acts(request, links, text, "run_now", "cancel"),
+        "error": group.example_error or "",
+        "shown_error": breakable(group.example_error or ""),
+        "example": _example(links, group.example_id, group.example_message),
+        "acts": _acts(request, links, group.q, "run_now", "cancel"),
     }
 
 
-def _example(links: Links, task_id: Any, message: str) -> SafeString:
-    """The beginning of the newest message, as a link to its task."""
+def _example(links: Links, task_id: Any, message: str | None) -> SafeString:
+    """The beginning of the newest message, or the id if it is hidden, as a link to its task."""
+    if message is None:
+        return links.to_row(Task, task_id, str(task_id))
     line = Truncator(" ".join(message.split())).chars(LONGEST_EXAMPLE)
     return links.to_row(Task, task_id, line or _("no message"))
 

@@ -17,19 +17,11 @@ from taskqueue.access.permissions import OPERATE, VIEW_OPERATIONS, VIEW_TASKS
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
-from taskqueue.api.etags import check_part
+from taskqueue.api.etags import check_part, part_of
 from taskqueue.api.fields import Flag, Reasoned, Strict
-from taskqueue.api.operation_shown import (
-    DryRun,
-    OperationShown,
-    OperationWhole,
-    estimated,
-    part,
-    shown,
-    shown_whole,
-)
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery, Problem
+from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
 from taskqueue.api.tasks.option_fields import ChangeableOptions, NearMoment
 from taskqueue.control import TaskFilter
@@ -37,8 +29,19 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.operations import VERBS, estimate
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Operation
+from taskqueue.monitoring.read_models.operation import (
+    DryRun,
+    OperationDetails,
+    ShownOperation,
+    dry_run,
+    operation_details,
+    shown_operation,
+)
 
 VERB_NAMES = list(VERBS)
+OperationJSON = serializer_for(ShownOperation)
+OperationWholeJSON = serializer_for(OperationDetails)
+DryRunJSON = serializer_for(DryRun)
 
 
 class Changes(ChangeableOptions):
@@ -65,7 +68,7 @@ class Start(Reasoned, TaskChoice):
 class Operations(NextPage):
     """Operations, the newest first."""
 
-    results = OperationShown(many=True)
+    results = OperationJSON(many=True)
 
 
 class OperationList(ApiView):
@@ -86,10 +89,10 @@ class OperationList(ApiView):
         found = list(rows[: asked["limit"] + 1])
         kept = found[: asked["limit"]]
         following = str(kept[-1].id) if len(found) > len(kept) else None
-        results = [shown(each, request.user) for each in kept]
-        return self.shown(request, page(request, results, following))
+        results = [shown_operation(operation, request.user) for operation in kept]
+        return self.shown(request, page(request, OperationJSON(results, many=True).data, following))
 
-    @describe("startOperation", answers={200: DryRun, 202: OperationWhole}, body=Start)
+    @describe("startOperation", answers={200: DryRunJSON, 202: OperationWholeJSON}, body=Start)
     def post(self, request: Request) -> Response:
         """Have a verb done to many tasks by whichever worker has time. Needs the verb's own
         permission; who may not stop tasks cancels those alone that do not run. To duplicate leaves
@@ -105,10 +108,12 @@ class OperationList(ApiView):
         if given["dry_run"]:
             VERBS[verb].stored(arguments)
             found = _try(lambda: estimate(verb, which))
-            left_out = leaves_out_running(verb, request.user)
-            lost = control.count_held_by_lost(which, verb)
-            more = {"leaves_out_running": left_out, "held_by_lost": lost}
-            return Response(estimated(found) | more)
+            shown = dry_run(
+                found,
+                leaves_out_running=leaves_out_running(verb, request.user),
+                held_by_lost=control.count_held_by_lost(which, verb),
+            )
+            return Response(DryRunJSON(shown).data)
         return self.once(request, lambda: self._started(request, which, given))
 
     def _started(self, request: Request, which: TaskFilter, given: dict[str, Any]) -> Response:
@@ -129,7 +134,7 @@ class OperationDetail(ApiView):
     tag = "operations"
     has_etag = True
 
-    @describe("getOperation", answers={200: OperationWhole}, problems=(404,))
+    @describe("getOperation", answers={200: OperationWholeJSON}, problems=(404,))
     def get(self, request: Request, operation_id: str) -> Response:
         """How far it is."""
         self.validated_query(request)
@@ -144,7 +149,10 @@ class OperationCancel(ApiView):
     is_conditional = True
 
     @describe(
-        "cancelOperation", answers={200: OperationWhole}, body=Reasoned, problems=(404, 409, 412)
+        "cancelOperation",
+        answers={200: OperationWholeJSON},
+        body=Reasoned,
+        problems=(404, 409, 412),
     )
     def post(self, request: Request, operation_id: str) -> Response:
         """End it; what was done stays done. Needs the permission of its verb."""
@@ -154,7 +162,7 @@ class OperationCancel(ApiView):
             raise PermissionDenied
 
         def act() -> Response:
-            check_part(request, part(_locked(found)))
+            check_part(request, _part(_locked(found)))
             ended = control.cancel_operation(found.id, by=request.user, reason=given["reason"])
             return _answer(self, request, ended)
 
@@ -171,8 +179,13 @@ def _answer(
     view: ApiView, request: Request, operation: Operation, *, status: int = 200, **headers: str
 ) -> Response:
     """The whole operation. For If-Match its status counts, and not how far it is."""
-    whole = shown_whole(operation, request.user)
-    return view.shown(request, whole, status=status, headers=headers, part=part(operation))
+    details = OperationWholeJSON(operation_details(operation, request.user)).data
+    return view.shown(request, details, status=status, headers=headers, part=_part(operation))
+
+
+def _part(operation: Operation) -> str:
+    """The beginning of its ETag: its status, which people change."""
+    return part_of([operation.id, operation.status])
 
 
 def _locked(operation: Operation) -> Operation:

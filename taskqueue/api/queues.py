@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import F
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,36 +14,19 @@ from taskqueue.api.etags import check_part, has_condition, part_of
 from taskqueue.api.fields import Reasoned, When
 from taskqueue.api.paging import LongPaged, NextPage, page
 from taskqueue.api.problems import Problem
+from taskqueue.api.serializing import serializer_for
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Queue
-from taskqueue.monitoring.counts import CAP
-from taskqueue.monitoring.queue_stats import QueueFigures, queue_named, queues_after
+from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queues_after
 
-
-class QueueShown(serializers.Serializer[Any]):
-    """A queue at this moment."""
-
-    name = serializers.CharField()
-    waiting = serializers.IntegerField(help_text=f"Ready tasks, counted up to {CAP:,} or less.")
-    is_waiting_capped = serializers.BooleanField(help_text="Whether there may be more.")
-    oldest_seconds = serializers.FloatField(
-        allow_null=True, help_text="For how long the one of them waits that waits longest."
-    )
-    running = serializers.IntegerField()
-    slots = serializers.IntegerField(help_text="Of the workers that take from it.")
-    is_served = serializers.BooleanField(help_text="Whether a worker lives that takes from it.")
-    is_paused = serializers.BooleanField()
-    paused_at = serializers.DateTimeField(allow_null=True)
-    paused_until = serializers.DateTimeField(allow_null=True)
-    paused_by = serializers.CharField()
-    pause_reason = serializers.CharField()
+QueueJSON = serializer_for(ShownQueue)
 
 
 class Queues(NextPage):
     """Queues by name."""
 
-    results = QueueShown(many=True)
+    results = QueueJSON(many=True)
 
 
 class Pause(Reasoned):
@@ -72,7 +52,7 @@ class QueueList(ApiView):
         found = queues_after(asked["cursor"], limit=asked["limit"] + 1)
         kept = found[: asked["limit"]]
         following = kept[-1].name if len(found) > len(kept) else None
-        return self.shown(request, page(request, [_shown(each) for each in kept], following))
+        return self.shown(request, page(request, QueueJSON(kept, many=True).data, following))
 
 
 class QueueDetail(ApiView):
@@ -82,7 +62,7 @@ class QueueDetail(ApiView):
     tag = "queues"
     has_etag = True
 
-    @describe("getQueue", answers={200: QueueShown}, problems=(404,))
+    @describe("getQueue", answers={200: QueueJSON}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """A queue that some worker or task has, or has had."""
         self.validated_query(request)
@@ -96,7 +76,7 @@ class QueuePause(ApiView):
     tag = "queues"
     is_conditional = True
 
-    @describe("pauseQueue", answers={200: QueueShown}, body=Pause, problems=(404, 412))
+    @describe("pauseQueue", answers={200: QueueJSON}, body=Pause, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """Claim nothing more of it; what runs goes on. Again, it replaces time and reason."""
         given = self.validated_body(request, Pause)
@@ -116,7 +96,7 @@ class QueueResume(ApiView):
     tag = "queues"
     is_conditional = True
 
-    @describe("resumeQueue", answers={200: QueueShown}, body=Reasoned, problems=(404, 409, 412))
+    @describe("resumeQueue", answers={200: QueueJSON}, body=Reasoned, problems=(404, 409, 412))
     def post(self, request: Request, name: str) -> Response:
         """End its pause."""
         given = self.validated_body(request, Reasoned)
@@ -132,7 +112,7 @@ class QueueResume(ApiView):
 def _answer(view: ApiView, request: Request, name: str) -> Response:
     """The queue. For If-Match its pause counts, and not what waits in it."""
     figures = _named(name)
-    return view.shown(request, _shown(figures), part=_part(figures))
+    return view.shown(request, QueueJSON(figures).data, part=_part(figures))
 
 
 def _check(request: Request, name: str) -> None:
@@ -143,21 +123,13 @@ def _check(request: Request, name: str) -> None:
         check_part(request, _part(_named(name)))
 
 
-def _part(figures: QueueFigures) -> str:
+def _part(figures: ShownQueue) -> str:
     pause = (figures.paused_at, figures.paused_until, figures.paused_by, figures.pause_reason)
     return part_of([figures.name, *pause])
 
 
-def _named(name: str) -> QueueFigures:
+def _named(name: str) -> ShownQueue:
     found = queue_named(name)
     if found is None:
         raise Problem(404, "queue_not_found", f"No queue is named {name!r} here.")
     return found
-
-
-def _shown(figures: QueueFigures) -> dict[str, Any]:
-    values = {"is_waiting_capped": figures.waiting.is_capped, "waiting": figures.waiting.value}
-    return {
-        name: values[name] if name in values else getattr(figures, name)
-        for name in QueueShown._declared_fields
-    }

@@ -17,7 +17,7 @@ from taskqueue.api.paging import Digits
 from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.counts import CAP, Count, status_counts
 from taskqueue.monitoring.performance import performance
-from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.series import SPANS, Series, series
@@ -156,12 +156,12 @@ def _count(count: Count) -> dict[str, Any]:
 
 
 def _queues(workers: list[ShownWorker]) -> dict[str, Any]:
-    queues: list[QueueFigures] = queue_figures(limit=MOST_WORKERS, workers=workers)
+    queues: list[ShownQueue] = read_queues(limit=MOST_WORKERS, workers=workers)
     oldest = [each.oldest_seconds for each in queues if each.oldest_seconds is not None]
     return {
         "total": len(queues),
         "paused": sum(each.is_paused for each in queues),
-        "unserved": sum(each.waiting.value > 0 and not each.is_served for each in queues),
+        "unserved": sum(each.waiting > 0 and not each.is_served for each in queues),
         "oldest_seconds": max(oldest, default=None),
     }
 

@@ -12,7 +12,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.monitoring.bounded import NoAnswer, SharedQuestion
-from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import (
     LOST,
     STOPPED,
@@ -193,12 +193,12 @@ def _obstacle(worker: ShownWorker) -> str:
 
 
 def _of_latency(wanted: Wanted, longest: float) -> Iterator[Check]:
-    for queue in queue_figures(limit=MOST):
+    for queue in read_queues(limit=MOST):
         if not wanted.queues or queue.name in wanted.queues:
             yield _of_oldest(queue, longest)
 
 
-def _of_oldest(queue: QueueFigures, longest: float) -> Check:
+def _of_oldest(queue: ShownQueue, longest: float) -> Check:
     """Check the oldest task that a running worker could claim; a paused queue passes."""
     waits = queue.reachable_seconds or 0.0
     is_ok = waits <= longest or queue.is_paused

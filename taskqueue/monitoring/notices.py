@@ -13,7 +13,7 @@ from taskqueue.models import Schedule
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.out_of_reach import out_of_reach
 from taskqueue.monitoring.parked import parked
-from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.running import RunningTask, running_now
@@ -36,7 +36,7 @@ LOOKED_AT = 1_000
 
 def notices(
     *,
-    queues: Sequence[QueueFigures] | None = None,
+    queues: Sequence[ShownQueue] | None = None,
     workers: Sequence[ShownWorker] | None = None,
     running: Sequence[RunningTask] | None = None,
     most: int = LOOKED_AT,
@@ -47,7 +47,7 @@ def notices(
     most so many are looked at.
     """
     workers = read_workers() if workers is None else workers
-    queues = queue_figures(workers=workers) if queues is None else queues
+    queues = read_queues(workers=workers) if queues is None else queues
     running = running_now() if running is None else running
     passing = {queue.name for queue in queues if queue.is_paused or not queue.is_served}
     found = [
@@ -62,14 +62,14 @@ def notices(
     return sorted(found, key=lambda each: (each.level != ERROR, each.code not in FOREMOST))
 
 
-def _of_queues(queues: Sequence[QueueFigures], workers: Sequence[ShownWorker]) -> Iterator[Notice]:
-    waiting = [queue for queue in queues if queue.waiting.value]
+def _of_queues(queues: Sequence[ShownQueue], workers: Sequence[ShownWorker]) -> Iterator[Notice]:
+    waiting = [queue for queue in queues if queue.waiting]
     if not living(workers):
         yield Notice(
             code="no_worker",
             level=ERROR if waiting else WARNING,
-            count=sum(queue.waiting.value for queue in waiting),
-            is_capped=any(queue.waiting.is_capped for queue in waiting),
+            count=sum(queue.waiting for queue in waiting),
+            is_capped=any(queue.is_waiting_capped for queue in waiting),
         )
     for queue in waiting:
         if queue.is_paused:
@@ -82,7 +82,7 @@ def _of_queues(queues: Sequence[QueueFigures], workers: Sequence[ShownWorker]) -
     yield from filter(None, map(_of_failures, queues))
 
 
-def _of_failures(queue: QueueFigures) -> Notice | None:
+def _of_failures(queue: ShownQueue) -> Notice | None:
     """Attempts count, not tasks: what is retried for an hour has not failed for good yet."""
     failed, total = queue.failed_recently, queue.attempts_recently
     if failed < FAILURES_WORTH_NOTICE or failed < FAILING_SHARE * total:
@@ -91,7 +91,7 @@ def _of_failures(queue: QueueFigures) -> Notice | None:
     return Notice(code="failing", level=level, subject=queue.name, count=failed, total=total)
 
 
-def _has_free_slot(queue: QueueFigures, workers: Sequence[ShownWorker]) -> bool:
+def _has_free_slot(queue: ShownQueue, workers: Sequence[ShownWorker]) -> bool:
     """Whether a worker that takes from the queue has one; others may be at work elsewhere."""
     return any(
         worker.takes_tasks and worker.serves(queue.name) and worker.busy < worker.slots
@@ -99,8 +99,8 @@ def _has_free_slot(queue: QueueFigures, workers: Sequence[ShownWorker]) -> bool:
     )
 
 
-def _of_queue(code: Code, level: str, queue: QueueFigures) -> Notice:
-    count = queue.waiting
+def _of_queue(code: Code, level: str, queue: ShownQueue) -> Notice:
+    count = queue.waiting_count
     return Notice(
         code=code, level=level, subject=queue.name, count=count.value, is_capped=count.is_capped
     )

@@ -13,7 +13,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.notice import ERROR, Code, Notice
-from taskqueue.monitoring.queue_stats import Absence
+from taskqueue.monitoring.read_models.queue import Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker
 from taskqueue.monitoring.searching.streams import IS_APART, literal
 

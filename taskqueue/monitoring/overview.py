@@ -7,7 +7,7 @@ from datetime import datetime
 
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.notices import Notice, notices
-from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.running import RunningTask, running_now
@@ -23,7 +23,7 @@ class Overview:
     at: datetime
     """By the database's clock."""
     counts: dict[str, Count]
-    queues: list[QueueFigures]
+    queues: list[ShownQueue]
     workers: list[ShownWorker]
     """The living, then those that were lost or ended."""
     running: list[RunningTask]
@@ -59,7 +59,7 @@ class Overview:
 def overview() -> Overview:
     """A few statements by indexes, however many tasks there are."""
     workers = read_workers(limit=MOST)
-    queues = queue_figures(limit=MOST, workers=workers)
+    queues = read_queues(limit=MOST, workers=workers)
     running = running_now(limit=MOST)
     return Overview(
         at=now(),

@@ -103,7 +103,7 @@ def test_why_says_each_reason_in_a_line() -> None:
         "  No live worker serves the queue mail.",
     ]
     told = run_json("why", result.id)
-    assert (told["status"], told["queue"]) == ("ready", "mail")
+    assert (told["status"], told["queue_name"]) == ("ready", "mail")
     assert [reason["code"] for reason in told["reasons"]] == ["queue_paused", "unserved"]
     assert told["reasons"][1]["message"] == "No live worker serves the queue mail."
 
@@ -154,11 +154,11 @@ def test_queues_tell_what_waits_and_who_serves() -> None:
     make_task(queue_name="mail", run_after=ago(HOUR))
     make_task(queue_name="shop")
     mail, shop = run_json("queues")
-    assert (mail["queue"], mail["ready"], mail["slots"], mail["served"]) == ("mail", 1, 3, True)
+    assert (mail["name"], mail["waiting"], mail["slots"], mail["is_served"]) == ("mail", 1, 3, True)
     assert 3500 < mail["oldest_seconds"] < 3700
-    assert (shop["queue"], shop["served"]) == ("shop", False)
+    assert (shop["name"], shop["is_served"]) == ("shop", False)
     header, line, _ = run("queues").splitlines()
-    assert header.split()[:3] == ["queue", "ready", "oldest"]
+    assert header.split()[:3] == ["name", "waiting", "oldest"]
     assert "60 min" in line
 
 

@@ -23,7 +23,11 @@ def test_operations_are_listed_newest_first() -> None:
     second = start_operation("delete", FAILED, by="bob")
     listed = run_json("operations", "list")
     assert [each["id"] for each in listed] == [str(second.id), str(first.id)]
-    assert (listed[1]["verb"], listed[1]["expected"], listed[1]["by"]) == ("retry", 3, "ada")
+    assert (listed[1]["verb"], listed[1]["expected"], listed[1]["requested_by"]) == (
+        "retry",
+        3,
+        "ada",
+    )
     assert "status:failed" in run("operations")
 
 

@@ -239,7 +239,7 @@ def test_a_queue_is_paused_seen_and_resumed() -> None:
     run("pause", "mail", "--for", "10m", "--reason", "the relay is down", "--by", "anna")
     assert claim(queue="mail") == []
     [line] = run_json("queues")
-    assert (line["queue"], line["ready"], line["paused"], line["paused_by"]) == (
+    assert (line["name"], line["waiting"], line["is_paused"], line["paused_by"]) == (
         "mail",
         1,
         True,
@@ -247,7 +247,7 @@ def test_a_queue_is_paused_seen_and_resumed() -> None:
     )
     assert "the relay is down" in run("queues")
     assert run("resume", "mail") == "mail  resumed\n"
-    assert run_json("queues")[0]["paused"] is False
+    assert run_json("queues")[0]["is_paused"] is False
     assert refused("resume", "mail") == (1, "Queue 'mail' is not paused.")
     run("pause", "mail", "--until", "2100-01-01T12:00+00:00")
     assert Queue.objects.get().paused_until.year == 2100

@@ -169,7 +169,7 @@ def test_once_prints_one_frame_or_one_document() -> None:
     assert "shop.tasks.发送" in run("top")  # What goes to no terminal is printed once.
     told: Any = of_the_last_minute(lambda: run_json("top", "--once"))
     assert (told["tasks"]["ready"], told["per_minute"], told["failed_per_minute"]) == (3, 6, 1)
-    assert {queue["queue"] for queue in told["queues"]} == {"default", "mail"}
+    assert {queue["name"] for queue in told["queues"]} == {"default", "mail"}
     assert [task["progress"] for task in told["running"]] == [42.0]
     assert [worker["name"] for worker in told["workers"]] == ["w1", "w2", "w3"]
 

@@ -13,14 +13,15 @@ from taskqueue.engine.connections import installed
 from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.work import look_at_work
-from taskqueue.monitoring.failures import failures, retrying
 from taskqueue.monitoring.metrics.collector import DatabaseCollector
 from taskqueue.monitoring.metrics.gauges import WAITING
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.overview import overview
 from taskqueue.monitoring.parked import PARKED
 from taskqueue.monitoring.performance import performance
-from taskqueue.monitoring.queue_stats import queue_figures, queue_named, queues_after
+from taskqueue.monitoring.read_models.base import EVERYTHING
+from taskqueue.monitoring.read_models.failure_group import failures, retrying
+from taskqueue.monitoring.read_models.queue import queue_named, queues_after, read_queues
 from taskqueue.monitoring.read_models.worker import read_workers, workers_after
 from taskqueue.monitoring.reading import moment
 from taskqueue.monitoring.running import running_now
@@ -35,15 +36,15 @@ ASKS_FOR_TIME = connection.vendor == "postgresql"
 Reading = Callable[[], Any]
 QUERIES: dict[str, tuple[Reading, int]] = {
     "status counts": (status_counts, 1),
-    "queue figures": (queue_figures, 4),
-    "queue figures where the workers are known": (lambda: queue_figures(workers=[]), 3),
+    "queue figures": (read_queues, 4),
+    "queue figures where the workers are known": (lambda: read_queues(workers=[]), 3),
     "a page of queues": (lambda: queues_after("", limit=10), 5),
     "one queue": (lambda: queue_named("mail"), 4),
     "worker figures": (read_workers, 1),
     "a page of workers": (lambda: workers_after("", limit=10), 1),
     "running now": (running_now, 1),
     "failures": (failures, 1),
-    "retrying": (retrying, 1),
+    "retrying": (lambda: retrying(EVERYTHING), 1),
     "notices": (notices, 11),
     "metrics": (lambda: list(DatabaseCollector().collect()), 7),
     "overview": (overview, 13 + ASKS_FOR_TIME),

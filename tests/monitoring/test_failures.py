@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from taskqueue.monitoring.failures import LONGEST_MESSAGE, failures
+from taskqueue.monitoring.read_models.failure_group import LONGEST_MESSAGE, failures
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_task
 
 pytestmark = pytest.mark.django_db

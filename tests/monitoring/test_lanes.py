@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from taskqueue.models import Queue, Rollup
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from tests.monitoring.rows import (
     HOUR,
     MINUTE,
@@ -24,9 +24,9 @@ from tests.monitoring.rows import (
 pytestmark = pytest.mark.django_db
 
 
-def lane(name: str = "default") -> QueueFigures:
+def lane(name: str = "default") -> ShownQueue:
     """The queue of that name."""
-    (found,) = [queue for queue in queue_figures() if queue.name == name]
+    (found,) = [queue for queue in read_queues() if queue.name == name]
     return found
 
 
@@ -34,13 +34,13 @@ def test_an_idle_queue_shows_nought() -> None:
     Queue.objects.create(name="default")
     make_worker()
     found = lane()
-    assert (found.waiting, found.oldest_seconds, found.running) == (Count(0), None, 0)
+    assert (found.waiting_count, found.oldest_seconds, found.running) == (Count(0), None, 0)
     assert (found.slots, found.is_served, found.is_paused) == (4, True, False)
     assert found.finished_lately == [0] * 12
 
 
 def test_no_queue_is_no_row() -> None:
-    assert queue_figures() == []
+    assert read_queues() == []
 
 
 def test_ready_tasks_wait_in_their_queue_though_nobody_has_seen_it() -> None:
@@ -48,7 +48,7 @@ def test_ready_tasks_wait_in_their_queue_though_nobody_has_seen_it() -> None:
         make_task(queue_name=name)
     for status in ("scheduled", "retrying", "succeeded", "running", "blocked"):
         make_task(status, queue_name="d")
-    assert {queue.name: queue.waiting.value for queue in queue_figures()} == {
+    assert {queue.name: queue.waiting for queue in read_queues()} == {
         "a": 1,
         "b": 2,
         "c": 1,
@@ -64,7 +64,7 @@ def test_the_oldest_is_found_behind_tasks_of_any_priority() -> None:
     make_task(queue_name="web", priority=-5, run_after=ago(MINUTE))
     assert lane().oldest_seconds == pytest.approx(3600, abs=60)
     assert lane("web").oldest_seconds == pytest.approx(7200, abs=60)
-    assert (lane().waiting.value, lane("web").waiting.value) == (4, 2)
+    assert (lane().waiting, lane("web").waiting) == (4, 2)
 
 
 def test_tasks_that_few_workers_may_take_wait_too() -> None:
@@ -73,7 +73,7 @@ def test_tasks_that_few_workers_may_take_wait_too() -> None:
     make_task(route=1, pinned_to="w1", worker_names=["w1"], run_after=ago(HOUR))
     make_task(route=1, workers=2, queue_name="web", run_after=ago(MINUTE))
     make_task("running", route=1, workers=2, queue_name="web")
-    assert (lane().waiting.value, lane("web").waiting.value) == (2, 1)
+    assert (lane().waiting, lane("web").waiting) == (2, 1)
     assert lane().oldest_seconds == pytest.approx(3600, abs=60)
 
 
@@ -83,7 +83,7 @@ def test_what_waits_for_workers_that_are_away_waits_too_but_is_out_of_reach() ->
     make_worker("gone", seen_at=ago(HOUR))
     for names in (["gone"], ["quiet", "unheard of"], ["there"]):
         make_task(route=1, worker_names=names, run_after=ago(HOUR))
-    assert (lane().waiting.value, lane().reachable_seconds) == (3, None)
+    assert (lane().waiting, lane().reachable_seconds) == (3, None)
     assert lane().oldest_seconds == pytest.approx(3600, abs=60)
     make_task(route=1, worker_names=["gone", "there"], queue_name="web", run_after=ago(MINUTE))
     web = lane("web")
@@ -100,20 +100,20 @@ def test_attempts_that_failed_within_a_quarter_of_an_hour_are_counted() -> None:
 def test_the_count_stops_sooner_where_there_are_many_queues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.queue_stats.COUNTED", 6)
-    monkeypatch.setattr("taskqueue.monitoring.queue_stats.LEAST_CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.read_models.queue.COUNTED", 6)
+    monkeypatch.setattr("taskqueue.monitoring.read_models.queue.LEAST_CAP", 2)
     for name in ("a", "b"):
         Queue.objects.create(name=name)
     for name in "a" * 3 + "b" * 4:
         make_task(queue_name=name)
-    assert [queue.waiting for queue in queue_figures()] == [Count(3), Count(3, is_capped=True)]
+    assert [queue.waiting_count for queue in read_queues()] == [Count(3), Count(3, is_capped=True)]
 
 
 def test_only_so_many_queues_are_read() -> None:
     for name in ("d", "c", "b", "a"):
         make_task(queue_name=name)
     Queue.objects.create(name="e")
-    assert [queue.name for queue in queue_figures(limit=2)] == ["a", "b"]
+    assert [queue.name for queue in read_queues(limit=2)] == ["a", "b"]
 
 
 def test_what_workers_hold_runs_up_to_their_slots() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.links import Links
-from taskqueue.monitoring.queue_stats import QueueFigures
+from taskqueue.monitoring.read_models.queue import ShownQueue
 from taskqueue.monitoring.read_models.worker import ACTIVE, QUIET, ShownWorker
 from taskqueue.monitoring.running import RunningTask
 
@@ -34,7 +34,7 @@ class Button:
     """Whether it may be for so many minutes."""
 
 
-def queue_buttons(queue: QueueFigures, links: Links) -> list[Button]:
+def queue_buttons(queue: ShownQueue, links: Links) -> list[Button]:
     """Pause, or resume."""
     named = {"queue": queue.name}
     if queue.is_paused:

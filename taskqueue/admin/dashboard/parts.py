@@ -20,9 +20,9 @@ from taskqueue.admin.links import Links
 from taskqueue.admin.spans import span_tabs
 from taskqueue.models import Lease, Queue, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
-from taskqueue.monitoring.failures import failures
 from taskqueue.monitoring.notices import ERROR, Notice, notices
-from taskqueue.monitoring.queue_stats import queue_figures
+from taskqueue.monitoring.read_models.failure_group import failures
+from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import series
@@ -44,7 +44,7 @@ class State:
 def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     """The context of the fragment."""
     workers = read_workers()
-    queues = queue_figures(workers=workers)
+    queues = read_queues(workers=workers)
     running = running_now(limit=MOST_RUNNING)
     figures = series(span)
     newest = failures(limit=MOST_FAILURES, newest=FAILURES_LOOKED_AT)

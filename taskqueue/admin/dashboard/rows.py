@@ -19,8 +19,8 @@ from taskqueue.admin.display import breakable
 from taskqueue.admin.durations import DAY, rounded_age
 from taskqueue.admin.links import Links
 from taskqueue.models import Task, Worker
-from taskqueue.monitoring.failures import FailureGroup
-from taskqueue.monitoring.queue_stats import QueueFigures
+from taskqueue.monitoring.read_models.failure_group import FailureGroup
+from taskqueue.monitoring.read_models.queue import ShownQueue
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker
 from taskqueue.monitoring.running import RunningTask
 from taskqueue.monitoring.searching.search_tokens import quoted
@@ -29,7 +29,7 @@ LONGEST_MESSAGE = 160
 
 
 def queue_rows(
-    request: HttpRequest, links: Links, queues: Sequence[QueueFigures]
+    request: HttpRequest, links: Links, queues: Sequence[ShownQueue]
 ) -> list[dict[str, Any]]:
     """Queues, with pause and resume for those who may control them."""
     may_control = request.user.has_perm(CONTROL_QUEUES)
@@ -38,7 +38,7 @@ def queue_rows(
             "name": queue.name,
             "url": links.queue_url(queue.name),
             "badge": _queue_badge(queue),
-            "waiting": queue.waiting,
+            "waiting": queue.waiting_count,
             "waiting_url": links.list_url(Task, q=f"queue:{quoted(queue.name)} status:ready"),
             "oldest": "" if queue.oldest_seconds is None else rounded_age(queue.oldest_seconds),
             "running": queue.running,
@@ -55,7 +55,7 @@ def queue_rows(
     ]
 
 
-def _queue_badge(queue: QueueFigures) -> Any:
+def _queue_badge(queue: ShownQueue) -> Any:
     if queue.is_paused:
         return badge("paused")
     return badge("active", _("open")) if queue.is_served else badge("unserved")
@@ -136,17 +136,12 @@ def failure_rows(groups: Sequence[FailureGroup], links: Links) -> list[dict[str,
             "error": breakable(group.error_class or _("no error class")),
             "name": breakable(group.name),
             "count": group.count,
-            "url": links.list_url(Task, q=_search(group)),
+            "url": links.list_url(Task, q=group.q),
             "last_seen": short_moment(group.last_seen),
             "example": links.to_row(Task, group.example_id, _line(group.example_message)),
         }
         for group in groups
     ]
-
-
-def _search(group: FailureGroup) -> str:
-    """What finds the tasks of the group."""
-    return f"status:failed class:{quoted(group.error_class)} name:{quoted(group.name)}"
 
 
 def _line(message: str) -> str:

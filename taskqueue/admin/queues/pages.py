@@ -20,7 +20,7 @@ from taskqueue.admin.spans import span_of, span_tabs
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Audit, Queue, Task, Worker
-from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.searching import search_text
 from taskqueue.monitoring.series import series
@@ -43,7 +43,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
 
     def shown(self, request: HttpRequest) -> HttpResponse:
         """All queues, or those whose names hold what is searched for."""
-        found, text = queue_figures(limit=MOST_QUEUES), request.GET.get("q", "").strip()
+        found, text = read_queues(limit=MOST_QUEUES), request.GET.get("q", "").strip()
         return report(
             self, request, self.list_template, _("Queues"),
             lines=[_line(each, self.links) for each in found if text in each.name],
@@ -69,7 +69,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
 
     def _page(self, request: HttpRequest, name: str, row: Queue | None) -> HttpResponse:
         workers = read_workers(limit=MOST_WORKERS)
-        found = queue_figures(limit=MOST_QUEUES, workers=workers)
+        found = read_queues(limit=MOST_QUEUES, workers=workers)
         figures = next((each for each in found if each.name == name), None)
         span = span_of(request)
         steps = series(span, queue_name=name)
@@ -97,13 +97,13 @@ def _named(request: HttpRequest) -> dict[str, str]:
     return {"name": request.GET["name"]} if "name" in request.GET else {}
 
 
-def _line(queue: QueueFigures, links: Links) -> dict[str, Any]:
+def _line(queue: ShownQueue, links: Links) -> dict[str, Any]:
     return {
         "name": queue.name,
         "url": links.queue_url(queue.name),
         "act_url": links.queue_act_url(queue.name),
         "badge": _badge(queue),
-        "waiting": str(queue.waiting),
+        "waiting": str(queue.waiting_count),
         "waiting_url": links.list_url(Task, q=search_text(status="ready", queue=queue.name)),
         "oldest": short_duration(queue.oldest_seconds) or EMPTY,
         "running": queue.running,
@@ -117,7 +117,7 @@ def _line(queue: QueueFigures, links: Links) -> dict[str, Any]:
     }
 
 
-def _badge(queue: QueueFigures) -> Any:
+def _badge(queue: ShownQueue) -> Any:
     if queue.is_paused:
         return badge("paused")
     return badge("active", _("open")) if queue.is_served else badge("unserved")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from typing import Any
 
 from taskqueue import control
-from taskqueue.engine.operations import held_count
 from taskqueue.management.cli.base import Subcommand, add_person, person_of
 from taskqueue.management.cli.output import Output
-from taskqueue.models import Operation
+from taskqueue.monitoring.read_models.base import EVERYTHING
+from taskqueue.monitoring.read_models.operation import operation_details, shown_operation
 
 MOST = 100
-COLUMNS = ("id", "verb", "status", "done", "expected", "by", "query", "created_at")
+COLUMNS = ("id", "verb", "status", "done", "expected", "requested_by", "query", "created_at")
 
 
 def _add_nothing(parser: ArgumentParser) -> None:
@@ -29,44 +28,20 @@ def _add_cancel(parser: ArgumentParser) -> None:
 
 
 def _list(flags: Namespace, output: Output) -> None:
-    output.table([_row(each) for each in control.operations()[:MOST]], COLUMNS)
+    operations = control.operations()[:MOST]
+    output.models([shown_operation(row, EVERYTHING) for row in operations], COLUMNS)
 
 
 def _show(flags: Namespace, output: Output) -> None:
-    operation = control.get_operation(flags.id)
-    held = held_count(operation) if operation.finished_at is None else 0
-    output.sheet(
-        {
-            **_row(operation),
-            "refused": operation.matched - operation.done - held,
-            "held": held,
-            "reason": operation.reason,
-            "arguments": operation.arguments,
-            "error": operation.error,
-        }
-    )
+    output.sheet(operation_details(control.get_operation(flags.id), EVERYTHING))
 
 
 def _cancel(flags: Namespace, output: Output) -> None:
     operation = control.cancel_operation(flags.id, **person_of(flags))
-    output.say(f"{operation.id}  cancelled; what was done stays done", _row(operation))
-
-
-def _row(operation: Operation) -> dict[str, Any]:
-    return {
-        "id": str(operation.id),
-        "verb": operation.verb,
-        "status": operation.status,
-        "query": operation.query,
-        "expected": operation.expected,
-        "matched": operation.matched,
-        "done": operation.done,
-        "by": operation.requested_by,
-        "created_at": operation.created_at,
-        "started_at": operation.started_at,
-        "progressed_at": operation.progressed_at,
-        "finished_at": operation.finished_at,
-    }
+    output.say(
+        f"{operation.id}  cancelled; completed changes are kept",
+        shown_operation(operation, EVERYTHING),
+    )
 
 
 LIST = Subcommand(name="list", help="the newest of them", add_arguments=_add_nothing, run=_list)

@@ -50,7 +50,7 @@ class Output:
         """Whether somebody looks at it as it is printed."""
         return self._stream.isatty()
 
-    def say(self, text: str, value: Mapping[str, Any]) -> None:
+    def say(self, text: str, value: Any) -> None:
         """A sentence, or what it tells as an object."""
         shown_lines = "\n".join(map(without_controls, text.split("\n")))
         self._write(as_json(value) if self.is_json else shown_lines)
@@ -177,7 +177,9 @@ def cell(model: Any, name: str) -> Any:
 
 def _heading(name: str) -> str:
     """The name of a field without its unit, which stands in each cell."""
-    return name.removesuffix("_seconds").removesuffix("_bytes")
+    for unit in ("_seconds", "_bytes", "_count"):
+        name = name.removesuffix(unit)
+    return name
 
 
 def without_controls(text: str) -> str:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from django.core.management.base import CommandError
 
 from taskqueue.engine import control
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
-from taskqueue.management.cli.durations import short
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
 from taskqueue.management.cli.worker_choice import CHOICE, add_worker_choice, chosen_workers
-from taskqueue.monitoring.queue_stats import QueueFigures, queue_figures
+from taskqueue.monitoring.read_models.queue import read_queues
 
 MOST_QUEUES = 1000
 COLUMNS = (
-    "queue", "ready", "oldest", "running", "slots", "served", "last hour", "paused",
-    "paused_until", "paused_by", "pause_reason",
+    "name", "waiting_count", "oldest_seconds", "running", "slots", "is_served",
+    "finished_last_hour", "is_paused", "paused_until", "paused_by", "pause_reason",
 )  # fmt: skip
 
 
@@ -33,7 +31,7 @@ def _add_pause(parser: ArgumentParser) -> None:
 def _pause(flags: Namespace, output: Output) -> None:
     control.pause(flags.queue, until=flags.until, **person_of(flags))
     output.say(
-        f"{flags.queue}  paused; what runs goes on", {"queue": flags.queue, "is_paused": True}
+        f"{flags.queue}  paused; what runs goes on", {"name": flags.queue, "is_paused": True}
     )
 
 
@@ -51,7 +49,7 @@ def _resume(flags: Namespace, output: Output) -> None:
         _resume_workers(which, flags, output)
         return
     control.resume(flags.paused, **person_of(flags))
-    output.say(f"{flags.paused}  resumed", {"queue": flags.paused, "is_paused": False})
+    output.say(f"{flags.paused}  resumed", {"name": flags.paused, "is_paused": False})
 
 
 def _resume_workers(which: control.WorkerFilter, flags: Namespace, output: Output) -> None:
@@ -62,40 +60,7 @@ def _resume_workers(which: control.WorkerFilter, flags: Namespace, output: Outpu
 
 
 def _queues(flags: Namespace, output: Output) -> None:
-    figures = queue_figures(limit=MOST_QUEUES)
-    output.table([row_of(each) if output.is_json else _shown(each) for each in figures], COLUMNS)
-
-
-def row_of(queue: QueueFigures) -> dict[str, Any]:
-    """A queue as scripts see it."""
-    return {
-        "queue": queue.name,
-        "ready": _ready(queue),
-        "oldest_seconds": queue.oldest_seconds,
-        "running": queue.running,
-        "slots": queue.slots,
-        "served": queue.is_served,
-        "finished_last_hour": sum(queue.finished_lately),
-        "paused": queue.is_paused,
-        "paused_at": queue.paused_at,
-        "paused_until": queue.paused_until,
-        "paused_by": queue.paused_by,
-        "pause_reason": queue.pause_reason,
-    }
-
-
-def _shown(queue: QueueFigures) -> dict[str, Any]:
-    row = row_of(queue)
-    return {
-        **row,
-        "oldest": short(queue.oldest_seconds),
-        "last hour": row["finished_last_hour"],
-    }
-
-
-def _ready(queue: QueueFigures) -> int | str:
-    """A number as far as it is counted: a queue may hold millions."""
-    return f"{queue.waiting.value}+" if queue.waiting.is_capped else queue.waiting.value
+    output.models(read_queues(limit=MOST_QUEUES), COLUMNS)
 
 
 PAUSE = Subcommand(

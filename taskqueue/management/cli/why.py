@@ -26,7 +26,7 @@ def _why(flags: Namespace, output: Output) -> None:
             "id": task.id,
             "name": task.name,
             "status": task.status,
-            "queue": task.queue_name,
+            "queue_name": task.queue_name,
             "reasons": [reason.as_dict() for reason in reasons],
         },
     )

@@ -30,7 +30,7 @@ from taskqueue.monitoring.doctor.finding import (
 )
 from taskqueue.monitoring.notice import ERROR, Notice
 from taskqueue.monitoring.notices import notices
-from taskqueue.monitoring.queue_stats import queue_figures
+from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import is_postgresql, now
 from taskqueue.monitoring.running import running_now
@@ -46,7 +46,7 @@ MOST_LOOKED_AT = 10_000
 def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """What the dashboard warns of, and what it does not."""
     workers = read_workers(limit=MOST)
-    queues = queue_figures(limit=MOST, workers=workers)
+    queues = read_queues(limit=MOST, workers=workers)
     moment = now()
     running = running_now(limit=MOST)
     told = notices(queues=queues, workers=workers, running=running, most=MOST_LOOKED_AT)

@@ -17,7 +17,7 @@ from taskqueue.models import Queue, Schedule
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.queue_statements import LANES
-from taskqueue.monitoring.queue_stats import COUNTED, LEAST_CAP, Absence
+from taskqueue.monitoring.read_models.queue import COUNTED, LEAST_CAP, Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
 from taskqueue.monitoring.reading import moment, read
 

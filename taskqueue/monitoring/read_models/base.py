@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -24,14 +24,19 @@ class Viewer(Protocol):
         """Return whether they have the permission, such as `taskqueue.view_lease`."""
 
 
-class CommandLine:
-    """The viewer of the CLI: sees everything except arguments that cannot be redacted."""
+@dataclass(frozen=True)
+class ViewerWithout:
+    """A viewer who lacks these permissions and no other."""
+
+    lacks: frozenset[str] = frozenset()
 
     def has_perm(self, perm: str) -> bool:
-        return perm != VIEW_ARGUMENTS
+        return perm not in self.lacks
 
 
-COMMAND_LINE = CommandLine()
+EVERYTHING = ViewerWithout()
+COMMAND_LINE = ViewerWithout(frozenset({VIEW_ARGUMENTS}))
+"""The viewer of the CLI: arguments that cannot be redacted stay hidden on a terminal."""
 
 
 def visible_arguments(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from taskqueue.management.cli.queues import row_of
 from taskqueue.monitoring.overview import Overview
 
 
@@ -22,7 +21,7 @@ def document(overview: Overview) -> dict[str, Any]:
         "failed_per_minute": overview.failed_per_minute,
         "wait_p95": overview.hour.overall_wait_p95,
         "run_p95": overview.hour.overall_run_p95,
-        "queues": [row_of(queue) for queue in overview.queues],
+        "queues": overview.queues,
         "workers": [asdict(worker) for worker in overview.workers],
         "running": [asdict(task) for task in overview.running],
         "notices": [asdict(notice) for notice in overview.notices],

@@ -10,7 +10,7 @@ from taskqueue.management.cli.output import without_controls
 from taskqueue.management.cli.top.cells import aligned, bars, fitted_line
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
-from taskqueue.monitoring.queue_stats import QueueFigures
+from taskqueue.monitoring.read_models.queue import ShownQueue
 from taskqueue.monitoring.read_models.worker import LIVING, LOST, ShownWorker
 from taskqueue.monitoring.running import RunningTask
 
@@ -139,21 +139,21 @@ def _notice(notice: Notice) -> str:
 
 def _queues(overview: Overview) -> Section:
     """Those where most waits first."""
-    ordered = sorted(overview.queues, key=lambda each: (-each.waiting.value, each.name))
+    ordered = sorted(overview.queues, key=lambda each: (-each.waiting, each.name))
     return [
         (
             queue.name,
-            str(queue.waiting),
+            str(queue.waiting_count),
             short(queue.oldest_seconds),
             f"{queue.running}/{queue.slots}",
-            f"{sum(queue.finished_lately):,}",
+            f"{queue.finished_last_hour:,}",
             _state(queue),
         )
         for queue in ordered
     ]
 
 
-def _state(queue: QueueFigures) -> str:
+def _state(queue: ShownQueue) -> str:
     if queue.is_paused:
         by = f" by {queue.paused_by}" if queue.paused_by else ""
         until = f" until {queue.paused_until:%H:%M}" if queue.paused_until else ""

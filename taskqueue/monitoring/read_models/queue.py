@@ -17,6 +17,7 @@ from taskqueue.models import Queue
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
+from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.reading import moment, read
 
@@ -46,33 +47,37 @@ LEAST_CAP = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueueFigures:
+class ShownQueue:
     """A queue at this moment."""
 
     name: str
-    waiting: Count
-    """Tasks that are ready. With many queues the count is capped sooner."""
-    oldest_seconds: float | None
-    """Since the one of them could run that waits longest; None where none does."""
-    reachable_seconds: float | None
-    """As above, without those that name workers which are all away: no other may take them."""
-    running: int
-    """Tasks that workers hold, up to as many as they can run."""
-    slots: int
-    """Of the workers that take from it."""
-    is_served: bool
-    """Whether a worker lives that takes from it."""
+    waiting: int = about(
+        f"Ready tasks, counted up to {CAP:,}; with many queues the count is capped sooner."
+    )
+    is_waiting_capped: bool = about("Whether there may be more.")
+    oldest_seconds: float | None = about("How long the oldest ready task has waited.")
+    reachable_seconds: float | None = about(
+        "The same without tasks that wait for workers which are all away.", in_json=False
+    )
+    running: int = about("Tasks that workers hold, up to as many as they can run.")
+    slots: int = about("Of the workers that take from it.")
+    is_served: bool = about("Whether a live worker takes from it.")
+    finished_last_hour: int = about("Tasks that ended within the last hour.")
+    finished_lately: list[int] = about(
+        "The same in steps of five minutes, oldest first.", in_json=False
+    )
+    attempts_recently: int = about("Attempts that ended within 15 minutes.", in_json=False)
+    failed_recently: int = about("Those of them that failed or were lost.", in_json=False)
     is_paused: bool
     paused_at: datetime | None
     paused_until: datetime | None
     paused_by: str
     pause_reason: str
-    finished_lately: list[int]
-    """Tasks that came to their end, in steps of five minutes over the last hour, oldest first."""
-    attempts_recently: int
-    """That ended in the minute that is not over, and in the 15 before it, of whatever outcome."""
-    failed_recently: int
-    """Those of them that failed or were lost."""
+
+    @property
+    def waiting_count(self) -> Count:
+        """The number of ready tasks, as it is written."""
+        return Count(self.waiting, self.is_waiting_capped)
 
 
 @dataclass
@@ -94,9 +99,9 @@ class _Lane:
             self.reachable_seconds = max(self.reachable_seconds or 0.0, seconds)
 
 
-def queue_figures(
+def read_queues(
     *, limit: int = 100, workers: Sequence[ShownWorker] | None = None
-) -> list[QueueFigures]:
+) -> list[ShownQueue]:
     """The queues by name. `workers`, where they have been read already, spare a query."""
     if workers is None:
         workers = read_workers(limit=1_000)
@@ -107,7 +112,7 @@ def queue_figures(
     return [_figures(name, lanes[name], rows.get(name), workers) for name in names]
 
 
-def queues_after(name: str, *, limit: int) -> list[QueueFigures]:
+def queues_after(name: str, *, limit: int) -> list[ShownQueue]:
     """So many queues behind the one of that name, in the database's order."""
     workers = read_workers(limit=1_000)
     rows = _by_name(_rows().filter(name__gt=name)[:limit])
@@ -119,7 +124,7 @@ def queues_after(name: str, *, limit: int) -> list[QueueFigures]:
     return [_figures(each, lanes[each], rows.get(each), workers) for each in following]
 
 
-def queue_named(name: str) -> QueueFigures | None:
+def queue_named(name: str) -> ShownQueue | None:
     """That queue, however many others there are; None if no task or worker has or had it."""
     if not is_storable(name):
         return None
@@ -161,15 +166,14 @@ def _lanes(limit: int, *, cap: int, absence: Absence, first: str = "") -> defaul
     return lanes
 
 
-def _figures(
-    name: str, lane: _Lane, row: Any | None, workers: Sequence[ShownWorker]
-) -> QueueFigures:
+def _figures(name: str, lane: _Lane, row: Any | None, workers: Sequence[ShownWorker]) -> ShownQueue:
     serving = [each for each in workers if each.takes_tasks and each.serves(name)]
     slots = sum(each.slots for each in serving)
     is_paused = row is not None and row.is_paused_at(row.now)
-    return QueueFigures(
+    return ShownQueue(
         name=name,
-        waiting=Count.of(lane.waiting, cap=lane.cap),
+        waiting=min(lane.waiting, lane.cap),
+        is_waiting_capped=lane.waiting > lane.cap,
         oldest_seconds=lane.oldest_seconds,
         reachable_seconds=lane.reachable_seconds,
         # Workers hold more than they run, so as not to wait for the next.
@@ -181,6 +185,7 @@ def _figures(
         paused_until=row.paused_until if row is not None and is_paused else None,
         paused_by=row.paused_by if row is not None and is_paused else "",
         pause_reason=row.pause_reason if row is not None and is_paused else "",
+        finished_last_hour=sum(lane.finished),
         finished_lately=lane.finished,
         attempts_recently=lane.attempts_recently,
         failed_recently=lane.failed_recently,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from taskqueue.access.permissions import VIEW_LEASES
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sqlite.values import loaded
 from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.read_models.base import Viewer, about
 from taskqueue.monitoring.reading import read
+from taskqueue.monitoring.searching import search_text
 
 NEWEST = 10_000
 """Failed tasks that are looked at."""
@@ -128,28 +133,54 @@ ORDER BY grouped.number DESC, grouped.name
 RETRYING = {"postgresql": _RETRYING_POSTGRESQL, "sqlite": _RETRYING_SQLITE}
 
 
+FIND = "Finds them: the `q` of `tasks/`, and of an operation."
+
+
 @dataclass(frozen=True, kw_only=True)
 class FailureGroup:
     """Tasks of one name that ended with one kind of error."""
 
-    error_class: str
+    error_class: str = about("Empty: they failed without one.")
     name: str
     count: int
     first_seen: datetime
     last_seen: datetime
-    example_id: UUID
-    """The newest of them."""
-    example_message: str
+    example_id: UUID = about("The newest of them.")
+    example_message: str = about(f"Its error's message, up to {LONGEST_MESSAGE:,} characters.")
+    q: str = about(FIND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryingGroup:
+    """Tasks of one name that wait for their next attempt."""
+
+    name: str
+    count: int
+    next_at: datetime = about("The time of the first retry.")
+    example_id: UUID = about("The newest of them.")
+    example_error: str | None = about(
+        "The error class of its last attempt; null: you lack the permission to see attempts."
+    )
+    example_message: str | None
+    q: str = about(FIND)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failures:
-    """The groups, the largest first."""
+    """Groups of the newest failed tasks, the largest first."""
 
     groups: list[FailureGroup]
+    looked_at: int = about(f"Failed tasks: up to {NEWEST:,}.")
+    is_capped: bool = about("Whether there may be older ones that were not looked at.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retrying:
+    """Groups of the newest tasks that are retried, the largest first."""
+
+    groups: list[RetryingGroup]
     looked_at: int
-    is_capped: bool
-    """Whether there may be older ones that were not looked at."""
+    is_capped: bool = about("Whether there may be older ones that were not looked at.")
 
 
 def failures(*, limit: int = 100, newest: int = NEWEST) -> Failures:
@@ -161,77 +192,53 @@ def failures(*, limit: int = 100, newest: int = NEWEST) -> Failures:
     rows = fetch(connection, FAILURES, (newest, limit, LONGEST_MESSAGE))
     looked_at = int(rows[0][-1]) if rows else 0
     return Failures(
-        groups=[_failure_group(*row[:-1]) for row in rows],
+        groups=list(map(_failure_group, rows)),
         looked_at=looked_at,
         is_capped=looked_at >= newest,
     )
 
 
-def _failure_group(
-    error_class: str, name: str, count: int, first: Any, last: Any, example: Any, message: str
-) -> FailureGroup:
-    first_seen, last_seen = loaded(first), loaded(last)
-    assert first_seen is not None
-    assert last_seen is not None
-    return FailureGroup(
-        error_class=error_class,
-        name=name,
-        count=count,
-        first_seen=first_seen,
-        last_seen=last_seen,
-        example_id=example if isinstance(example, UUID) else UUID(example),
-        example_message=message,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetryingGroup:
-    """Tasks of one name that wait for their next attempt."""
-
-    name: str
-    count: int
-    next_at: datetime
-    """When the first of them is tried again."""
-    example_id: UUID
-    """The newest of them; what follows is of its last attempt."""
-    example_error: str
-    example_message: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Retrying:
-    """The groups, the largest first."""
-
-    groups: list[RetryingGroup]
-    looked_at: int
-    is_capped: bool
-    """Whether there are more, older ones, that were not looked at."""
-
-
-def retrying(*, limit: int = 100) -> Retrying:
-    """The newest tasks that are retried, grouped; up to `limit` groups, in one statement.
-
-    The example's error is that of an attempt: for those who may view attempts.
-    """
+def retrying(viewer: Viewer, *, limit: int = 100) -> Retrying:
+    """The newest tasks that are retried, grouped; up to `limit` groups, in one statement."""
     rows = read(RETRYING, newest=NEWEST + 1, limit=limit, longest=LONGEST_MESSAGE)
     looked_at = int(rows[0][-1]) if rows else 0
+    sees_attempts = viewer.has_perm(VIEW_LEASES)
     return Retrying(
-        groups=[_retrying_group(*row[:-1]) for row in rows],
+        groups=[_retrying_group(row, sees_attempts=sees_attempts) for row in rows],
         looked_at=min(looked_at, NEWEST),
         is_capped=looked_at > NEWEST,
     )
 
 
-def _retrying_group(
-    name: str, count: int, next_at: Any, example: Any, error: str, message: str
-) -> RetryingGroup:
-    at = loaded(next_at)
-    assert at is not None
+def _failure_group(row: Sequence[Any]) -> FailureGroup:
+    error_class, name, count, first, last, example, message, _ = row
+    words = {"status": TaskStatus.FAILED.value, "class": error_class, "name": name}
+    return FailureGroup(
+        error_class=error_class,
+        name=name,
+        count=count,
+        first_seen=_moment(first),
+        last_seen=_moment(last),
+        example_id=example if isinstance(example, UUID) else UUID(example),
+        example_message=message,
+        q=search_text(**words),
+    )
+
+
+def _retrying_group(row: Sequence[Any], *, sees_attempts: bool) -> RetryingGroup:
+    name, count, next_at, example, error, message, _ = row
     return RetryingGroup(
         name=name,
         count=count,
-        next_at=at,
+        next_at=_moment(next_at),
         example_id=example if isinstance(example, UUID) else UUID(example),
-        example_error=error,
-        example_message=message,
+        example_error=error if sees_attempts else None,
+        example_message=message if sees_attempts else None,
+        q=search_text(status=TaskStatus.RETRYING.value, name=name),
     )
+
+
+def _moment(value: Any) -> datetime:
+    moment = loaded(value)
+    assert moment is not None
+    return moment
