@@ -13,8 +13,9 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine import multi_worker
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.ends import announce
 from taskqueue.engine.limits import Limits
-from taskqueue.engine.tally import count_by_hand
+from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import AttemptLost
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.models.worker import WorkerStatus
@@ -119,8 +120,9 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
         # A manual retry does not wait for them either.
         task.worker_names = [name for name in names if name not in released]
         multi_worker.settle(connection, task, now=now, limits=limits)
-        lost = [(task.queue_name, task.name)] * absent
-        count_by_hand(connection, ended=multi_worker.ended_as(task), lost=lost)
+        tally = Tally()
+        tally.add_lost(task.queue_name, task.name, absent)
+        announce(connection, multi_worker.ended(task), tally=tally)
     return len(released)
 
 

@@ -15,6 +15,7 @@ from taskqueue.engine.rows import (
     Candidate,
     Claimed,
     DutyForecast,
+    Ended,
     Held,
     LogLine,
     Note,
@@ -180,11 +181,8 @@ class Dialect(Protocol):
         limit: int,
         failed: timedelta | None,
         cancelled: timedelta | None,
-    ) -> list[tuple[str, str, str, str]]:
-        """Fail tasks past their deadline and cancel those that expired, where none runs.
-
-        Their queues, names, new statuses and ids.
-        """
+    ) -> list[Ended]:
+        """Fail tasks past their deadline and cancel those that expired, where none runs."""
 
     def waiting_broadcasts(
         self, connection: BaseDatabaseWrapper, *, after: UUID | None, limit: int

@@ -10,12 +10,13 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.core.states import LeaseStatus
+from taskqueue.core.states import FINISHED, LeaseStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.ends import announce
 from taskqueue.engine.limits import Limits
-from taskqueue.engine.multi_worker import record_shared
-from taskqueue.engine.rows import LogLine, Note
+from taskqueue.engine.multi_worker import SharedRecord, record_shared
+from taskqueue.engine.rows import Ended, LogLine, Note
 from taskqueue.engine.sessions import limit_idleness
 from taskqueue.engine.tally import Tally
 
@@ -31,7 +32,7 @@ def record(
     limits: Limits,
     tally: Tally | None = None,
 ) -> dict[int, Recorded]:
-    """Record outcomes whose lease still runs, and count them; what was recorded, by lease.
+    """Record outcomes whose lease still runs, and announce the tasks that end; by lease.
 
     An attempt whose stop was seen cannot succeed: it ends as stopped. Leases that are missing in
     what is returned had ended before, and nothing was written for them. The caller guards the
@@ -51,11 +52,21 @@ def record(
         ]
     if endings:
         recorded.update(wording.record_endings(connection, endings, limits))
+    shared: SharedRecord = {}, []
     missed = [outcome for outcome in outcomes if outcome.lease_id not in recorded]
     if missed:
-        recorded.update(record_shared(connection, missed, limits=limits))
-    if tally is not None and recorded:
-        tally.count(connection, outcomes, recorded, now=began)
+        shared = record_shared(connection, missed, limits=limits)
+    if recorded or shared[0]:
+        tally = tally or Tally()
+        subjects = tally.subjects(connection, [*recorded, *shared[0]])
+        ended = [
+            Ended(*subjects[lease_id][:3], status)
+            for lease_id, (status, _) in recorded.items()
+            if status in FINISHED
+        ]
+        recorded.update(shared[0])
+        tally.add_attempts(outcomes, recorded, subjects, now=began)
+        announce(connection, ended + shared[1], tally=tally)
     return recorded
 
 

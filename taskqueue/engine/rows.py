@@ -134,6 +134,15 @@ class RollupRow(NamedTuple):
     slowest_task_id: str | None
 
 
+class Ended(NamedTuple):
+    """A task that has reached a final status."""
+
+    task_id: str
+    queue_name: str
+    name: str
+    status: str
+
+
 class Quiet(NamedTuple):
     """A running attempt that has not been heard of for a while."""
 

@@ -19,9 +19,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core import histogram
 from taskqueue.core.outcomes import WHOLE_RUNS, Outcome, Recorded
-from taskqueue.core.states import FINISHED
+from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.rows import RollupRow
+from taskqueue.engine.rows import Ended, RollupRow
 from taskqueue.models import Lease
 
 PART_SECONDS = 10.0
@@ -91,6 +91,7 @@ class Tally:
         """`subject_of` tells what is known here of a lease; of others the database is asked."""
         self._subject_of = subject_of
         self._rows: dict[tuple[str, str], _Row] = {}
+        self._unwritten: set[_Row] = set()
         self._began_at = 0.0
 
     @contextmanager
@@ -103,49 +104,68 @@ class Tally:
             raise
 
     def abandon(self) -> None:
-        """What was counted last may not have been committed."""
+        """Forget everything: what was counted last may not have been committed."""
         self._rows = {}
+        self._unwritten.clear()
 
-    def count(
+    def subjects(
+        self, connection: BaseDatabaseWrapper, lease_ids: Iterable[int]
+    ) -> dict[int, Subject]:
+        """Return what each lease is about; one that was withdrawn may be missing."""
+        known: dict[int, Subject] = {}
+        unknown: list[int] = []
+        for lease_id in lease_ids:
+            subject = self._subject_of(lease_id)
+            if subject is None:
+                unknown.append(lease_id)
+            else:
+                known[lease_id] = subject
+        return known | _look_up(connection, unknown) if unknown else known
+
+    def add_attempts(
         self,
-        connection: BaseDatabaseWrapper,
         outcomes: Sequence[Outcome],
         recorded: Mapping[int, Recorded],
+        subjects: Mapping[int, Subject],
         *,
         now: float,
     ) -> None:
-        """Write what was recorded; the ages in `outcomes` are before `now`."""
+        """Count the attempts that were recorded; the ages in `outcomes` are before `now`."""
         self._begin()
-        touched: set[_Row] = set()
-        unknown: list[Outcome] = []
         for outcome in outcomes:
-            if outcome.lease_id not in recorded:
-                continue
-            subject = self._subject_of(outcome.lease_id)
+            lease_id = outcome.lease_id
+            subject = subjects.get(lease_id)
             if subject is None:
-                unknown.append(outcome)
-            else:
-                touched.add(self._add(outcome, recorded[outcome.lease_id], subject, now))
-        if unknown:
-            subjects = _look_up(connection, [outcome.lease_id for outcome in unknown])
-            for outcome in unknown:
-                # One that left no trace is not found.
-                subject = subjects.get(outcome.lease_id)
-                if subject is not None:
-                    touched.add(self._add(outcome, recorded[outcome.lease_id], subject, now))
-        _write(connection, touched)
+                continue
+            lease_status = recorded[lease_id].lease_status
+            if lease_status is None:
+                continue
+            row = self._row(subject.queue_name, subject.name)
+            row.attempts[lease_status] += 1
+            started = outcome.started
+            if started is not None:
+                if outcome.kind in WHOLE_RUNS:
+                    row.ran(started - outcome.ended, subject.task_id)
+                if subject.ready_at is not None:
+                    row.waited(max(0.0, now - started - subject.ready_at))
 
-    def count_ended(
-        self, connection: BaseDatabaseWrapper, ended: Iterable[tuple[str, str, str]]
-    ) -> None:
-        """Write tasks that ended without an attempt: their queues, names and statuses."""
+    def add_lost(self, queue_name: str, name: str, number: int) -> None:
+        """Count attempts as lost that nobody began."""
         self._begin()
-        touched: set[_Row] = set()
-        for queue_name, name, status in ended:
-            row = self._row(queue_name, name)
-            row.tasks[status] += 1
-            touched.add(row)
-        _write(connection, touched)
+        self._row(queue_name, name).attempts["lost"] += number
+
+    def add_ends(self, ended: Iterable[Ended]) -> None:
+        """Count tasks that ended."""
+        self._begin()
+        for _, queue_name, name, status in ended:
+            self._row(queue_name, name).tasks[status] += 1
+
+    def write(self, connection: BaseDatabaseWrapper) -> None:
+        """Write what was counted since the last time."""
+        packed = [row.packed() for row in self._unwritten]
+        self._unwritten.clear()
+        if packed:
+            dialect_for(connection).write_rollups(connection, packed)
 
     def _begin(self) -> None:
         # By the clock of this moment, once all locks are held: who waited for one may come so late
@@ -159,56 +179,15 @@ class Tally:
         row = self._rows.get((queue_name, name))
         if row is None:
             row = self._rows[queue_name, name] = _Row(queue_name, name)
+        self._unwritten.add(row)
         return row
-
-    def _add(self, outcome: Outcome, recorded: Recorded, subject: Subject, now: float) -> _Row:
-        row = self._rows.get((subject.queue_name, subject.name)) or self._row(
-            subject.queue_name, subject.name
-        )
-        task_status, lease_status = recorded
-        if task_status in FINISHED:
-            row.tasks[task_status] += 1
-        if lease_status is None:
-            return row
-        row.attempts[lease_status] += 1
-        started = outcome.started
-        if started is not None:
-            if outcome.kind in WHOLE_RUNS:
-                row.ran(started - outcome.ended, subject.task_id)
-            if subject.ready_at is not None:
-                row.waited(max(0.0, now - started - subject.ready_at))
-        return row
-
-
-def count_by_hand(
-    connection: BaseDatabaseWrapper,
-    *,
-    ended: Iterable[tuple[str, str, str]] = (),
-    lost: Iterable[tuple[str, str]] = (),
-) -> None:
-    """Write, in a row of its own, what no worker records: in the transaction that does it.
-
-    Tasks that ended: their queues, names and statuses. Attempts that count as lost though nobody
-    began them: their queues and names.
-    """
-    rows: dict[tuple[str, str], _Row] = {}
-    for queue_name, name, status in ended:
-        rows.setdefault((queue_name, name), _Row(queue_name, name)).tasks[status] += 1
-    for queue_name, name in lost:
-        rows.setdefault((queue_name, name), _Row(queue_name, name)).attempts["lost"] += 1
-    _write(connection, rows.values())
-
-
-def _write(connection: BaseDatabaseWrapper, rows: Iterable[_Row]) -> None:
-    packed = [row.packed() for row in rows]
-    if packed:
-        dialect_for(connection).write_rollups(connection, packed)
 
 
 def _look_up(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, Subject]:
-    leases = Lease.objects.using(connection.alias).filter(id__in=lease_ids)
-    rows = leases.values_list("id", "task_id", "task__queue_name", "task__name")
-    return {
-        lease_id: Subject(str(task_id), queue_name, name, None)
-        for lease_id, task_id, queue_name, name in rows
-    }
+    with installed(connection):
+        leases = Lease.objects.using(connection.alias).filter(id__in=lease_ids)
+        rows = leases.values_list("id", "task_id", "task__queue_name", "task__name")
+        return {
+            lease_id: Subject(str(task_id), queue_name, name, None)
+            for lease_id, task_id, queue_name, name in rows
+        }

@@ -16,6 +16,7 @@ from taskqueue.core.log_text import one_line
 from taskqueue.engine import broadcast, multi_worker, takeover, wedged, workers
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.ends import end_overdue
 from taskqueue.engine.failures import log_failed_tasks, log_taken_over
 from taskqueue.engine.idempotency import prune_idempotency_keys
 from taskqueue.engine.limits import Limits
@@ -103,16 +104,9 @@ class Duties:
             self.next_at = now
             return True
         if outlook.next_end is not None and outlook.next_end <= 0:
-            with self._tally.guard(), transaction(connection):
-                ended = wording.end_overdue(
-                    connection,
-                    limit=END_BATCH,
-                    failed=self._limits.keep_failed,
-                    cancelled=self._limits.keep_cancelled,
-                )
-                self._tally.count_ended(connection, [each[:3] for each in ended])
+            ended = end_overdue(connection, limit=END_BATCH, limits=self._limits, tally=self._tally)
             log_failed_tasks(
-                connection, [task_id for *_, status, task_id in ended if status == "failed"]
+                connection, [each.task_id for each in ended if each.status == "failed"]
             )
             self.has_changed = self.has_changed or bool(ended)
         spared = max(0.0, self._spare_until - now)

@@ -15,12 +15,14 @@ from django.utils import timezone
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.engine import ends
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed, DutyForecast
 from taskqueue.engine.statement import change
+from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Task
 from taskqueue.results import TaskResult
 
@@ -106,11 +108,7 @@ def promote(limit: int = 100) -> DutyForecast:
 
 def end_overdue(limit: int = 100) -> int:
     """End what is past its deadline or expired, with the settings' retention."""
-    kept = get_settings().RETENTION
-    ended = dialect_for(default_connection).end_overdue(
-        default_connection, limit=limit, failed=kept["failed"], cancelled=kept["cancelled"]
-    )
-    return len(ended)
+    return len(ends.end_overdue(default_connection, limit=limit, limits=limits(), tally=Tally()))
 
 
 def prune(limit: int = 100) -> int:

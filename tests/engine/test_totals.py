@@ -6,6 +6,7 @@ import time
 from collections.abc import Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -265,11 +266,12 @@ def test_who_waited_for_a_lock_until_its_row_was_merged_counts_in_a_new_one(
         add.enqueue(1, 2)
     tally, before_the_wait = Tally(), time.monotonic()
     monkeypatch.setattr("taskqueue.engine.tally.PART_SECONDS", 0.0)
+    clock = SimpleNamespace(monotonic=lambda: before_the_wait)
+    monkeypatch.setattr("taskqueue.engine.record.time", clock)
     for claimed in claim():
         ended = [outcome(claimed, OutcomeKind.SUCCEEDED)]
         with tally.guard(), atomic():
-            statuses = record(connection, ended, limits=limits())
-            tally.count(connection, ended, statuses, now=before_the_wait)
+            record(connection, ended, limits=limits(), tally=tally)
         grow_older(timedelta(minutes=3))
         merge_rollups(connection)
     assert attempts() == {"succeeded": 2}

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F
 from django.db.transaction import atomic, set_rollback
 
 from taskqueue.conf import get_settings
@@ -31,14 +29,13 @@ from taskqueue.engine.control.locking import (
     locked_leases,
     status_of,
 )
-from taskqueue.engine.control.retention import prune_after
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.ends import cancel_waiting
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.lost import LostAttempt
 from taskqueue.engine.notify import wake
-from taskqueue.engine.tally import count_by_hand
 from taskqueue.exceptions import TransitionRefused
-from taskqueue.models import Lease, Task
+from taskqueue.models import Lease
 
 TRIES = 10
 """How often a cancel follows a task that starts and ends as it looks."""
@@ -97,28 +94,10 @@ def cancel_each(
     rest = [task_id for task_id in ids if task_id not in asked]
     waiting = locked(connection, rest, PENDING & statuses, skip_locked=skip_locked)
     if waiting:
-        _end_as_cancelled(connection, waiting, reason=person.reason)
+        cancel_waiting(connection, waiting, reason=person.reason)
         acts = [Act(str(task.id), before=task.status) for task in waiting]
         audit(connection, "task", "cancel", acts, person=person)
     return asked | {task.id: TaskStatus.CANCELLED.value for task in waiting}
-
-
-def _end_as_cancelled(
-    connection: BaseDatabaseWrapper, tasks: Sequence[Task], *, reason: str
-) -> None:
-    now = dialect_for(connection).now(connection)
-    Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks]).update(
-        status=TaskStatus.CANCELLED,
-        finished_at=now,
-        error_message=reason,
-        prune_after=prune_after(now, get_settings().RETENTION["cancelled"]),
-        holds_unique_key=models.Case(
-            models.When(unique_for__in=("kept", "duration"), then=F("holds_unique_key")),
-            default=False,
-        ),
-    )
-    cancelled = TaskStatus.CANCELLED.value
-    count_by_hand(connection, ended=[(task.queue_name, task.name, cancelled) for task in tasks])
 
 
 def request_stop(task: TaskId, *, by: object = "", reason: str = "") -> str:

@@ -11,15 +11,16 @@ from taskqueue.engine.multi_worker.closing import (
     has_all_successes,
     reopen,
 )
-from taskqueue.engine.multi_worker.recording import NEVER, record_shared
-from taskqueue.engine.multi_worker.settling import ended_as, leases_of, settle
+from taskqueue.engine.multi_worker.recording import NEVER, SharedRecord, record_shared
+from taskqueue.engine.multi_worker.settling import ended, leases_of, settle
 
 __all__ = [
     "NEVER",
+    "SharedRecord",
     "begin_anew",
     "close",
     "end_overdue",
-    "ended_as",
+    "ended",
     "has_all_successes",
     "leases_of",
     "record_shared",

@@ -11,14 +11,15 @@ from taskqueue.core.retries import class_path
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.ends import announce
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.multi_worker.settling import (
     cancel_unless_running,
-    ended_as,
+    ended,
     leases_of,
     settle,
 )
-from taskqueue.engine.tally import count_by_hand
+from taskqueue.engine.rows import Ended
 from taskqueue.exceptions import DeadlineExceeded
 from taskqueue.models import Task
 
@@ -41,15 +42,16 @@ def close(
             return {}
         dialect_for(connection).lock_tasks(connection, chosen)
         now = dialect_for(connection).now(connection)
-        closed, ended = {}, []
+        closed: dict[UUID, str] = {}
+        all_ended: list[Ended] = []
         for task in tasks.order_by("id"):
             if not is_shared(task):
                 continue
             task.open_slots = 0
             cancel_unless_running(connection, task, now=now, limits=limits, reason=reason)
             closed[task.id] = str(task.status)
-            ended += ended_as(task)
-        count_by_hand(connection, ended=ended)
+            all_ended += ended(task)
+        announce(connection, all_ended)
         return closed
 
 
@@ -108,5 +110,5 @@ def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> list[str]
             task.error_class = class_path(DeadlineExceeded)
             task.error_message = "The deadline passed before all workers had run it."
             settle(connection, task, now=now, limits=limits)
-            count_by_hand(connection, ended=ended_as(task))
+            announce(connection, ended(task))
     return ids

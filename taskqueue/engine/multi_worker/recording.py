@@ -19,8 +19,9 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
-from taskqueue.engine.multi_worker.settling import leases_of, settle
+from taskqueue.engine.multi_worker.settling import ended, leases_of, settle
 from taskqueue.engine.notify import wake
+from taskqueue.engine.rows import Ended
 from taskqueue.models import Lease, Task
 
 OTHERS_FIRST = timedelta(seconds=3)
@@ -34,9 +35,13 @@ _WRITTEN = (
 """What the end of an attempt changes of its lease."""
 
 
+SharedRecord = tuple[dict[int, Recorded], list[Ended]]
+"""What was recorded, by lease, and the tasks that ended, which the caller announces."""
+
+
 def record_shared(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
-) -> dict[int, Recorded]:
+) -> SharedRecord:
     """Record outcomes whose lease still runs for a task of several workers.
 
     Locks the leases by id, then their tasks by id.
@@ -45,13 +50,16 @@ def record_shared(
         wording = dialect_for(connection)
         held = wording.lock_shared(connection, _to_lock(connection, outcomes))
         if not held:
-            return {}
+            return {}, []
         now = wording.now(connection)
-        recorded = {}
+        recorded: dict[int, Recorded] = {}
+        all_ended: list[Ended] = []
         for outcome in sorted(outcomes, key=lambda outcome: outcome.lease_id):
             if outcome.lease_id in held:
-                recorded[outcome.lease_id] = _record(connection, outcome, now, limits)
-        return recorded
+                task, lease_status = _record(connection, outcome, now, limits)
+                recorded[outcome.lease_id] = Recorded(str(task.status), lease_status)
+                all_ended += ended(task)
+        return recorded, all_ended
 
 
 def _to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> list[int]:
@@ -73,7 +81,7 @@ def _to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> li
 
 def _record(
     connection: BaseDatabaseWrapper, outcome: Outcome, now: datetime, limits: Limits
-) -> Recorded:
+) -> tuple[Task, str | None]:
     lease = Lease.objects.using(connection.alias).get(id=outcome.lease_id)
     task = Task.objects.using(connection.alias).get(id=lease.task_id)
     kind = OutcomeKind(outcome.kind)
@@ -107,7 +115,7 @@ def _record(
         lease_status = lease.status
         _write(connection, lease)
     settle(connection, task, now=now, limits=limits)
-    return Recorded(str(task.status), lease_status)
+    return task, lease_status
 
 
 def _write(connection: BaseDatabaseWrapper, lease: Lease) -> None:

@@ -10,6 +10,8 @@ from django.db.models import QuerySet
 
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.retention import Retention
+from taskqueue.engine.rows import Ended
 from taskqueue.models import Lease, Task
 
 WRITTEN = (
@@ -25,9 +27,11 @@ def leases_of(connection: BaseDatabaseWrapper, task: Task) -> QuerySet[Lease]:
     return Lease.objects.using(connection.alias).filter(task_id=task.id)
 
 
-def ended_as(task: Task) -> list[tuple[str, str, str]]:
-    """What is to be counted of a settled task: its queue, name and status, once it has ended."""
-    return [(task.queue_name, task.name, str(task.status))] if task.finished_at else []
+def ended(task: Task) -> list[Ended]:
+    """Return what is to be announced of a settled task: nothing unless it has ended."""
+    if task.finished_at is None:
+        return []
+    return [Ended(str(task.id), task.queue_name, task.name, str(task.status))]
 
 
 def settle(connection: BaseDatabaseWrapper, task: Task, *, now: datetime, limits: Limits) -> None:
@@ -81,19 +85,9 @@ def _stopped_one(leases: QuerySet[Lease]) -> Lease | None:
     return asked or ordered.filter(status=LeaseStatus.STOPPED).first()
 
 
-def _end(task: Task, status: TaskStatus, now: datetime, keep: timedelta | None) -> None:
+def _end(task: Task, status: TaskStatus, now: datetime, kept_for: timedelta | None) -> None:
+    retention = Retention.of(task)
     task.status = status.value
     task.finished_at = now
-    task.prune_after = _kept_until(task, now, keep)
-    task.holds_unique_key = task.holds_unique_key and task.unique_for in ("kept", "duration")
-
-
-def _kept_until(task: Task, now: datetime, keep: timedelta | None) -> datetime | None:
-    """When a task that finishes now may be pruned; None: never before its key is free."""
-    kept_for = keep if task.retention is None else task.retention
-    if kept_for is None or (task.holds_unique_key and task.unique_for == "kept"):
-        return None
-    ends = [now + kept_for]
-    if task.holds_unique_key and task.unique_until is not None:
-        ends.append(task.unique_until)
-    return max(ends)
+    task.prune_after = retention.prune_after(now, kept_for)
+    task.holds_unique_key = retention.keeps_key

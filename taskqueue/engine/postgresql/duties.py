@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import DutyForecast
+from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER
+from taskqueue.engine.rows import DutyForecast, Ended
 from taskqueue.engine.statement import change, fetch
 
 # Locks: due tasks by run_after, skipping locked ones. `statement_timestamp()` lets the index
@@ -121,7 +122,7 @@ SELECT
 
 # Locks: overdue tasks, then expired ones, in the order of their indexes, skipping locked ones;
 # running ones are their worker's to end.
-END_OVERDUE = """
+END_OVERDUE = f"""
 WITH overdue AS MATERIALIZED (
     SELECT id
     FROM taskqueue_task
@@ -156,18 +157,12 @@ SET status = ended.status,
     error_class = ended.error_class,
     error_message = ended.error_message,
     finished_at = statement_timestamp(),
-    prune_after = CASE
-        WHEN holds_unique_key AND unique_for = 'kept' THEN NULL
-        ELSE NULLIF(GREATEST(
-            COALESCE(statement_timestamp() + COALESCE(retention, ended.kept), 'infinity'),
-            CASE WHEN holds_unique_key THEN unique_until END
-        ), 'infinity')
-    END,
-    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
+    prune_after = {PRUNE_AFTER.format(finished_at="statement_timestamp()", kept_for="ended.kept")},
+    holds_unique_key = {KEEPS_KEY}
 FROM ended
 WHERE task.id = ended.id
-RETURNING task.queue_name, task.name, task.status, task.id::text
-"""
+RETURNING task.id::text, task.queue_name, task.name, task.status
+"""  # noqa: S608  (of constants)
 
 # Locks: finished tasks by the end of their retention, skipping locked ones.
 PRUNE = """
@@ -213,9 +208,9 @@ def end_overdue(
     limit: int,
     failed: timedelta | None,
     cancelled: timedelta | None,
-) -> list[tuple[str, str, str, str]]:
+) -> list[Ended]:
     rows = fetch(connection, END_OVERDUE, (limit, limit, failed, cancelled))
-    return [(queue_name, name, status, task_id) for queue_name, name, status, task_id in rows]
+    return [Ended(*row) for row in rows]
 
 
 def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:

@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import EFFECTS, Outcome, Recorded
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.statement import change, fetch
 
@@ -23,9 +24,8 @@ from taskqueue.engine.statement import change, fetch
 # estimate of `held` small: what is joined to it is found by its key too.
 #
 # Locks: leases by id, then their tasks. A lease that no longer runs, or whose stop was seen,
-# drops out of `held`, and with it everything that its attempt would have written. No retention
-# counts as infinity, for GREATEST passes over NULL, and what is kept for ever would be pruned.
-RECORD_SUCCESSES = """
+# drops out of `held`, and with it everything that its attempt would have written.
+RECORD_SUCCESSES = f"""
 WITH held AS MATERIALIZED (
     SELECT
         lease.id, lease.task_id, outcome.return_value,
@@ -60,23 +60,21 @@ SET status = 'succeeded',
     return_value = held.return_value::jsonb,
     started_at = COALESCE(task.started_at, held.started_at),
     finished_at = held.finished_at,
-    prune_after = CASE
-        WHEN task.holds_unique_key AND task.unique_for = 'kept' THEN NULL
-        ELSE NULLIF(GREATEST(
-            COALESCE(held.finished_at + COALESCE(task.retention, %s::interval), 'infinity'),
-            CASE WHEN task.holds_unique_key THEN task.unique_until END
-        ), 'infinity')
-    END,
-    holds_unique_key = task.holds_unique_key AND task.unique_for IN ('kept', 'duration')
+    prune_after = {PRUNE_AFTER.format(finished_at="held.finished_at", kept_for="%s::interval")},
+    holds_unique_key = {KEEPS_KEY}
 FROM held
 WHERE task.id = held.task_id AND task.status = 'running'
 RETURNING held.id
-"""
+"""  # noqa: S608  (of constants)
 
+_PRUNE_ENDED = PRUNE_AFTER.format(
+    finished_at="clock_timestamp()",
+    kept_for="CASE verdict.status WHEN 'failed' THEN %s::interval ELSE %s::interval END",
+)
 # Locks: leases by id, then their tasks by id. Decides under these locks whether attempts remain.
 # `effect` is a row of the table of outcomes, which comes as a parameter; a join with that table
 # could become a loop over all of it for each outcome.
-RECORD_ENDINGS = """
+RECORD_ENDINGS = f"""
 WITH held AS MATERIALIZED (
     SELECT
         lease.id, lease.task_id, lease.started_at, lease.stop_requested_at IS NOT NULL AS stopping,
@@ -88,10 +86,10 @@ WITH held AS MATERIALIZED (
     FROM (
         SELECT *
         FROM unnest(
-            %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::float8[], %s::bool[],
-            %s::float8[], %s::float8[]
+            %s::bigint[], %s::text[], %s::float8[], %s::text[], %s::text[], %s::text[],
+            %s::float8[], %s::bool[], %s::float8[]
         ) AS outcome (
-            lease_id, kind, error_class, error_message, traceback, delay, retryable, started, ended
+            lease_id, kind, ended, error_class, error_message, traceback, delay, retryable, started
         )
         ORDER BY lease_id
     ) AS outcome
@@ -120,11 +118,11 @@ WITH held AS MATERIALIZED (
         locked.*, effect.counts_as, effect.limited_by,
         CASE
             WHEN stopping THEN 'cancelled'
-            WHEN limited_by = 'max_attempts' AND NOT (retryable AND failures + 1 < max_attempts)
-                THEN 'failed'
-            WHEN limited_by = 'max_crashes' AND crashes + 1 >= max_crashes THEN 'failed'
-            WHEN limited_by = 'park_limit' AND parked_at < clock_timestamp() - %s::interval
-                THEN 'failed'
+            WHEN CASE limited_by
+                WHEN 'max_attempts' THEN NOT retryable OR failures + 1 >= max_attempts
+                WHEN 'max_crashes' THEN crashes + 1 >= max_crashes
+                WHEN 'park_limit' THEN parked_at < clock_timestamp() - %s::interval
+            END THEN 'failed'
             ELSE effect.task_status
         END AS status,
         CASE
@@ -176,27 +174,14 @@ SET status = verdict.status,
     finished_at = CASE
         WHEN verdict.status IN ('failed', 'cancelled') THEN clock_timestamp()
     END,
-    prune_after = CASE
-        WHEN verdict.status NOT IN ('failed', 'cancelled') THEN NULL
-        WHEN task.holds_unique_key AND task.unique_for = 'kept' THEN NULL
-        ELSE NULLIF(GREATEST(
-            COALESCE(
-                clock_timestamp() + COALESCE(
-                    task.retention,
-                    CASE verdict.status WHEN 'failed' THEN %s::interval ELSE %s::interval END
-                ),
-                'infinity'
-            ),
-            CASE WHEN task.holds_unique_key THEN task.unique_until END
-        ), 'infinity')
-    END,
+    prune_after = CASE WHEN verdict.status IN ('failed', 'cancelled') THEN {_PRUNE_ENDED} END,
     holds_unique_key = task.holds_unique_key AND (
-        verdict.status NOT IN ('failed', 'cancelled') OR task.unique_for IN ('kept', 'duration')
+        verdict.status NOT IN ('failed', 'cancelled') OR {KEEPS_KEY}
     )
 FROM verdict
 WHERE task.id = verdict.task_id AND task.status = 'running'
 RETURNING verdict.id, verdict.status, verdict.lease_status
-"""
+"""  # noqa: S608  (of constants)
 
 INSERT_LOGS = """
 INSERT INTO taskqueue_tasklog (task_id, attempt, logged_at, level, logger, message)
@@ -289,25 +274,10 @@ def record_successes(
 def record_endings(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], limits: Limits
 ) -> dict[int, Recorded]:
-    rows = fetch(
-        connection,
-        RECORD_ENDINGS,
-        (
-            [outcome.lease_id for outcome in outcomes],
-            [str(outcome.kind) for outcome in outcomes],
-            [outcome.error_class for outcome in outcomes],
-            [outcome.error_message for outcome in outcomes],
-            [outcome.traceback for outcome in outcomes],
-            [outcome.delay for outcome in outcomes],
-            [outcome.retryable for outcome in outcomes],
-            [outcome.started for outcome in outcomes],
-            [outcome.ended for outcome in outcomes],
-            limits.park_limit,
-            _EFFECTS,
-            limits.keep_failed,
-            limits.keep_cancelled,
-        ),
-    )
+    lease_ids, kinds, ended, _, *others = map(list, zip(*outcomes, strict=True))
+    columns = [lease_ids, list(map(str, kinds)), ended, *others]
+    settings = limits.park_limit, _EFFECTS, limits.keep_failed, limits.keep_cancelled
+    rows = fetch(connection, RECORD_ENDINGS, (*columns, *settings))
     return {row[0]: Recorded(row[1], row[2]) for row in rows}
 
 

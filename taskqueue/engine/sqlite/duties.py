@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import DutyForecast
-from taskqueue.engine.sqlite.record import prune_after
-from taskqueue.engine.sqlite.values import clock, loaded, stored
+from taskqueue.engine.rows import DutyForecast, Ended
+from taskqueue.engine.sqlite.values import clock, dashed, loaded, retention_of, stored
 from taskqueue.engine.statement import change
 
 # Reads only: the write lock is taken only where there is something to promote.
@@ -100,14 +99,16 @@ WHERE id IN (
 """
 
 PICK_OVERDUE = """
-SELECT id, retention, unique_until, holds_unique_key, unique_for FROM taskqueue_task
+SELECT id, retention, unique_until, holds_unique_key, unique_for
+FROM taskqueue_task
 WHERE deadline_at IS NOT NULL AND deadline_at <= %s
     AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
 LIMIT %s
 """
 
 PICK_EXPIRED = """
-SELECT id, retention, unique_until, holds_unique_key, unique_for FROM taskqueue_task
+SELECT id, retention, unique_until, holds_unique_key, unique_for
+FROM taskqueue_task
 WHERE expires_at IS NOT NULL AND expires_at <= %s AND started_at IS NULL
     AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
 LIMIT %s
@@ -120,9 +121,9 @@ SET status = %s,
     error_message = %s,
     finished_at = %s,
     prune_after = %s,
-    holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
+    holds_unique_key = %s
 WHERE id = %s
-RETURNING queue_name, name, status, id
+RETURNING id, queue_name, name, status
 """
 OVERDUE = (
     "failed",
@@ -194,20 +195,21 @@ def end_overdue(
     limit: int,
     failed: timedelta | None,
     cancelled: timedelta | None,
-) -> list[tuple[str, str, str, str]]:
+) -> list[Ended]:
     moment = clock()
     now = stored(moment)
-    ended: list[tuple[str, str, str, str]] = []
+    ended: list[Ended] = []
     with connection.cursor() as cursor:
-        for pick, end, retention in (
+        for pick, end, kept_for in (
             (PICK_OVERDUE, OVERDUE, failed),
             (PICK_EXPIRED, EXPIRED, cancelled),
         ):
             cursor.execute(pick, (now, limit))
-            for task_id, own_retention, *unique in cursor.fetchall():
-                kept_until = prune_after(moment, own_retention, retention, *unique)
-                cursor.execute(END, (*end, now, kept_until, task_id))
-                ended += cursor.fetchall()
+            for task_id, *columns in cursor.fetchall():
+                retention = retention_of(*columns)
+                kept_until = stored(retention.prune_after(moment, kept_for))
+                cursor.execute(END, (*end, now, kept_until, retention.keeps_key, task_id))
+                ended += [Ended(dashed(row[0]), *row[1:]) for row in cursor.fetchall()]
     return ended
 
 

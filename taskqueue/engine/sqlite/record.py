@@ -13,7 +13,7 @@ from taskqueue.core.outcomes import EFFECTS, Effect, Outcome, Recorded
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.rows import LogLine, Note
-from taskqueue.engine.sqlite.values import ago, clock, loaded, rows, stored
+from taskqueue.engine.sqlite.values import ago, clock, loaded, retention_of, rows, stored
 
 END_SUCCEEDED = """
 UPDATE taskqueue_lease
@@ -29,10 +29,7 @@ SET status = 'succeeded',
     return_value = %s,
     started_at = COALESCE(started_at, %s),
     finished_at = %s,
-    prune_after = CASE
-        WHEN holds_unique_key AND unique_for = 'kept' THEN NULL
-        WHEN retention IS NULL AND NOT (holds_unique_key AND unique_for = 'duration') THEN %s
-    END,
+    prune_after = %s,
     holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
 WHERE id = %s AND status = 'running'
 RETURNING retention, unique_until, holds_unique_key, unique_for
@@ -155,40 +152,10 @@ def record_successes(
             kept = cursor.fetchone()
             if kept is not None:
                 recorded[outcome.lease_id] = _SUCCEEDED
-                _keep_until(cursor, row[0], kept, moment, retention)
+                if kept[0] is not None or kept[2]:
+                    kept_until = stored(retention_of(*kept).prune_after(moment, retention))
+                    cursor.execute(KEEP_UNTIL, (kept_until, row[0]))
     return recorded
-
-
-def _keep_until(
-    cursor: CursorWrapper,
-    task_id: str,
-    kept: tuple[int | None, Any, bool, str],
-    moment: datetime,
-    retention: timedelta | None,
-) -> None:
-    """Set the end of retention where the ordinary rule does not hold."""
-    own_retention, unique_until, holds, unique_for = kept
-    if own_retention is None and not holds:
-        return
-    kept_until = prune_after(moment, own_retention, retention, unique_until, holds, unique_for)
-    cursor.execute(KEEP_UNTIL, (kept_until, task_id))
-
-
-def prune_after(
-    moment: datetime,
-    own_retention: int | None,
-    retention: timedelta | None,
-    unique_until: Any,
-    holds: bool,
-    unique_for: str,
-) -> str | None:
-    """When a task that finishes at the moment may be pruned; None: never."""
-    kept_for = retention if own_retention is None else timedelta(microseconds=own_retention)
-    if kept_for is None or (holds and unique_for == "kept"):
-        return None
-    end = moment + kept_for
-    held_until = loaded(unique_until) if holds else None
-    return stored(max(end, held_until) if held_until else end)
 
 
 def record_endings(
@@ -235,7 +202,8 @@ def _end(
         wait = timedelta(seconds=outcome.delay)
         if effect.counts_as == "crash":
             wait = timedelta(microseconds=held.crash_delay)
-    retention = limits.keep_failed if status == TaskStatus.FAILED else limits.keep_cancelled
+    retention = retention_of(*held[-4:])
+    kept_for = limits.keep_failed if status == TaskStatus.FAILED else limits.keep_cancelled
     cursor.execute(
         FINISH,
         (
@@ -250,17 +218,8 @@ def _end(
             outcome.error_class if finished else "",
             message if finished else "",
             stored(moment) if finished else None,
-            prune_after(
-                moment,
-                held.retention,
-                retention,
-                held.unique_until,
-                held.holds_unique_key,
-                held.unique_for,
-            )
-            if finished
-            else None,
-            held.holds_unique_key and (not finished or held.unique_for in ("kept", "duration")),
+            stored(retention.prune_after(moment, kept_for)) if finished else None,
+            retention.keeps_key if finished else held.holds_unique_key,
             held.task_id,
         ),
     )

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from taskqueue.engine.retention import Retention
+
 ahead = timedelta(0)
 """How far tests have travelled in time: see `taskqueue.testing`. Nobody else changes it."""
 
@@ -43,6 +45,14 @@ def loaded(text: str | datetime | None) -> datetime | None:
 def microseconds(duration: timedelta | None) -> int | None:
     """A duration as Django stores it."""
     return None if duration is None else duration // timedelta(microseconds=1)
+
+
+def retention_of(
+    retention: int | None, unique_until: Any, holds_unique_key: bool, unique_for: str
+) -> Retention:
+    """The stored columns that decide how long a task is kept."""
+    own = None if retention is None else timedelta(microseconds=retention)
+    return Retention(own, loaded(unique_until), bool(holds_unique_key), unique_for)
 
 
 def dashed(identifier: str) -> str:

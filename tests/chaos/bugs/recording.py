@@ -142,7 +142,9 @@ def failures_without_limit(planting: Planting) -> None:
     """A task may fail for ever."""
     if planting.vendor == "postgresql":
         planting.rewrite(
-            f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "failures + 1 < max_attempts", "true"
+            f"{ENGINE}.postgresql.record:RECORD_ENDINGS",
+            "NOT retryable OR failures + 1 >= max_attempts",
+            "false",
         )
         return
 

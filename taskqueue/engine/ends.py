@@ -1,0 +1,70 @@
+"""The one door for ends: whoever gives tasks a final status announces them here.
+
+That is: recording (`engine.record`), the ends below, and tasks of several workers
+(`engine.multi_worker`). Each task is announced once for each end, in the transaction that ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.conf import get_settings
+from taskqueue.core.states import TaskStatus
+from taskqueue.engine.connections import transaction
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.retention import Retention
+from taskqueue.engine.rows import Ended
+from taskqueue.engine.tally import Tally
+from taskqueue.models import Task
+
+
+def announce(
+    connection: BaseDatabaseWrapper, ended: Iterable[Ended], *, tally: Tally | None = None
+) -> None:
+    """Tell those who need to know that these tasks have ended: the tally.
+
+    Writes what the tally holds. Without one, the tasks are counted in rows of their own.
+    """
+    tally = tally or Tally()
+    tally.add_ends(ended)
+    tally.write(connection)
+
+
+def end_overdue(
+    connection: BaseDatabaseWrapper, *, limit: int, limits: Limits, tally: Tally
+) -> list[Ended]:
+    """Fail tasks past their deadline and cancel those that expired, where none runs."""
+    with tally.guard(), transaction(connection):
+        ended = dialect_for(connection).end_overdue(
+            connection, limit=limit, failed=limits.keep_failed, cancelled=limits.keep_cancelled
+        )
+        announce(connection, ended, tally=tally)
+    return ended
+
+
+def cancel_waiting(connection: BaseDatabaseWrapper, tasks: Sequence[Task], *, reason: str) -> None:
+    """Cancel locked tasks that nobody runs, in the caller's transaction."""
+    now = dialect_for(connection).now(connection)
+    kept_for = get_settings().RETENTION["cancelled"]
+    alike: dict[tuple[datetime | None, bool], list[UUID]] = {}
+    for task in tasks:
+        retention = Retention.of(task)
+        end = retention.prune_after(now, kept_for), retention.keeps_key
+        alike.setdefault(end, []).append(task.id)
+    for (prune_after, keeps_key), ids in alike.items():
+        Task.objects.using(connection.alias).filter(id__in=ids).update(
+            status=TaskStatus.CANCELLED,
+            finished_at=now,
+            error_message=reason,
+            prune_after=prune_after,
+            holds_unique_key=keeps_key,
+        )
+    announce(
+        connection,
+        [Ended(str(task.id), task.queue_name, task.name, TaskStatus.CANCELLED) for task in tasks],
+    )

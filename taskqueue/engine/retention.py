@@ -1,0 +1,60 @@
+"""How long a finished task is kept, and whether it keeps its unique key.
+
+The rule is here twice, in Python and in PostgreSQL's SQL; a test compares them. It is decided when
+the task ends, not when it is pruned: pruning walks the index of `prune_after` and meets only rows
+that it deletes, however many others are kept longer by a retention or a unique key of their own.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from taskqueue.models import Task
+
+
+class Retention(NamedTuple):
+    """The columns of a task that decide how long it is kept."""
+
+    retention: timedelta | None
+    """Its own, which goes before the settings."""
+    unique_until: datetime | None
+    holds_unique_key: bool
+    unique_for: str
+
+    @classmethod
+    def of(cls, task: Task) -> Retention:
+        """Take them from a task."""
+        return cls(task.retention, task.unique_until, task.holds_unique_key, task.unique_for)
+
+    @property
+    def keeps_key(self) -> bool:
+        """Whether the task holds its unique key beyond its end."""
+        return self.holds_unique_key and self.unique_for in ("kept", "duration")
+
+    def prune_after(self, finished_at: datetime, kept_for: timedelta | None) -> datetime | None:
+        """Return when it may be pruned, never before its key is free; None: never.
+
+        `kept_for` is what the settings say of its status; None: for ever.
+        """
+        if self.retention is not None:
+            kept_for = self.retention
+        if kept_for is None or (self.holds_unique_key and self.unique_for == "kept"):
+            return None
+        end = finished_at + kept_for
+        if self.holds_unique_key and self.unique_until is not None:
+            return max(end, self.unique_until)
+        return end
+
+
+# GREATEST passes over NULL, and what is kept for ever would be pruned: hence infinity.
+PRUNE_AFTER = """CASE
+        WHEN task.holds_unique_key AND task.unique_for = 'kept' THEN NULL
+        ELSE NULLIF(GREATEST(
+            COALESCE({finished_at} + COALESCE(task.retention, {kept_for}), 'infinity'),
+            CASE WHEN task.holds_unique_key THEN task.unique_until END
+        ), 'infinity')
+    END"""
+"""`Retention.prune_after` as SQL, for PostgreSQL's statements to be made with."""
+KEEPS_KEY = "task.holds_unique_key AND task.unique_for IN ('kept', 'duration')"
+"""`Retention.keeps_key` as SQL."""
