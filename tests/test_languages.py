@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.utils.translation import override
 
-from taskqueue.admin.badges import WORDS
+from taskqueue.admin.display import WORDS
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from tests.catalogue import FOLDER, PACKAGE, Entry, Text, entries, marked_texts
 

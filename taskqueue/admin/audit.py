@@ -11,9 +11,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.audit_words import act_word
-from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, moments
+from taskqueue.admin.display import EMPTY, badge, moments
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.models import Audit
 

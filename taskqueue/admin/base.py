@@ -1,18 +1,19 @@
-"""What all pages of the admin share: they show, they change nothing, they cost little."""
+"""The base of the admin's pages: they show, they change nothing, they cost little."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
+from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from taskqueue.admin.links import Links
-from taskqueue.admin.paginator import CappedPaginator
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 
@@ -21,6 +22,23 @@ if TYPE_CHECKING:
     _List = ChangeList
 else:
     _Admin, _List = admin.ModelAdmin, ChangeList
+
+
+class CappedPaginator(Paginator):  # type: ignore[type-arg]
+    """Counts so many rows and no more, for an exact count reads the whole table."""
+
+    most = 10_000
+
+    @cached_property
+    def count(self) -> int:
+        """How many rows there are, up to `most`."""
+        rows = self.object_list
+        return rows.order_by()[: self.most].count() if isinstance(rows, QuerySet) else len(rows)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether there may be rows behind the last page."""
+        return self.count >= self.most
 
 
 class LeanList(_List):

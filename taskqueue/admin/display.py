@@ -1,18 +1,19 @@
-"""How values look on the admin's pages."""
+"""Show values on the admin's pages: points in time, durations, badges, JSON, long text."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from django.contrib import admin
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from taskqueue.admin.local_time import local_time
 from taskqueue.admin.naming import moment_word
 
 EMPTY = SafeString("-")
@@ -70,3 +71,119 @@ def preformatted(text: str) -> SafeString:
 def breakable(name: str) -> SafeString:
     """A dotted name that a browser may break after its dots, and not within a word."""
     return format_html_join(SafeString(".<wbr>"), "{}", ((part,) for part in name.split(".")))
+
+
+WORDS: dict[str, Any] = {
+    # Tasks
+    "blocked": gettext_lazy("blocked"),
+    "scheduled": gettext_lazy("scheduled"),
+    "ready": gettext_lazy("ready"),
+    "running": gettext_lazy("running"),
+    "retrying": gettext_lazy("retrying"),
+    "succeeded": gettext_lazy("succeeded"),
+    "failed": gettext_lazy("failed"),
+    "cancelled": gettext_lazy("cancelled"),
+    # Attempts
+    "lost": gettext_lazy("lost"),
+    "stopped": gettext_lazy("stopped"),
+    "returned": gettext_lazy("returned"),
+    # Workers
+    "active": pgettext_lazy("state", "active"),
+    "quiet": gettext_lazy("quiet"),
+    "draining": gettext_lazy("draining"),
+    "stopping": gettext_lazy("stopping"),
+    # Queues and schedules
+    "paused": gettext_lazy("paused"),
+    "unserved": gettext_lazy("no worker"),
+    "disabled": gettext_lazy("disabled"),
+    "removed": gettext_lazy("removed from code"),
+    "trouble": gettext_lazy("has a problem"),
+    "over": gettext_lazy("over"),
+    "overdue": gettext_lazy("overdue"),
+    # Occurrences and operations
+    "waiting": gettext_lazy("waiting"),
+    "enqueued": gettext_lazy("enqueued"),
+    "ended": gettext_lazy("ended"),
+    "skipped": gettext_lazy("skipped"),
+    "finished": gettext_lazy("finished"),
+}
+LOOKS = {
+    "unserved": "error",
+    "trouble": "error",
+    "overdue": "error",
+    "enqueued": "ready",
+    "ended": "finished",
+}
+"""Whose colour a word has that has none of its own."""
+
+
+def badge(state: str, text: object = None) -> SafeString:
+    """The state as a badge; `text` where another word says it better."""
+    look = LOOKS.get(state, state) if state in WORDS else "other"
+    shown = WORDS.get(state, state) if text is None else text
+    return format_html('<span class="taskqueue-badge taskqueue-badge--{}">{}</span>', look, shown)
+
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+
+def short_duration(seconds: float | None) -> str:
+    """Such as "250 ms", "4.2 s", "17 min", "2.5 h", "12 d"; empty for None."""
+    if seconds is None:
+        return ""
+    if seconds < 0.0005:
+        return _("under 1 ms")
+    if seconds < 0.9995:
+        return _("%(number)s ms") % {"number": f"{seconds * 1000:.0f}"}
+    if seconds < 2 * MINUTE:
+        return _("%(number)s s") % {"number": _two_digits(seconds)}
+    if seconds < 90 * MINUTE:
+        return _("%(number)s min") % {"number": _two_digits(seconds / MINUTE)}
+    if seconds < 36 * HOUR:
+        return _("%(number)s h") % {"number": _two_digits(seconds / HOUR)}
+    return _("%(number)s d") % {"number": _two_digits(seconds / DAY)}
+
+
+def rounded_age(seconds: float) -> str:
+    """How long ago or since when, rounded down so far that a page of ages seldom changes."""
+    if seconds < 10:
+        return _("under 10 s")
+    if seconds < MINUTE:
+        return short_duration(seconds // 10 * 10)
+    if seconds < 90 * MINUTE:
+        return _("%(number)s min") % {"number": int(seconds // MINUTE)}
+    return short_duration(seconds)
+
+
+def _two_digits(number: float) -> str:
+    """At least two digits: 4.2, but 42."""
+    return f"{number:.1f}".removesuffix(".0") if number < 9.95 else f"{number:.0f}"
+
+
+def local_time(moment: datetime) -> datetime:
+    """The moment in the current time zone; in UTC where the calendar has no such time there.
+
+    A task may be due in the last hour of the year 9999, which east of UTC is the year 10000.
+    """
+    return in_zone(moment, timezone.get_current_timezone())
+
+
+def in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    """The same for a zone."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment.astimezone(UTC)
+
+
+def short_moment(moment: datetime | None) -> SafeString:
+    """The tooltip says it exactly; what is absolute need not be drawn anew each second."""
+    if moment is None:
+        return SafeString("")
+    local = local_time(moment)
+    shape = "%H:%M:%S" if local.date() == timezone.localdate() else "%m-%d %H:%M"
+    return format_html(
+        '<time class="taskqueue-moment" datetime="{0}" title="{0}">{1}</time>',
+        local.isoformat(timespec="seconds"),
+        local.strftime(shape),
+    )

@@ -1,8 +1,10 @@
-"""Filters of lists of attempts, which an index answers however many rows there are."""
+"""Filters and searches of lists, which an index answers however many rows there are."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
+from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import BooleanField, Max, Q, QuerySet
@@ -10,7 +12,7 @@ from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.badges import WORDS
+from taskqueue.admin.display import WORDS
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.wedged import wedged
@@ -84,3 +86,39 @@ class WedgedFilter(admin.SimpleListFilter):
         if self.value() != "yes":
             return queryset
         return queryset.filter(pk__in=list(wedged().values_list("pk", flat=True)[:MOST]))
+
+
+class WordedChoices(admin.ChoicesFieldListFilter):
+    """Models do not translate their choices, for these would stand in the migrations."""
+
+    words: ClassVar[dict[str, Any]] = {
+        **WORDS,
+        "row": _("created at run time"),
+        "code": _("declared in code"),
+    }
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        for choice in super().choices(changelist):
+            word = choice["display"]
+            yield {**choice, "display": self.words.get(str(word), word)}
+
+
+LONGEST_ID = len(str(2**63))
+
+
+def by_task(rows: QuerySet[Any], term: str) -> QuerySet[Any]:
+    """The rows of the task with that id; none where it is not an id."""
+    if not term.strip():
+        return rows
+    try:
+        return rows.filter(task_id=UUID(term.strip()))
+    except ValueError:
+        return rows.none()
+
+
+def row_id(text: str) -> int | None:
+    """The number of a row; None where no row can have it."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_ID):
+        return None
+    number = int(text)
+    return number if number < 2**63 else None

@@ -10,11 +10,9 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import moments, preformatted
-from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
-from taskqueue.admin.searches import by_task
+from taskqueue.admin.display import badge, moments, preformatted
+from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter, by_task
 from taskqueue.admin.tasks.history import progress_of
 from taskqueue.models import Lease, Task, Worker
 

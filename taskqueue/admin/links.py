@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 
 from django.contrib.admin.utils import quote
 from django.db.models import Model
-from django.http import HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -84,3 +85,10 @@ def name_in_path(name: str) -> str:
 def name_from_path(text: str) -> str:
     """Return the name that `name_in_path`, or the admin's own `quote`, wrote."""
     return re.sub(r"_([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
+
+
+def back(request: HttpRequest, otherwise: str) -> HttpResponseRedirect:
+    """To the page that the form names; never to another site."""
+    named = request.POST.get("next", "")
+    is_ours = named.startswith("/") and url_has_allowed_host_and_scheme(named, allowed_hosts=None)
+    return HttpResponseRedirect(named if is_ours else otherwise)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import moments, preformatted
-from taskqueue.admin.searches import by_task
+from taskqueue.admin.filters import by_task
 from taskqueue.admin.tasks.history import level_name
 from taskqueue.models import Task, TaskLog
 

@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.badges import WORDS, badge
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, moments
+from taskqueue.admin.display import EMPTY, WORDS, badge, moments
+from taskqueue.admin.filters import row_id
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.page import (
     OCCURRENCE_COLUMNS,
@@ -21,7 +21,6 @@ from taskqueue.admin.schedules.page import (
     shown_status,
     shown_times,
 )
-from taskqueue.admin.searches import row_id
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OPEN, OccurrenceStatus
 

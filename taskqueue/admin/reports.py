@@ -1,17 +1,25 @@
-"""Pages that are no list of rows: read once, shown whole."""
+"""Pages that are no list of rows, the parts of them that are fetched again, and their periods."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseNotModified
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import path
+from django.utils.cache import patch_vary_headers
+from django.utils.http import parse_etags
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.searches import row_id
+from taskqueue.admin.filters import row_id
 from taskqueue.engine.connections import database_alias
 
 
@@ -99,3 +107,56 @@ class RowReportAdmin(ShownWhole):
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
         """What the page of a row says."""
         raise NotImplementedError
+
+
+HEADER = "taskqueue-refresh"
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Rendered once, for the page and for what is fetched after it alike."""
+
+    html: SafeString
+    etag: str
+    """A strong hash of the text, in quotes."""
+
+
+def fragment(request: HttpRequest, template: str, context: dict[str, Any]) -> Fragment:
+    """The template rendered for who asks. It must hold no token: that differs every time."""
+    html = render_to_string(template, context, request)
+    return Fragment(html, f'"{sha256(html.encode()).hexdigest()}"')
+
+
+def is_refresh(request: HttpRequest) -> bool:
+    """Whether only the fragment is asked for."""
+    return request.headers.get("X-Requested-With") == HEADER
+
+
+def answer(request: HttpRequest, found: Fragment) -> HttpResponse:
+    """The fragment, or that it is what the browser has."""
+    known = {
+        tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))
+    }
+    # Whoever compresses answers on the way makes the tag a weak one.
+    is_known = found.etag in known
+    response = HttpResponseNotModified() if is_known else HttpResponse(found.html)
+    response.headers["ETag"] = found.etag
+    patch_vary_headers(response, ("Cookie", "Accept-Language", "X-Requested-With"))
+    return response
+
+
+SPAN_TITLES = {"hour": _("Last hour"), "day": _("Last day"), "week": _("Last week")}
+
+
+def span_of(request: HttpRequest) -> str:
+    """The one that the address names; the last hour where it names none that there is."""
+    named = request.GET.get("span", "")
+    return named if named in SPAN_TITLES else "hour"
+
+
+def span_tabs(span: str, **kept: str) -> list[dict[str, Any]]:
+    """A link for each span; `kept` is what else the address says."""
+    return [
+        {"title": title, "url": f"?{urlencode({'span': each, **kept})}", "is_current": each == span}
+        for each, title in SPAN_TITLES.items()
+    ]

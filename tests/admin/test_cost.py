@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from taskqueue.admin.paginator import CappedPaginator
+from taskqueue.admin.base import CappedPaginator
 from taskqueue.models import Task
 from tests.admin.conftest import LogIn
 from tests.admin.rows import Rows, fail_many

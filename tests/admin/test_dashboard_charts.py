@@ -12,7 +12,7 @@ from django.utils import translation
 
 from taskqueue.admin.charts import outcomes_chart, sparkline, times_chart
 from taskqueue.admin.charts.parts import HEIGHT, WIDTH, count_text, nice_top
-from taskqueue.admin.durations import rounded_age, short_duration
+from taskqueue.admin.display import rounded_age, short_duration
 from taskqueue.core.histogram import Histogram, bucket_of
 from taskqueue.monitoring.series import Series
 

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from taskqueue import control
-from taskqueue.admin.dashboard.sentences import sentence
+from taskqueue.admin.dashboard.notices import sentence
 from taskqueue.admin.links import Links
 from taskqueue.management.cli.top.frame import NOTICES
 from taskqueue.models import Rollup, Schedule, Task, Worker

@@ -15,7 +15,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.transaction import atomic, set_rollback
 from django.test import Client
 
-from taskqueue.admin.refreshing import HEADER
+from taskqueue.admin.reports import HEADER
 from taskqueue.models import Task
 from tests.admin.everything import Everything, everything
 from tests.admin.markup import Markup

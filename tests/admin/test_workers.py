@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from taskqueue.admin.workers import attempts
+from taskqueue.admin.workers import pages
 from taskqueue.engine import control
 from taskqueue.models import Lease, Task, Worker
 from tests.admin.conftest import LogIn
@@ -130,7 +130,7 @@ def test_a_page_says_what_wakes_the_worker_where_that_is_known(
 def test_its_past_is_looked_for_among_the_newest_attempts_alone(
     log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "NEWEST", 3)
+    monkeypatch.setattr(pages, "NEWEST", 3)
     worker = hire("worker-1")
     end(hold("worker-1", name="shop.tasks.old"))
     for _ in range(2):

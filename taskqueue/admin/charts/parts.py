@@ -15,8 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.durations import HOUR, MINUTE
-from taskqueue.admin.local_time import local_time
+from taskqueue.admin.display import HOUR, MINUTE, local_time
 from taskqueue.monitoring.series import Series
 
 WIDTH, HEIGHT = 600, 160

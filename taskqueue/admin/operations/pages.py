@@ -16,15 +16,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue.access.authority import may
-from taskqueue.admin.badges import badge
-from taskqueue.admin.choices import WordedChoices
-from taskqueue.admin.display import moment, moments
+from taskqueue.admin.display import badge, moment, moments
+from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
 from taskqueue.admin.operations.verbs import VERBS
 from taskqueue.admin.reasons import reason_of
-from taskqueue.admin.refreshing import answer, fragment, is_refresh
-from taskqueue.admin.reports import report
+from taskqueue.admin.reports import answer, fragment, is_refresh, report
 from taskqueue.control import cancel_operation, get_operation
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.operations import which_of

@@ -9,9 +9,7 @@ from typing import Any
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.badges import badge
-from taskqueue.admin.display import moment
-from taskqueue.admin.durations import short_duration
+from taskqueue.admin.display import badge, moment, short_duration
 from taskqueue.engine.operations import held_count
 from taskqueue.models import Operation
 from taskqueue.models.operation import OperationStatus

@@ -14,9 +14,8 @@ from django.utils.translation import gettext as _
 from taskqueue import control
 from taskqueue.access.authority import leaves_out_running, may, permitted
 from taskqueue.access.permissions import STOP, VIEW_TASKS
-from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import breakable, moment
+from taskqueue.admin.display import badge, breakable, moment
 from taskqueue.admin.links import Links
 from taskqueue.admin.operations.choosing import Choice, hidden_fields, uuids
 from taskqueue.admin.operations.forms import StartForm

@@ -16,9 +16,8 @@ from django.utils.translation import gettext_lazy
 from taskqueue import control
 from taskqueue.access.permissions import CONTROL_QUEUES
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.links import name_from_path
+from taskqueue.admin.links import back, name_from_path
 from taskqueue.admin.reasons import LONGEST_REASON, ReasonField
-from taskqueue.admin.returning import back
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue

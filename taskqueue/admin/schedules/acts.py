@@ -18,8 +18,8 @@ from django.utils.translation import gettext_lazy
 from taskqueue import schedules
 from taskqueue.access.authority import may_schedule
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.filters import row_id
 from taskqueue.admin.reasons import ReasonForm, reason_of
-from taskqueue.admin.searches import row_id
 from taskqueue.declarations.payload import storable
 from taskqueue.declarations.scheduled import LONGEST_NAME
 from taskqueue.exceptions import TaskQueueError

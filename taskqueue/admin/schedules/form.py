@@ -11,15 +11,15 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
-from taskqueue.admin.schedules.arguments import restored
-from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField
-from taskqueue.admin.schedules.initial import OWN_FIELDS, initial_values
-from taskqueue.admin.schedules.policy_words import MISSED_WORDS, OVERLAP_WORDS
+from taskqueue.admin.schedules.arguments import restored, visible_arguments
+from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, as_text
+from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS
 from taskqueue.admin.schedules.rules import (
     KINDS,
     LIMITED,
     USED,
     check_zone,
+    initial_of,
     kinds_of,
     rule_of,
 )
@@ -33,6 +33,7 @@ from taskqueue.declarations.scheduled import (
     check_name,
     window_of,
 )
+from taskqueue.engine.schedules.reading import rule_of as rule_of_row
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.rules import Cron
@@ -239,3 +240,30 @@ def _encode(scheduled: Scheduled, definition: Any) -> None:
         )
         named = {"name": definition.name, "error": f"{type(error).__name__}: {error}"}
         raise InvalidSchedule(refusal % named) from None
+
+
+OWN_FIELDS = ("queue_name", "priority")
+"""Options that have a field of their own."""
+
+
+def initial_values(schedule: Schedule | None, *, sees_any: bool) -> dict[str, Any]:
+    """What the form of that schedule says at first."""
+    if schedule is None:
+        return {}
+    rule = rule_of_row(schedule)
+    options = dict(schedule.options)
+    values: dict[str, Any] = {
+        "task": schedule.task_name,
+        "enabled": schedule.is_enabled,
+        **{name: options.pop(name, "") for name in OWN_FIELDS},
+        "options": as_text(options),
+        "missed": schedule.missed,
+        "missed_window": schedule.missed_window,
+        "overlap": schedule.overlap,
+        "pause_after_failures": schedule.pause_after_failures,
+        "seen": schedule.changed_at.isoformat(),
+    }
+    shown = visible_arguments(schedule, to_any=sees_any)
+    if shown is not None:
+        values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
+    return values if rule is None else values | initial_of(rule)

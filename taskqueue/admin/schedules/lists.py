@@ -13,9 +13,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.badges import badge
-from taskqueue.admin.choices import WordedChoices
-from taskqueue.admin.display import EMPTY, as_json, breakable, moment, moments, preformatted
+from taskqueue.admin.display import EMPTY, as_json, badge, breakable, moment, moments, preformatted
+from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.acts import is_deletable
 from taskqueue.admin.schedules.arguments import (
@@ -26,14 +25,14 @@ from taskqueue.admin.schedules.arguments import (
 )
 from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.admin.schedules.page import (
+    StateFilter,
     extras,
     kept_tasks,
     next_times,
     shown_source,
+    state_of,
 )
-from taskqueue.admin.schedules.policy_words import MISSED_WORDS, OVERLAP_WORDS
-from taskqueue.admin.schedules.rule_words import rule_words
-from taskqueue.admin.schedules.states import StateFilter, state_of
+from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS, rule_words
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.redaction import redacted
 from taskqueue.engine.control.filters import is_storable
@@ -179,7 +178,7 @@ class ScheduleAdmin(ScheduleEditing):
 
     @admin.display(description=_("source"), ordering="source")
     def source_word(self, schedule: Schedule) -> Any:
-        return WordedChoices.WORDS.get(schedule.source, schedule.source)
+        return WordedChoices.words.get(schedule.source, schedule.source)
 
     @admin.display(description=_("source"))
     def where(self, schedule: Schedule) -> str:

@@ -6,26 +6,27 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.contrib import admin
 from django.db import DatabaseError
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import schedules
-from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY, moment
+from taskqueue.admin.display import EMPTY, WORDS, badge, in_zone, moment
 from taskqueue.admin.links import Links
-from taskqueue.admin.local_time import in_zone
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.declarations.definition import registry
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.schedules.reading import rule_of
+from taskqueue.engine.schedules.reading import OVERDUE, conditions, rule_of
 from taskqueue.models import Audit, Occurrence, Schedule, Task
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.rules import AfterEnd
 
 MOST_OCCURRENCES = 20
 MOST_TIMES = 5
@@ -132,3 +133,48 @@ def shown_source(schedule: Schedule) -> str:
         return unknown % {"task": schedule.task_name}
     known = _("code: declared next to %(task)s in the module %(module)s")
     return known % {"task": definition.name, "module": definition.body.__module__}
+
+
+RESTS = Q(is_enabled=False) | Q(removed_at__isnull=False)
+OVER = Q(next_at=None) & ~Q(rule__kind=AfterEnd.kind)
+STATES = {
+    "active": (WORDS["active"], ~RESTS & ~OVER & Q(paused_at=None, trouble="")),
+    "paused": (gettext_lazy("paused"), Q(paused_at__isnull=False)),
+    "disabled": (gettext_lazy("disabled"), Q(is_enabled=False)),
+    "removed": (gettext_lazy("removed from code"), Q(removed_at__isnull=False)),
+    "trouble": (gettext_lazy("has a problem"), ~Q(trouble="")),
+    "over": (gettext_lazy("over: no further runs"), ~RESTS & OVER),
+    "overdue": (
+        gettext_lazy("overdue: no worker serves it"),
+        ~RESTS & Q(next_at__lt=F("now") - OVERDUE),
+    ),
+}
+"""By its word in the address: what it is called, and the rows that are in it."""
+
+
+def state_of(schedule: Any) -> SafeString:
+    """All that keeps it from running, else that it is active, as badges; `now` is annotated."""
+    names = conditions(schedule, schedule.now) or ["active"]
+    return format_html_join(" ", "{}", ((_badge(name, schedule),) for name in names))
+
+
+def _badge(name: str, schedule: Any) -> SafeString:
+    if name == "paused" and schedule.paused_by:
+        return badge(name, _("paused by %(who)s") % {"who": schedule.paused_by})
+    if name == "paused" and schedule.paused_itself:
+        return badge(name, _("paused after failures"))
+    return badge(name, STATES[name][0] if name in ("over", "overdue") else None)
+
+
+class StateFilter(admin.SimpleListFilter):
+    """By state; a schedule may be in several."""
+
+    title = gettext_lazy("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(word, title) for word, (title, _condition) in STATES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        state = STATES.get(self.value() or "")
+        return queryset if state is None else queryset.filter(state[1])

@@ -1,12 +1,13 @@
-"""What a rule says, in the user's language; in English it is what the rule itself says."""
+"""Rules and policies of schedules in the language of the page; in English a rule says it itself."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 from django.utils.dates import MONTHS, WEEKDAYS
-from django.utils.translation import get_language, ngettext
+from django.utils.translation import get_language, ngettext, pgettext_lazy
 from django.utils.translation import gettext as _
 
 from taskqueue.engine.schedules.reading import rule_of, rule_text
@@ -98,3 +99,20 @@ def _duration(span: timedelta) -> str:
         words = ngettext("%(count)s second", "%(count)s seconds", 1 if rest == 1 else 2)
         parts.append(words % {"count": count})
     return " ".join(parts)
+
+
+MISSED_WORDS: dict[str, Any] = {
+    "skip": pgettext_lazy("missed runs", "skip"),
+    "latest": pgettext_lazy("missed runs", "latest"),
+    "all": pgettext_lazy("missed runs", "all"),
+    "window": pgettext_lazy("missed runs", "window"),
+}
+"""By the value of `Missed`."""
+OVERLAP_WORDS: dict[str, Any] = {
+    "skip": pgettext_lazy("overlapping runs", "skip"),
+    "queue_one": pgettext_lazy("overlapping runs", "queue_one"),
+    "queue_all": pgettext_lazy("overlapping runs", "queue_all"),
+    "cancel": pgettext_lazy("overlapping runs", "cancel"),
+    "allow": pgettext_lazy("overlapping runs", "allow"),
+}
+"""By the value of `Overlap`."""

@@ -17,11 +17,11 @@ from django.urls import path
 from django.utils.translation import gettext as _
 
 from taskqueue.access.authority import may_on
-from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.display import badge
+from taskqueue.admin.links import back
 from taskqueue.admin.reasons import LONGEST_REASON, reason_of
 from taskqueue.admin.reports import report
-from taskqueue.admin.returning import back
 from taskqueue.admin.tasks.once import lead_to_first, new_id_of
 from taskqueue.admin.tasks.verbs import (
     CANCEL,

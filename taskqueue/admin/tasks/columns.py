@@ -13,11 +13,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.badges import badge
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, breakable
-from taskqueue.admin.durations import short_duration
-from taskqueue.admin.local_time import local_time
+from taskqueue.admin.display import EMPTY, badge, breakable, local_time, short_duration
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import written

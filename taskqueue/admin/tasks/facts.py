@@ -10,9 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.badges import badge
-from taskqueue.admin.display import moment
-from taskqueue.admin.durations import short_duration
+from taskqueue.admin.display import badge, moment, short_duration
 from taskqueue.admin.links import Links
 from taskqueue.admin.schedules.page import kept_tasks
 from taskqueue.admin.tasks.arguments import folded_json

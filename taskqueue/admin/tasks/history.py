@@ -14,12 +14,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.audit_words import act_word
-from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY, moment, preformatted
-from taskqueue.admin.durations import short_duration
+from taskqueue.admin.display import EMPTY, badge, moment, preformatted, short_duration
+from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import Links
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.admin.searches import row_id
 from taskqueue.admin.tasks.timeline import begun_at, error_of
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias

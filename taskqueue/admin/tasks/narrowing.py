@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.badges import WORDS
+from taskqueue.admin.display import WORDS
 from taskqueue.admin.links import Links
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import database_alias

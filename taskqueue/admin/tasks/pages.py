@@ -9,12 +9,13 @@ from uuid import UUID
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
-from taskqueue.admin.badges import badge
-from taskqueue.admin.display import breakable, preformatted
+from taskqueue.admin.display import badge, breakable, moment, preformatted
 from taskqueue.admin.operations.actions import TaskBulk
-from taskqueue.admin.refreshing import answer, fragment, is_refresh
-from taskqueue.admin.reports import report
+from taskqueue.admin.reports import answer, fragment, is_refresh, report
 from taskqueue.admin.tasks.arguments import folded_json, shown_arguments
 from taskqueue.admin.tasks.editing import TaskEditing
 from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
@@ -24,11 +25,11 @@ from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.admin.tasks.once import once_field
 from taskqueue.admin.tasks.timeline import bar, parts, steps
 from taskqueue.admin.tasks.verbs import VERBS, buttons, edits
-from taskqueue.admin.tasks.waits import why_sentences
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.why import Reason, why
 
 
 class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
@@ -124,3 +125,17 @@ def _stops(history: History) -> list[Lease]:
 def _progress(history: History) -> list[Any]:
     """How far the attempts say they are that run."""
     return [progress_bar(each) for each in _running(history) if each.progress is not None]
+
+
+def sentence(reason: Reason) -> SafeString:
+    """The reason as a sentence, in the language of the page."""
+    return format_html(gettext(reason.template), **reason.values(_shown))
+
+
+def why_sentences(task: Any) -> list[SafeString]:
+    """What keeps the task from running, who holds it, or how it ended."""
+    return [sentence(reason) for reason in why(task)]
+
+
+def _shown(value: Any) -> Any:
+    return moment(value) if isinstance(value, datetime) else value

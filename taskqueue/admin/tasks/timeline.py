@@ -13,8 +13,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.display import moment
-from taskqueue.admin.durations import short_duration
+from taskqueue.admin.display import moment, short_duration
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.engine.lost import ENDED_BY_HAND
 from taskqueue.models import Audit, Lease, Task

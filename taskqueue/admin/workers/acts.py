@@ -16,9 +16,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from taskqueue import control
 from taskqueue.access.permissions import STOP
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.filters import row_id
+from taskqueue.admin.links import back
 from taskqueue.admin.reasons import reason_of
-from taskqueue.admin.returning import back
-from taskqueue.admin.searches import row_id
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Worker

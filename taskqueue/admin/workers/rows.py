@@ -8,9 +8,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.badges import badge
-from taskqueue.admin.display import EMPTY
-from taskqueue.admin.durations import rounded_age
+from taskqueue.admin.display import EMPTY, badge, rounded_age
 from taskqueue.admin.links import Links
 from taskqueue.models import Worker
 from taskqueue.monitoring.read_models.worker import ACTIVE, DRAINING, QUIET, ShownWorker

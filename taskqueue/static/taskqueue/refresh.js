@@ -9,7 +9,7 @@
 //    CSRF token: forms stand outside, buttons within name them (form="…" formaction="…").
 // 3. The address of the page answers. It is asked with `X-Requested-With: taskqueue-refresh` and,
 //    where there was one before, `If-None-Match`. It may answer with the whole page, or with the
-//    regions alone and an ETag, or with 304: taskqueue/admin/refreshing.py does that. The root's
+//    regions alone and an ETag, or with 304: taskqueue/admin/reports.py does that. The root's
 //    data-refresh-etag, where it is given, is the ETag of what the page shows at first.
 //
 // Regions whose HTML differs are replaced; those that are missing in the answer stay. The focus

@@ -13,7 +13,7 @@ from django.test import Client
 
 from taskqueue import Every, schedules
 from taskqueue.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
-from taskqueue.admin.refreshing import HEADER
+from taskqueue.admin.reports import HEADER
 from taskqueue.models import Audit, Operation, Task
 from tests.admin.everything import Everything, everything
 from tests.admin.matrix.cells import act_address, filled_in
