@@ -11,25 +11,26 @@ from rest_framework.response import Response
 
 from taskqueue import schedules
 from taskqueue.access.authority import SCHEDULE_NEEDED
-from taskqueue.access.permissions import VIEW_SCHEDULES
+from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_SCHEDULES
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Moment, Reasoned, Strict
 from taskqueue.api.paging import Digits, NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery
 from taskqueue.api.rules import MOST_TIMES
-from taskqueue.api.schedule_shown import (
-    VIEW_OCCURRENCES,
-    RunShown,
-    ScheduleWhole,
-    runs_of,
-    shown_run,
-    times_to_come,
-)
-from taskqueue.api.schedules import answer, locked
+from taskqueue.api.schedules import OneScheduleJSON, answer, locked
+from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.bodies import exposed
 from taskqueue.engine.schedules.reading import rule_text
+from taskqueue.monitoring.read_models.schedule import (
+    ShownOccurrence,
+    occurrences_of,
+    shown_occurrences,
+    times_to_come,
+)
 from taskqueue.monitoring.reading import now
+
+OccurrenceJSON = serializer_for(ShownOccurrence)
 
 
 class HowMany(Strict):
@@ -66,7 +67,7 @@ class SchedulePreview(ApiView):
 class Runs(NextPage):
     """Runs, the newest first."""
 
-    results = RunShown(many=True)
+    results = OccurrenceJSON(many=True)
 
 
 class ScheduleRuns(ApiView):
@@ -80,13 +81,14 @@ class ScheduleRuns(ApiView):
     def get(self, request: Request, name: str) -> Response:
         """What became of its nominal times, the newest first."""
         asked = self.validated_query(request, Paged)
-        rows = runs_of(schedules.get(name))
+        rows = occurrences_of(schedules.get(name))
         if asked["cursor"]:
             rows = rows.filter(nominal_at__lt=_cursor(asked["cursor"]))
         found = list(rows[: asked["limit"] + 1])
         kept = found[: asked["limit"]]
         following = kept[-1].nominal_at.isoformat() if len(found) > len(kept) else None
-        return self.shown(request, page(request, [shown_run(each) for each in kept], following))
+        results = OccurrenceJSON(shown_occurrences(kept), many=True).data
+        return self.shown(request, page(request, results, following))
 
 
 def _cursor(text: str) -> datetime:
@@ -103,7 +105,7 @@ class ScheduleRun(ApiView):
     tag = "schedules"
     is_conditional = True
 
-    @describe("runSchedule", answers={202: RunShown}, body=Reasoned, problems=(404, 409, 412))
+    @describe("runSchedule", answers={202: OccurrenceJSON}, body=Reasoned, problems=(404, 409, 412))
     def post(self, request: Request, name: str) -> Response:
         """Run it now, besides its rule, also while it is paused. Its overlap policy holds: 409."""
         given = self.validated_body(request, Reasoned)
@@ -111,7 +113,8 @@ class ScheduleRun(ApiView):
         def act() -> Response:
             exposed(locked(request, name).task_name, field="task")
             run = schedules.run_now(name, by=request.user, reason=given["reason"])
-            return Response(shown_run(run), status=202)
+            (shown,) = shown_occurrences([run])
+            return Response(OccurrenceJSON(shown).data, status=202)
 
         return self.once(request, act)
 
@@ -123,7 +126,7 @@ class SchedulePause(ApiView):
     tag = "schedules"
     is_conditional = True
 
-    @describe("pauseSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404, 412))
+    @describe("pauseSchedule", answers={200: OneScheduleJSON}, body=Reasoned, problems=(404, 412))
     def post(self, request: Request, name: str) -> Response:
         """Let nothing more of it run; what runs goes on. Again, it replaces who and why."""
         given = self.validated_body(request, Reasoned)
@@ -144,7 +147,10 @@ class ScheduleResume(ApiView):
     is_conditional = True
 
     @describe(
-        "resumeSchedule", answers={200: ScheduleWhole}, body=Reasoned, problems=(404, 409, 412)
+        "resumeSchedule",
+        answers={200: OneScheduleJSON},
+        body=Reasoned,
+        problems=(404, 409, 412),
     )
     def post(self, request: Request, name: str) -> Response:
         """End its pause; what passed meanwhile is not made up for."""

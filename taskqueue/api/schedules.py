@@ -22,7 +22,7 @@ from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Strict, Text
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import Problem
 from taskqueue.api.rules import RuleField
-from taskqueue.api.schedule_shown import ScheduleShown, ScheduleWhole, shown, shown_whole
+from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.bodies import check_kept, exposed
 from taskqueue.api.tasks.option_fields import StoredOptions
 from taskqueue.core.policies import Missed, Overlap
@@ -33,10 +33,20 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.monitoring.read_models.schedule import (
+    ScheduleDetails,
+    ShownSchedule,
+    schedule_details,
+    shown_schedules,
+)
 from taskqueue.monitoring.reading import now
 
 RESTING: Mapping[str, Any] = {"enabled": False}
 """The edit that nothing is enqueued by, and that any schedule takes."""
+
+
+ScheduleJSON = serializer_for(ShownSchedule, described={"rule": RuleField})
+OneScheduleJSON = serializer_for(ScheduleDetails, described={"rule": RuleField})
 
 
 class ScheduleQuery(Paged):
@@ -51,7 +61,7 @@ class ScheduleQuery(Paged):
 class Schedules(NextPage):
     """Schedules by name."""
 
-    results = ScheduleShown(many=True)
+    results = ScheduleJSON(many=True)
 
 
 class ScheduleEdited(Reasoned):
@@ -113,10 +123,13 @@ class ScheduleList(ApiView):
         found = list(rows.filter(name__gt=asked["cursor"])[: asked["limit"] + 1])
         kept, moment = found[: asked["limit"]], now()
         following = kept[-1].name if len(found) > len(kept) else None
-        results = [shown(each, request.user, moment) for each in kept]
+        shown = shown_schedules(kept, request.user, moment)
+        results = ScheduleJSON(shown, many=True).data
         return self.shown(request, page(request, results, following))
 
-    @describe("createSchedule", answers={201: ScheduleWhole}, body=ScheduleCreated, problems=(409,))
+    @describe(
+        "createSchedule", answers={201: OneScheduleJSON}, body=ScheduleCreated, problems=(409,)
+    )
     def post(self, request: Request) -> Response:
         """Create a schedule that counts from now on."""
         given = self.validated_body(request, ScheduleCreated)
@@ -146,14 +159,14 @@ class ScheduleDetail(ApiView):
     has_etag = True
     is_conditional = True
 
-    @describe("getSchedule", answers={200: ScheduleWhole}, problems=(404,))
+    @describe("getSchedule", answers={200: OneScheduleJSON}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """A schedule with its next times and its last runs."""
         self.validated_query(request)
         return answer(self, request, schedules.get(name))
 
     @describe(
-        "editSchedule", answers={200: ScheduleWhole}, body=ScheduleEdited,
+        "editSchedule", answers={200: OneScheduleJSON}, body=ScheduleEdited,
         problems=(404, 409, 412),
     )  # fmt: skip
     def patch(self, request: Request, name: str) -> Response:
@@ -196,7 +209,7 @@ def answer(
     """The whole schedule. Its ETag begins with what is its own: If-Match looks at that alone, for
     the next time of a schedule is another each minute.
     """
-    whole = shown_whole(row, request.user, now())
+    whole = OneScheduleJSON(schedule_details(row, request.user, now())).data
     return view.shown(request, whole, status=status, headers=headers, part=_part(row))
 
 

@@ -14,7 +14,9 @@ from rest_framework import serializers
 from taskqueue.api.fields import Anything
 from taskqueue.monitoring.read_models.base import json_fields_of, json_form
 
-PLAIN: dict[Any, type[serializers.Field[Any, Any, Any, Any]]] = {
+AnyField = serializers.Field[Any, Any, Any, Any]
+NOTHING: Mapping[str, Any] = {}
+PLAIN: dict[Any, type[AnyField]] = {
     str: serializers.CharField,
     int: serializers.IntegerField,
     float: serializers.FloatField,
@@ -34,33 +36,41 @@ class ReadModelSerializer(serializers.Serializer[Any]):
 
 
 def serializer_for(
-    model: type[Any], *, optional: frozenset[str] = frozenset()
+    model: type[Any],
+    *,
+    optional: frozenset[str] = frozenset(),
+    described: Mapping[str, type[AnyField]] = NOTHING,
 ) -> type[ReadModelSerializer]:
-    """Make the serializer of a read model; `optional` fields may be missing in what it shows."""
+    """Make the serializer of a read model.
+
+    `optional` fields may be missing in what it shows; `described` names fields of DRF that have a
+    schema of their own.
+    """
     if (model, optional) in _MADE:
         return _MADE[model, optional]
     hints = get_type_hints(model)
     members: dict[str, Any] = {"__doc__": model.__doc__}
-    for name, described in json_fields_of(model).items():
-        options = {"required": False} if name in optional else {}
-        members[name] = _field(hints[name], described.metadata, **options)
+    for name, field in json_fields_of(model).items():
+        options: dict[str, Any] = {"required": False} if name in optional else {}
+        if name in described:
+            options["own"] = described[name]
+        members[name] = _field(hints[name], field.metadata, **options)
     made = type(model.__name__.removeprefix("Shown"), (ReadModelSerializer,), members)
     _MADE[model, optional] = made
     return made
 
 
 def _field(
-    hint: Any, metadata: Mapping[str, Any], **options: Any
-) -> serializers.Field[Any, Any, Any, Any]:
+    hint: Any, metadata: Mapping[str, Any], own: type[AnyField] | None = None, **options: Any
+) -> AnyField:
     if text := metadata.get("help_text"):
         options["help_text"] = text
     if isinstance(hint, UnionType):
         (hint,) = set(get_args(hint)) - {NoneType}
         options["allow_null"] = True
     origin, arguments = get_origin(hint), get_args(hint)
-    if "serializer_field" in metadata:
-        field: serializers.Field[Any, Any, Any, Any] = metadata["serializer_field"](**options)
-        return field
+    if own is not None:
+        return own(**options)
     if is_dataclass(hint):
         return serializer_for(hint)(**options)  # type: ignore[arg-type]
     if origin is list and is_dataclass(arguments[0]):
@@ -77,5 +87,5 @@ def _field(
     return PLAIN[hint](**options)
 
 
-def _item(hint: Any, options: Mapping[str, Any]) -> serializers.Field[Any, Any, Any, Any]:
+def _item(hint: Any, options: Mapping[str, Any]) -> AnyField:
     return Anything(allow_null=True, **options) if hint is Any else _field(hint, options)

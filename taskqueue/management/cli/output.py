@@ -80,7 +80,7 @@ class Output:
         if self.is_json:
             self._write(as_json(value))
             return
-        told = {name: item for name, item in _readable(value).items() if name not in without}
+        told = {name: item for name, item in readable(value).items() if name not in without}
         for line in _lines(told, ""):
             self._write(line)
 
@@ -110,18 +110,18 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, Mapping) or is_dataclass(value)
 
 
-def _readable(value: Any) -> Mapping[str, Any]:
+def readable(value: Any) -> dict[str, Any]:
     """The fields of a read model, with a text for no value that has a meaning; or a mapping."""
     if not is_dataclass(value):
         return dict(value)
-    readable: dict[str, Any] = {}
+    told: dict[str, Any] = {}
     for name, field in json_fields_of(type(value)).items():
         item = getattr(value, name)
         if is_dataclass(item):
-            readable.update({f"{name}_{part}": text for part, text in _readable(item).items()})
+            told.update({f"{name}_{part}": text for part, text in readable(item).items()})
         else:
-            readable[name] = field.metadata.get("empty", "") if item is None else item
-    return readable
+            told[name] = field.metadata.get("empty", "") if item is None else item
+    return told
 
 
 def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
@@ -132,7 +132,7 @@ def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
         if isinstance(each, list) and each and _is_object(each[0]):
             for number, item in enumerate(each):
                 heading = f"{indent}{name.removesuffix('s')} {number + 1}"
-                lines += ["", heading, *_lines(_readable(item), indent + "  ")]
+                lines += ["", heading, *_lines(readable(item), indent + "  ")]
         elif isinstance(each, str) and "\n" in each:
             lines.append(f"{indent}{name}:")
             lines += [f"{indent}  {without_controls(line)}" for line in each.splitlines()]

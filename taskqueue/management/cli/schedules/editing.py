@@ -16,11 +16,14 @@ from taskqueue.management.cli.base import Subcommand, add_person, person_of, usa
 from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.options import VALUES, options_of, typed_option
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.rows import now, row_of, statuses_of, utc
+from taskqueue.management.cli.schedules.rows import utc
 from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
 from taskqueue.management.cli.schedules.syncing import load_tasks
 from taskqueue.management.cli.times import duration, whole_number
 from taskqueue.models import Schedule
+from taskqueue.monitoring.read_models.base import COMMAND_LINE, json_form
+from taskqueue.monitoring.read_models.schedule import shown_schedules
+from taskqueue.monitoring.reading import now
 
 OPTIONS = {"queue": "queue_name", "priority": "priority"}
 """Options that have a flag of their own."""
@@ -173,9 +176,10 @@ def _failures(text: str) -> int | None:
 def _tell(schedule: Schedule, what: str, output: Output) -> None:
     next_at = utc(due_at(schedule))
     when = f"; next at {next_at} UTC" if next_at else ""
+    (shown,) = shown_schedules([schedule], COMMAND_LINE, now())
     output.say(
         f"{schedule.name}  {what}: {rule_text(schedule)}{when}",
-        {"done": what, **row_of(schedule, statuses_of([schedule.last_task_id]), now=now())},
+        {"done": what, **json_form(shown)},
     )
 
 

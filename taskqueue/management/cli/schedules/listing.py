@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output, told
-from taskqueue.management.cli.schedules.rows import aligned, now, row_of, statuses_of, utc
+from taskqueue.management.cli.schedules.rows import aligned, utc
 from taskqueue.models import Schedule
+from taskqueue.monitoring.read_models.base import COMMAND_LINE
+from taskqueue.monitoring.read_models.schedule import ShownSchedule, shown_schedules
+from taskqueue.monitoring.reading import now
 
 MOST = 1000
 HEAD = ("name", "state", "next (UTC)", "last run (UTC)", "")
@@ -18,30 +20,28 @@ NONE_YET = "There is no schedule: see `schedules create --help` and `schedules s
 
 def _list(flags: Namespace, output: Output) -> None:
     schedules = list(Schedule.objects.using(project_connection().alias).order_by("name")[:MOST])
-    moment = now()
-    statuses = statuses_of(schedule.last_task_id for schedule in schedules)
-    rows = [row_of(schedule, statuses, now=moment) for schedule in schedules]
+    shown = shown_schedules(schedules, COMMAND_LINE, now())
     if output.is_json:
-        output.table(rows, ())
+        output.models(shown, ())
     else:
-        output.say("\n".join(_lines(rows)) or NONE_YET, {})
+        output.say("\n".join(_lines(shown)) or NONE_YET, {})
 
 
-def _lines(rows: list[dict[str, Any]]) -> list[str]:
+def _lines(schedules: list[ShownSchedule]) -> list[str]:
     """Two lines or three a schedule: with the rule in words, one would not fit a terminal."""
-    if not rows:
+    if not schedules:
         return []
-    head, *heads = aligned([HEAD, *(_cells(row) for row in rows)])
+    head, *heads = aligned([HEAD, *map(_cells, schedules)])
     lines = [head]
-    for row, first in zip(rows, heads, strict=True):
-        lines += [first, f"  {told(row['task'])}: {told(row['rule_text'])}"]
-        lines += [f"  {told(each)}" for each in (row["why"], row["trouble"]) if each]
+    for schedule, first in zip(schedules, heads, strict=True):
+        lines += [first, f"  {told(schedule.task)}: {told(schedule.rule_text)}"]
+        lines += [f"  {told(text)}" for text in (schedule.why, schedule.trouble) if text]
     return lines
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    last = row["last_nominal_at"]
-    return row["name"], row["state"], utc(row["next_at"]), utc(last), row["last_task_status"]
+def _cells(schedule: ShownSchedule) -> tuple[str, ...]:
+    next_at, last = utc(schedule.next_at), utc(schedule.last_nominal_at)
+    return schedule.name, schedule.state, next_at, last, schedule.last_task_status
 
 
 LIST = Subcommand(

@@ -11,20 +11,20 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from taskqueue import schedules
-from taskqueue.engine.schedules.reading import rule_of, rule_text, zone_of
-from taskqueue.exceptions import ScheduleDoesNotExist, TaskQueueError
+from taskqueue.engine.schedules.reading import conditions, rule_of, rule_text, zone_of
+from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.base import TROUBLE, Subcommand, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.schedules.rows import (
     aligned,
-    has_open,
-    now,
-    state_of,
     utc,
 )
 from taskqueue.management.cli.schedules.rule_flags import add_rule, has_rule, rule_from
 from taskqueue.management.cli.times import whole_number
 from taskqueue.models import Schedule
+from taskqueue.models.occurrence import OPEN
+from taskqueue.monitoring.read_models.schedule import occurrences_of
+from taskqueue.monitoring.reading import now
 from taskqueue.rules import Rule
 
 MOST = 1000
@@ -55,16 +55,6 @@ def _preview(flags: Namespace, output: Output) -> None:
         except Exception as error:  # A rule that is stored may raise anything.
             raise CommandError(f"The rule failed: {type(error).__name__}: {error}") from None
         _print(rule_of(schedule), rule_text(schedule), found, _why_none(schedule), output)
-
-
-def next_times(schedule: Schedule, *, count: int) -> list[datetime]:
-    """The next nominal times in UTC; none where the rule cannot be read."""
-    try:
-        return schedules.preview(schedule.name, count=count)
-    except (ScheduleDoesNotExist, *TROUBLE):
-        raise
-    except Exception:  # A rule that is stored may raise anything.
-        return []
 
 
 def times_of(rule: Rule | None, moments: list[datetime]) -> list[dict[str, Any]]:
@@ -98,10 +88,10 @@ def _print(
 
 
 def _why_none(schedule: Schedule) -> str:
-    state = state_of(schedule, now())
+    state = next(iter(conditions(schedule, now())), "")
     if state in ("disabled", "removed"):
         return f"It is {state}: nothing is due."
-    if has_open(schedule):
+    if occurrences_of(schedule).filter(status__in=OPEN).exists():
         return "Its next time is known when the run that goes on has ended."
     return "It has no time to come."
 

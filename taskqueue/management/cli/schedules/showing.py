@@ -1,24 +1,25 @@
-"""`schedules show`: one schedule with all that is known of it."""
+"""`schedules show`: one schedule, with its next times, its last runs and its audit entries."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import Any
 
 from taskqueue import schedules
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.schedules.reading import due_at, rule_of
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.schedules.reading import rule_of
 from taskqueue.management.cli.base import Subcommand
-from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.history import history_lines, occurrences_of
-from taskqueue.management.cli.schedules.previewing import next_times, time_lines, times_of
-from taskqueue.management.cli.schedules.rows import aligned, now, row_of, statuses_of, utc
+from taskqueue.management.cli.output import Output, readable
+from taskqueue.management.cli.schedules.history import history_lines
+from taskqueue.management.cli.schedules.previewing import time_lines
+from taskqueue.management.cli.schedules.rows import aligned, utc
 from taskqueue.models import Audit
+from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
+from taskqueue.monitoring.read_models.base import COMMAND_LINE, json_form
+from taskqueue.monitoring.read_models.schedule import schedule_details
+from taskqueue.monitoring.reading import now
 
-TIMES = 5
-OCCURRENCES = 10
+RUNS = 10
 ACTS = 10
-AUDIT = ("at", "verb", "actor", "reason", "detail")
 
 
 def _add_show(parser: ArgumentParser) -> None:
@@ -27,47 +28,39 @@ def _add_show(parser: ArgumentParser) -> None:
 
 def _show(flags: Namespace, output: Output) -> None:
     schedule = schedules.get(flags.name)
-    rule = rule_of(schedule)
-    is_due = due_at(schedule) is not None
-    moments = next_times(schedule, count=TIMES) if is_due else []
-    occurrences = occurrences_of(schedule, count=OCCURRENCES)
-    acts = _acts_on(flags.name)
-    sheet = row_of(schedule, statuses_of([schedule.last_task_id]), now=now())
+    shown = schedule_details(schedule, COMMAND_LINE, now())
+    acts = Audit.objects.using(database_alias()).filter(noun="schedule", subject=flags.name)
+    entries = audit_entries(acts.order_by("-id")[:ACTS])
     if output.is_json:
-        more: dict[str, Any] = {
-            "next_times": times_of(rule, moments), "occurrences": occurrences, "acts": acts,
-        }  # fmt: skip
-    else:
-        if rule is not None:  # Every rule has its limits, mostly none.
-            sheet["rule"] = {key: each for key, each in rule.as_json().items() if each is not None}
-        more = {
-            "next_times": "\n".join(time_lines(rule, moments) if moments else ()),
-            "occurrences": "\n".join(history_lines(occurrences)),
-            "acts": "\n".join(_act_lines(acts)),
-        }
-    output.sheet({**sheet, **more})
+        output.sheet({**json_form(shown), "audit": entries})
+        return
+    rule = rule_of(schedule)
+    text = {
+        **readable(shown),
+        "next_times": "\n".join(time_lines(rule, shown.next_times) if shown.next_times else ()),
+        "last_runs": "\n".join(history_lines((shown.last_runs or [])[:RUNS])),
+        "audit": "\n".join(_act_lines(entries)),
+    }
+    if rule is not None:  # Every rule has its limits, mostly none.
+        limits = rule.as_json().items()
+        text["rule"] = {name: value for name, value in limits if value is not None}
+    output.sheet(text, without=("conditions",))
 
 
-def _acts_on(name: str) -> list[dict[str, Any]]:
-    """What was done to it by hand or by the code, the latest first."""
-    acts = Audit.objects.using(project_connection().alias).filter(noun="schedule", subject=name)
-    return list(acts.order_by("-id").values(*AUDIT)[:ACTS])
-
-
-def _act_lines(acts: list[dict[str, Any]]) -> list[str]:
-    if not acts:
+def _act_lines(entries: list[ShownAuditEntry]) -> list[str]:
+    if not entries:
         return []
-    return aligned([("at (UTC)", "act", "by", "what and why"), *map(_act_cells, acts)])
+    return aligned([("at (UTC)", "act", "by", "what and why"), *map(_act_cells, entries)])
 
 
-def _act_cells(act: dict[str, Any]) -> tuple[str, ...]:
-    why = "; ".join(filter(None, (act["detail"], act["reason"])))
-    return utc(act["at"].replace(microsecond=0)), act["verb"], act["actor"], why
+def _act_cells(entry: ShownAuditEntry) -> tuple[str, ...]:
+    why = "; ".join(filter(None, (entry.detail, entry.reason)))
+    return utc(entry.at.replace(microsecond=0)), entry.verb, entry.actor, why
 
 
 SHOW = Subcommand(
     name="show",
-    help="one schedule, with its next times and what became of the last ones",
+    help="one schedule, with its next times, its last runs and its audit entries",
     add_arguments=_add_show,
     run=_show,
 )
