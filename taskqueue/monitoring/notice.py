@@ -1,9 +1,13 @@
-"""One thing that somebody ought to look at."""
+"""A condition that needs attention: its code, and a sentence and a remedy in English."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from datetime import timedelta
+from shlex import quote
+from typing import Literal, NamedTuple
+
+from taskqueue.conf import get_settings
 
 WARNING, ERROR = "warning", "error"
 Code = Literal[
@@ -15,7 +19,7 @@ Code = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """A condition that was found; each face makes a sentence of the code."""
+    """A condition that was found; the admin's pages have translated sentences of their own."""
 
     code: Code
     level: str
@@ -34,3 +38,108 @@ class Notice:
     """For how long that task waits."""
     detail: str = ""
     """The trouble of a worker or schedule; names of workers; the number of missing workers."""
+
+    @property
+    def sentence(self) -> str:
+        """The condition in plain English; may contain text from users."""
+        return TEXTS[self.code].sentence.format(**self._values())
+
+    @property
+    def remedy(self) -> str:
+        """What to do, with commands that can be pasted into a shell."""
+        values = self._values() | {"subject": quote(self.subject)}
+        return TEXTS[self.code].remedy.format(**values)
+
+    def _values(self) -> dict[str, str]:
+        left = get_settings().PARK_LIMIT.total_seconds() - (self.seconds or 0.0)
+        return {
+            "subject": self.subject,
+            "count": f"{self.count or 0:,}{'+' if self.is_capped else ''}",
+            "total": f"{self.total or 0:,}",
+            "example": self.example,
+            "age": duration(self.seconds or 0.0),
+            "fails": f"in {duration(left)}" if left > 0 else "at its next attempt",
+            "detail": self.detail,
+        }
+
+
+class Text(NamedTuple):
+    """The sentence and the remedy of a code."""
+
+    sentence: str
+    remedy: str
+
+
+TEXTS: dict[Code, Text] = {
+    "no_worker": Text(
+        "No workers are running. Waiting tasks: {count}.", "Start one: manage.py runworker."
+    ),
+    "unserved_queue": Text(
+        "No running worker serves the queue {subject}. Waiting tasks: {count}.",
+        "Start a worker with --queues {subject}, or one without --queues.",
+    ),
+    "paused_with_waiting": Text(
+        "The queue {subject} is paused. Waiting tasks: {count}.",
+        "manage.py taskqueue resume {subject}, unless the pause is still needed.",
+    ),
+    "stalled": Text(
+        "No task of the queue {subject} starts, though a worker has free slots. Waiting tasks:"
+        " {count}.",
+        "Run manage.py taskqueue why ID for one of them, and read the workers' logs.",
+    ),
+    "failing": Text(
+        "In the queue {subject}, {count} of {total} attempts failed within the last 15 minutes.",
+        "Fix the cause: manage.py taskqueue list \"queue:{subject} status:failed,retrying\".",
+    ),
+    "absent_workers": Text(
+        "In the queue {subject}, tasks wait for named workers that are not running or claim"
+        " nothing: {count}. The first is {example}, which has waited {age} for {detail}.",
+        "Start a worker with --name {detail}, or cancel the tasks. See"
+        " manage.py taskqueue why {example}.",
+    ),
+    "too_few_workers": Text(
+        "In the queue {subject}, tasks wait for more workers than are running: {count}. The first"
+        " is {example}, which has waited {age}: of {total} workers it still needs {detail}.",
+        "Start more workers for the queue, each with its own name, or cancel the tasks. See"
+        " manage.py taskqueue why {example}.",
+    ),
+    "parked": Text(
+        "Tasks are parked because no worker that claimed them knows {subject}: {count}. The first"
+        " is {example}, parked for {age}: it fails {fails}.",
+        "Start workers whose code has the task, restart workers with old code, or cancel the"
+        " tasks. See manage.py taskqueue why {example}.",
+    ),
+    "schedule_trouble": Text(
+        "The schedule {subject} cannot be served: {detail}",
+        "Fix what it says: manage.py taskqueue schedules show {subject}.",
+    ),
+    "schedule_paused_itself": Text(
+        "The schedule {subject} paused itself after {count} failures in a row.",
+        "Fix their cause, then run manage.py taskqueue schedules resume {subject}.",
+    ),
+    "lost_worker": Text(
+        "The worker {subject} was lost: it sent no heartbeat within its lease.",
+        "Check its host: was the process killed, out of memory, or disconnected?",
+    ),
+    "worker_trouble": Text(
+        "The worker {subject} is in trouble: {detail}",
+        "Fix what it says. Restart the worker unless it recovers by itself.",
+    ),
+    "wedged": Text(
+        "The task {subject} has produced no output for far longer than similar tasks.",
+        "manage.py taskqueue show {subject}, then stop {subject}.",
+    ),
+    "lost_holds": Text(
+        "Tasks that lost workers hold until their leases expire: {count}. {subject} is held the"
+        " longest.",
+        "manage.py taskqueue why {subject}; then stop {subject} --yes, or retry {subject} --yes."
+        " Its code may still be running if the worker's host is only disconnected.",
+    ),
+}
+
+
+def duration(seconds: float) -> str:
+    """Return a duration such as `42 s`, `3:12:07`, `2 days, 1:00:00`."""
+    if seconds < 60:
+        return f"{max(0.0, seconds):.0f} s" if seconds >= 1 else f"{max(0.0, seconds):.1f} s"
+    return str(timedelta(seconds=round(seconds)))

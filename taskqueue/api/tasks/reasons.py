@@ -41,24 +41,26 @@ REDACTIONS = {
     codes.RETRY_DUE: Redaction((VIEW_LEASES,), is_kept=MOMENT),
     codes.QUEUE_PAUSED: Redaction((VIEW_QUEUES,), is_kept=SUBJECT),
     codes.WORKERS_ABSENT: Redaction(
-        (VIEW_WORKERS,), "It waits for certain workers that do not live."
+        (VIEW_WORKERS,), "It waits for certain workers that are not running."
     ),
     codes.WORKER_TROUBLE: Redaction((VIEW_WORKERS,), "A worker of its queue cannot work."),
     codes.SLOTS_BUSY: Redaction(
         (VIEW_WORKERS,), "All slots of the workers of its queue are busy.", SUBJECT
     ),
     codes.TOO_FEW_WORKERS: Redaction(
-        (VIEW_WORKERS,), "It waits for more workers of its queue than live.", SUBJECT
+        (VIEW_WORKERS,), "It needs more workers of its queue than are running.", SUBJECT
     ),
     codes.WORKER_WAITS: Redaction(
-        (VIEW_LEASES,), "A worker that has tried it lets others go first."
+        (VIEW_LEASES,), "A worker that has tried it lets other workers go first."
     ),
-    codes.RUNNING: Redaction((VIEW_LEASES,), "A worker runs it."),
+    codes.RUNNING: Redaction((VIEW_LEASES,), "A worker is running it."),
     codes.CLAIMED: Redaction((VIEW_LEASES,), "A worker has claimed it."),
-    codes.LEASE_OVER: Redaction((VIEW_LEASES,), "The lease of its worker has run out."),
-    codes.WORKER_LOST: Redaction((VIEW_LEASES, VIEW_WORKERS), "Its worker gives no sign of life."),
+    codes.LEASE_OVER: Redaction((VIEW_LEASES,), "The lease of its worker has expired."),
+    codes.WORKER_LOST: Redaction((VIEW_LEASES, VIEW_WORKERS), "Its worker sends no heartbeat."),
     codes.STOP_REQUESTED: Redaction((VIEW_LEASES,), "It was asked to stop."),
-    codes.WEDGED: Redaction((VIEW_LEASES,), "It has been silent for far longer than its like."),
+    codes.WEDGED: Redaction(
+        (VIEW_LEASES,), "It has produced no output for far longer than similar tasks."
+    ),
     # An attempt or the audit says who did it.
     codes.CANCELLED: Redaction((VIEW_LEASES, VIEW_AUDITS), is_kept=MOMENT),
 }

@@ -22,8 +22,8 @@ from taskqueue.monitoring.doctor.finding import (
     WARNING,
     Finding,
     by_limits,
-    duration,
 )
+from taskqueue.monitoring.notice import duration
 from taskqueue.monitoring.reading import is_postgresql, now
 
 

@@ -1,4 +1,4 @@
-"""Findings of the doctor, and how it words durations, sizes and names."""
+"""Findings of the doctor, and how it words sizes and names."""
 
 from __future__ import annotations
 
@@ -63,13 +63,6 @@ def by_limits(value: float, *, warning: float, problem: float) -> Severity:
 
 
 MOST_NAMED = 5
-
-
-def duration(seconds: float) -> str:
-    """Such as `42 s`, `3:12:07`, `2 days, 1:00:00`."""
-    if seconds < 60:
-        return f"{max(0.0, seconds):.0f} s" if seconds >= 1 else f"{max(0.0, seconds):.1f} s"
-    return str(timedelta(seconds=round(seconds)))
 
 
 def megabytes(octets: float) -> str:

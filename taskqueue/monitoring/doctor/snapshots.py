@@ -17,9 +17,9 @@ from taskqueue.monitoring.doctor.finding import (
     Finding,
     Severity,
     by_limits,
-    duration,
     megabytes,
 )
+from taskqueue.monitoring.notice import duration
 
 CHECK = "snapshots"
 LONG, TOO_LONG = 300.0, 3600.0

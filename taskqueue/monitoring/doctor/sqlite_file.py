@@ -17,9 +17,9 @@ from taskqueue.monitoring.doctor.finding import (
     PROBLEM,
     WARNING,
     Finding,
-    duration,
     megabytes,
 )
+from taskqueue.monitoring.notice import duration
 
 CHECK = "sqlite"
 LEAST_VERSION = (3, 35)

@@ -39,15 +39,15 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         _("Its next attempt is due at {moment}: attempt {attempt} ended with {subject}."),
         _("Its next attempt is due at {moment}."),
     ),
-    DUE: (_("It has been due since {moment}: the next live worker makes it ready."),),
+    DUE: (_("It has been due since {moment}. The next running worker makes it ready."),),
     DEADLINE_PASSED: (
-        _("Its deadline passed at {moment}: nobody starts it, and a live worker ends it."),
+        _("Its deadline passed at {moment}. It is no longer started; a running worker ends it."),
     ),
-    EXPIRED: (_("It expired at {moment}: nobody starts it, and a live worker ends it."),),
+    EXPIRED: (_("It expired at {moment}. It is no longer started; a running worker ends it."),),
     UNKNOWN: (
         _(
-            "Since {moment} it has met only workers whose code does not know {subject}; if none"
-            " does by {fails_at}, it fails."
+            "Since {moment} only workers whose code does not know {subject} have claimed it. It"
+            " fails at {fails_at} unless a worker knows it by then."
         ),
     ),
     QUEUE_PAUSED: (
@@ -58,59 +58,63 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         _("The queue {subject} is paused, by {by}."),
         _("The queue {subject} is paused."),
     ),
-    UNSERVED: (_("No live worker serves the queue {subject}."),),
+    UNSERVED: (_("No running worker serves the queue {subject}."),),
     NOT_TAKING: (
-        _("The workers of the queue {subject} are quiet or about to end: they take nothing new."),
+        _("The workers of the queue {subject} are quiet or stopping: they claim no new tasks."),
     ),
-    WORKERS_ABSENT: (_("Only certain workers may run it, and none of them lives: {subject}."),),
+    WORKERS_ABSENT: (
+        _("Only certain workers may run it, and none of them is running: {subject}."),
+    ),
     WORKER_TROUBLE: (_("The worker {subject} cannot work: {trouble}"),),
     SLOTS_BUSY: (_("All {slots} slots of the workers of the queue {subject} are busy."),),
     BEHIND: (
-        _("Before it in the queue {subject} stand at least {at_least} others."),
-        _("Before it in the queue {subject} stand {ahead}, of which {higher} of higher priority."),
+        _("At least {at_least} tasks are ahead of it in the queue {subject}."),
+        _("Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."),
     ),
-    IN_LINE: (_("It is next when a worker of its queue has a free slot."),),
-    UNSEATED: (_("It is to run on each worker of the queue {subject}, and none has seen it yet."),),
+    IN_LINE: (_("It is next: it runs as soon as a worker of its queue has a free slot."),),
+    UNSEATED: (
+        _("It is to run on every worker of the queue {subject}; no worker has seen it yet."),
+    ),
     MORE_WORKERS: (
         _("It is to run on {wanted} workers. Done: {done}, running: {running}, open: {open}."),
     ),
     TOO_FEW_WORKERS: (
         _(
-            "It waits for {open} more workers of the queue {subject}, and only {able} others live"
-            " that may take it."
+            "It needs {open} more workers of the queue {subject}, but only {able} others that may"
+            " run it are running."
         ),
     ),
-    WORKER_WAITS: (_("The worker {subject} tries it again at {moment}, and lets others first."),),
+    WORKER_WAITS: (_("The worker {subject} tries it again at {moment}; other workers go first."),),
     RUNNING: (
         _(
-            "The worker {subject} has run it since {moment}, as attempt {attempt}; its lease lasts"
-            " until {expires_at}, unless it is renewed."
+            "The worker {subject} has been running it since {moment}, as attempt {attempt}. Its"
+            " lease expires at {expires_at} unless it is renewed."
         ),
     ),
     CLAIMED: (
         _(
-            "The worker {subject} claimed it at {moment}, as attempt {attempt}; its lease lasts"
-            " until {expires_at}, unless it is renewed."
+            "The worker {subject} claimed it at {moment}, as attempt {attempt}. Its"
+            " lease expires at {expires_at} unless it is renewed."
         ),
     ),
     LEASE_OVER: (
         _(
-            "The lease of the worker {subject} ran out at {moment}: another takes the task over,"
-            " as soon as one lives."
+            "The lease of the worker {subject} expired at {moment}. The next running worker takes"
+            " the task over."
         ),
     ),
     WORKER_LOST: (
-        _("The worker {subject} has given no sign of life since {moment}."),
-        _("The worker {subject} is gone."),
+        _("The worker {subject} has sent no heartbeat since {moment}."),
+        _("The worker {subject} no longer exists."),
     ),
     WORKER_REPLACED: (
         _("Another process has taken the name of the worker {subject} since it claimed the task."),
     ),
     LOST_HOLDS: (
         _(
-            "The lease keeps the task from other workers until {moment}. To end it at once, stop,"
-            " cancel or retry the task; the body may still run if the worker's host is only cut"
-            " off."
+            "The lease keeps other workers from the task until {moment}. To end it at once, stop,"
+            " cancel or retry the task. Its code may still be running if the worker's host is only"
+            " disconnected."
         ),
     ),
     STOP_REQUESTED: (
@@ -119,8 +123,10 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         _("It was asked to stop at {moment}: {reason}"),
         _("It was asked to stop at {moment}."),
     ),
-    WEDGED: (_("It has been silent for far longer than its like; noticed at {moment}."),),
-    CHANGING: (_("It changes at this very moment: look again."),),
+    WEDGED: (
+        _("It has produced no output for far longer than similar tasks; noticed at {moment}."),
+    ),
+    CHANGING: (_("It is changing right now: look again."),),
     SUCCEEDED: (_("It succeeded at {moment}, in attempt {attempt}."),),
     FAILED: (
         _("It failed at {moment} with {subject}: {message}"),
@@ -133,8 +139,8 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         _("It was cancelled at {moment}: {reason}"),
         _("It was cancelled at {moment}."),
     ),
-    NO_ATTEMPTS_LEFT: (_("No attempt is left: {most} may fail."),),
-    NO_CRASHES_LEFT: (_("No attempt is left: {most} may be lost."),),
+    NO_ATTEMPTS_LEFT: (_("{most} of {most} attempts failed."),),
+    NO_CRASHES_LEFT: (_("{most} attempts were lost, the maximum."),),
 }
 
 

@@ -23,24 +23,6 @@ NEWS = 3600.0
 """For so many seconds a lost worker is shown."""
 MOST_NOTICES = 3
 BAR = 10
-NOTICES = {
-    "no_worker": "No worker lives.",
-    "unserved_queue": "No live worker serves the queue {subject}.",
-    "paused_with_waiting": "The queue {subject} is paused, and tasks wait there.",
-    "stalled": "In the queue {subject} nothing starts, though a worker has free slots.",
-    "failing": (
-        "In the queue {subject} {count} of {total} attempts failed within the last 15 minutes."
-    ),
-    "absent_workers": "In the queue {subject} {count} wait for workers that are away: {detail}.",
-    "too_few_workers": "In the queue {subject} {count} wait for more workers than run.",
-    "parked": "No worker that took them knows {subject}: {count} parked.",
-    "schedule_trouble": "The schedule {subject} cannot be served: {detail}",
-    "schedule_paused_itself": "The schedule {subject} paused itself: {count} failures in a row.",
-    "lost_worker": "The worker {subject} was lost.",
-    "worker_trouble": "The worker {subject} is in trouble: {detail}",
-    "lost_holds": "Lost workers hold {count} on leases that last on, such as {subject}.",
-    "wedged": "The task {subject} has run for far longer than its like, in silence.",
-}
 
 
 @dataclass(frozen=True)
@@ -128,13 +110,7 @@ def _urgent(notices: Sequence[Notice]) -> list[str]:
 
 def _notice(notice: Notice) -> str:
     mark = "!!" if notice.level == ERROR else "!"
-    words = {
-        "subject": notice.subject,
-        "count": f"{notice.count or 0:,}{'+' if notice.is_capped else ''}",
-        "total": f"{notice.total or 0:,}",
-        "detail": " ".join(notice.detail.split()),
-    }
-    return f"{mark} {NOTICES[notice.code].format(**words)}"
+    return f"{mark} {' '.join(notice.sentence.split())}"
 
 
 def _queues(overview: Overview) -> Section:
