@@ -89,7 +89,7 @@ TEXTS: dict[Code, Text] = {
     ),
     "failing": Text(
         "In the queue {subject}, {count} of {total} attempts failed within the last 15 minutes.",
-        "Fix the cause: manage.py taskqueue list \"queue:{subject} status:failed,retrying\".",
+        'Fix the cause: manage.py taskqueue list "queue:{subject} status:failed,retrying".',
     ),
     "absent_workers": Text(
         "In the queue {subject}, tasks wait for named workers that are not running or claim"

@@ -12,10 +12,8 @@ from django.utils import timezone
 from taskqueue import control
 from taskqueue.admin.dashboard.notices import sentence
 from taskqueue.admin.links import Links
-from taskqueue.management.cli.top.frame import NOTICES
 from taskqueue.models import Rollup, Schedule, Task, Worker
-from taskqueue.monitoring.doctor.work import SAYINGS
-from taskqueue.monitoring.notice import Code, Notice
+from taskqueue.monitoring.notice import TEXTS, Code, Notice
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import make_worker, read, region, words
 
@@ -37,8 +35,8 @@ def test_every_face_has_words_for_every_notice(code: Code) -> None:
         )
         assert not told.startswith(code.replace("_", " "))
         assert "{" not in told
-    assert NOTICES[code]
-    assert SAYINGS[code]
+    assert TEXTS[code].sentence
+    assert TEXTS[code].remedy
 
 
 def test_a_queue_whose_attempts_fail_needs_attention_while_workers_are_busy(

@@ -100,12 +100,12 @@ def test_why_says_each_reason_in_a_line() -> None:
     assert heading == f"{result.id}  {noop.name}  ready  queue mail"
     assert lines == [
         "  The queue mail is paused, by anna: no relay\N{REPLACEMENT CHARACTER}[2J",
-        "  No live worker serves the queue mail.",
+        "  No running worker serves the queue mail.",
     ]
     told = run_json("why", result.id)
     assert (told["status"], told["queue_name"]) == ("ready", "mail")
     assert [reason["code"] for reason in told["reasons"]] == ["queue_paused", "unserved"]
-    assert told["reasons"][1]["message"] == "No live worker serves the queue mail."
+    assert told["reasons"][1]["message"] == "No running worker serves the queue mail."
 
 
 def test_why_of_no_task_exits_with_1() -> None:

@@ -144,7 +144,7 @@ def test_notices_of_lost_workers_come_before_others_and_what_is_left_out_is_coun
     shown = [line for line in text_of().splitlines() if line.startswith("!")]
     assert len(shown) == 4
     assert shown[0].startswith(
-        f"!! Lost workers hold 1 on leases that last on, such as {result.id}"
+        f"!! Tasks that lost workers hold until their leases expire: 1. {result.id}"
     )
     number = len(overview().notices) - 3
     assert shown[3] == f"! and {number} more: see `taskqueue doctor`"

@@ -170,9 +170,7 @@ def test_those_before_it_are_counted_by_priority_and_time() -> None:
     make_task(priority=-1, run_after=past())
     reason = only(result)
     assert (reason.code, reason.details) == ("behind", {"ahead": 2, "higher": 1})
-    assert reason.sentence == (
-        "Before it in the queue default stand 2, of which 1 of higher priority."
-    )
+    assert reason.sentence == ("Ahead of it in the queue default: 2 tasks, 1 with higher priority.")
 
 
 def test_they_are_counted_up_to_a_cap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +178,7 @@ def test_they_are_counted_up_to_a_cap(monkeypatch: pytest.MonkeyPatch) -> None:
     make_worker()
     noop.enqueue_many([((), {})] * 3)
     reason = only(noop.enqueue())
-    assert reason.sentence == "Before it in the queue default stand at least 2 others."
+    assert reason.sentence == "At least 2 tasks are ahead of it in the queue default."
 
 
 def test_what_names_its_workers_goes_before_what_does_not() -> None:
@@ -239,7 +237,7 @@ def test_a_stop_a_silence_and_an_end_of_the_lease_are_told() -> None:
 def test_a_worker_whose_row_is_gone_is_lost() -> None:
     result = noop.enqueue()
     claim_one()
-    assert reasons(result)[1].sentence == "The worker w1 is gone."
+    assert reasons(result)[1].sentence == "The worker w1 no longer exists."
 
 
 def test_what_runs_without_a_lease_is_changing() -> None:
@@ -308,7 +306,7 @@ def test_a_failure_says_by_what_and_that_no_attempt_is_left() -> None:
     failed, left = reasons(result)
     assert failed.subject == "builtins.KeyError"
     assert failed.sentence.endswith("…")
-    assert left.sentence == "No attempt is left: 1 may fail."
+    assert left.sentence == "1 of 1 attempts failed."
 
 
 def test_a_task_whose_worker_was_lost_too_often_says_so() -> None:
@@ -352,7 +350,7 @@ def test_a_reason_is_a_plain_object_with_its_sentence() -> None:
     result = noop.enqueue()
     assert only(result).as_dict() == {
         "code": "unserved",
-        "message": "No live worker serves the queue default.",
+        "message": "No running worker serves the queue default.",
         "subject": "default",
         "moment": None,
         "details": {},

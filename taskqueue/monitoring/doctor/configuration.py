@@ -28,7 +28,7 @@ from taskqueue.monitoring.reading import is_postgresql, now
 
 
 def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """All that is odd about them; touches no database."""
+    """Yield problems of the settings; ask no database."""
     databases = [get_settings().DATABASE]
     messages = [
         *check_settings(), *check_transactions(databases=databases), *check_schedules(),
@@ -41,7 +41,7 @@ def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     ]
     yield from found
     if not found:
-        yield Finding(check="settings", severity=OK, seen="Nothing is odd about the settings.")
+        yield Finding(check="settings", severity=OK, seen="The settings have no problems.")
 
 
 def _of_message(message: CheckMessage) -> Finding:
@@ -60,8 +60,8 @@ def _debug() -> Iterator[Finding]:
             check="settings",
             severity=WARNING,
             subject="DEBUG",
-            seen="DEBUG is on: pages of errors tell secrets, each process remembers its last "
-            "thousands of queries, and workers reload code that changes.",
+            seen="DEBUG is on: error pages reveal secrets, each process keeps its last "
+            "thousands of queries in memory, and workers reload changed code.",
             remedy="Set DEBUG = False in production.",
         )
 
@@ -87,8 +87,9 @@ def _connections(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             check="settings",
             severity=INFO,
             subject="CONN_HEALTH_CHECKS",
-            seen="Connections are kept and not checked: the first request after a restart of the "
-            "server fails.",
+            seen="Connections are kept open without health checks: the first request after a "
+            "restart "
+            "of the server fails.",
             remedy=f"Set DATABASES[{connection.alias!r}]['CONN_HEALTH_CHECKS'] = True.",
         )
 
@@ -100,13 +101,13 @@ def _retention() -> Iterator[Finding]:
             check="settings",
             severity=INFO,
             subject="RETENTION",
-            seen=f"Tasks are kept for ever that have {' or '.join(endless)}: the tables only grow.",
-            remedy="Give TASKQUEUE['RETENTION'] a limit, unless that is meant.",
+            seen=f"Tasks that have {' or '.join(endless)} are kept forever: the tables only grow.",
+            remedy="Set a limit in TASKQUEUE['RETENTION'], unless this is intended.",
         )
 
 
 def look_at_migrations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Those of taskqueue that are not applied."""
+    """Yield migrations of taskqueue that are not applied."""
     executor = MigrationExecutor(connection)
     leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "taskqueue"]
     missing = [str(migration) for migration, _ in executor.migration_plan(leaves)]
@@ -126,7 +127,7 @@ SOME, MUCH = 1.0, 60.0
 
 
 def look_at_clocks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """By how much they differ, at the least: an answer takes its time too."""
+    """Yield by how much the clocks differ at least: the answer takes time too."""
     asked, began = datetime.now(UTC), time.monotonic()
     theirs = now()
     took = time.monotonic() - began
@@ -135,7 +136,7 @@ def look_at_clocks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 
 def of_difference(seconds: float, *, is_behind: bool) -> Finding:
-    """What a difference means; `is_behind`: of this process's clock."""
+    """Return what a difference means; `is_behind`: this process's clock is."""
     severity = by_limits(seconds, warning=SOME, problem=MUCH)
     if severity is OK:
         return Finding(
@@ -146,5 +147,5 @@ def of_difference(seconds: float, *, is_behind: bool) -> Finding:
         check="clocks",
         severity=severity,
         seen=f"This host's clock is {duration(seconds)} {way} the database's.",
-        remedy="Keep both by NTP. Tasks are due by the database's clock.",
+        remedy="Synchronize both hosts by NTP. Tasks are due by the database's clock.",
     )

@@ -1,4 +1,4 @@
-"""The examination: one look after another, none of which another's failure spoils."""
+"""The examination: checks that run one after another, whether or not others fail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from taskqueue.monitoring.reading import is_postgresql, worded
 Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
 TROUBLE = (DatabaseError, InterfaceError)
 PATIENCE = "10s"
-"""For each statement: the doctor must not become the disease."""
+"""The limit of each statement: the doctor must not become the disease."""
 LONGEST_SILENCE = 5.0
 """Seconds that the server may take for a connection and its first answer."""
 
@@ -41,7 +41,7 @@ BY_VENDOR: dict[str, dict[str, Look]] = {
     },
     "sqlite": {"sqlite": look_at_sqlite},
 }
-"""What needs no table."""
+"""Checks that need no table."""
 OF_TABLES: dict[str, dict[str, Look]] = {
     "postgresql": {
         "tables": look_at_tables,
@@ -54,7 +54,7 @@ OF_TABLES: dict[str, dict[str, Look]] = {
 
 
 def examine() -> list[Finding]:
-    """All findings, in the order of the looks; writes nothing."""
+    """Return all findings, in the order of the checks; write nothing."""
     connection = project_connection()
     found = list(look_at_settings(connection))
     try:
@@ -81,7 +81,7 @@ def _ask_once(connection: BaseDatabaseWrapper) -> None:
 
 
 def _asked(connection: BaseDatabaseWrapper, name: str, look: Look) -> list[Finding]:
-    """What a look finds; that it may not, or cannot, is a finding too."""
+    """Return what a check finds; that it is not permitted or fails is a finding too."""
     try:
         with _bounded(connection):
             return list(look(connection))
@@ -92,17 +92,17 @@ def _asked(connection: BaseDatabaseWrapper, name: str, look: Look) -> list[Findi
             Finding(
                 check=name,
                 severity=INFO if is_denied else WARNING,
-                seen=f"This could not be looked at: {said}",
-                remedy="Run the doctor as a role that may: GRANT pg_monitor TO it."
+                seen=f"This check could not run: {said}",
+                remedy="Run the doctor as a role with GRANT pg_monitor."
                 if is_denied
-                else "Mend what the database says, and ask again.",
+                else "Fix what the database reports, and run the doctor again.",
             )
         ]
 
 
 @contextmanager
 def _bounded(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """One transaction a look, with a limit in time. SQLite's would take the write lock."""
+    """Run each check in a transaction with a time limit. On SQLite it would take the write lock."""
     if not is_postgresql():
         yield
         return
@@ -117,7 +117,7 @@ def _unreachable(error: Exception) -> Finding:
         check="database",
         severity=PROBLEM,
         seen=f"The database cannot be reached: {_said(error)}",
-        remedy="See whether it runs, and whether DATABASES names its host, user and password.",
+        remedy="Check that it is running, and that DATABASES has its host, user and password.",
     )
 
 

@@ -38,7 +38,7 @@ SELECT
 
 
 class Demand(NamedTuple):
-    """What a setting must not be."""
+    """A value that a setting must not have."""
 
     setting: str
     is_wrong: Callable[[str], bool]
@@ -53,21 +53,21 @@ def _off(value: str) -> bool:
 
 DEMANDS = (
     Demand(
-        "fsync", _off, PROBLEM, "A crash of the host can ruin the whole database.", "Turn it on."
+        "fsync", _off, PROBLEM, "A crash of the host can corrupt the whole database.", "Turn it on."
     ),
     Demand(
-        "full_page_writes", _off, PROBLEM, "A crash of the host can ruin pages.", "Turn it on."
+        "full_page_writes", _off, PROBLEM, "A crash of the host can corrupt pages.", "Turn it on."
     ),
     Demand(
         "autovacuum", _off, PROBLEM,
-        "Dead rows are never removed, and claims get slower and slower.", "Turn it on.",
+        "Dead rows are never removed, and claims become slower and slower.", "Turn it on.",
     ),
     Demand(
         "track_counts", _off, PROBLEM, "Without it autovacuum does nothing.", "Turn it on."
     ),
     Demand(
         "synchronous_commit", _off, WARNING,
-        "A crash can lose the last moments: tasks whose enqueue returned, results of bodies that "
+        "A crash can lose the last moments: tasks that were enqueued, and results of tasks that "
         "then run again.",
         "Set it to on for this database or role, unless you accept that.",
     ),
@@ -77,19 +77,19 @@ DEMANDS = (
     ),
     Demand(
         "default_transaction_isolation", lambda value: value != "read committed", WARNING,
-        "Statements fail that would wait in `read committed`, and are tried again.",
+        "Statements that would wait in `read committed` fail and are retried.",
         "Leave it at read committed for this database and role.",
     ),
     Demand(
         "idle_in_transaction_session_timeout", lambda value: value == "0", INFO,
-        "A client that hangs within a transaction holds its snapshot for ever.",
-        "Set it to some minutes. Workers set their own.",
+        "A client that hangs in a transaction holds its snapshot forever.",
+        "Set it to a few minutes. Workers set their own.",
     ),
 )  # fmt: skip
 
 
 def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """What is wrong with its settings and state."""
+    """Yield what is wrong with its settings and state."""
     [(number, version, is_standby, sessions, most, age)] = fetch(connection, STATE)
     old = number < LEAST_VERSION
     yield Finding(
@@ -101,7 +101,7 @@ def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if is_standby:
         yield Finding(
             check="server", severity=PROBLEM,
-            seen="The server is a standby: it takes no writes.",
+            seen="The server is a standby: it accepts no writes.",
             remedy="Point TASKQUEUE['DATABASE'] at the primary.",
         )  # fmt: skip
     yield from _connections(sessions, most)
@@ -112,7 +112,7 @@ def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 
 def of_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
-    """What the values of settings mean."""
+    """Yield what the values of settings mean."""
     for demand in DEMANDS:
         value = settings.get(demand.setting)
         if value is not None and demand.is_wrong(value):
@@ -132,7 +132,7 @@ def _connections(sessions: int, most: int) -> Iterator[Finding]:
             check="server",
             severity=severity,
             subject="max_connections",
-            seen=f"{sessions} of {most} connections are taken.",
+            seen=f"{sessions} of {most} connections are in use.",
             remedy="Raise max_connections, or let web processes share a pooler. A worker needs up "
             "to 2 + concurrency.",
         )
@@ -145,41 +145,42 @@ def _freezing(age: int) -> Iterator[Finding]:
             check="server",
             severity=severity,
             seen=f"Rows have not been frozen for {age:,} transactions: at about 2,000,000,000 the "
-            "server stops to write.",
-            remedy="End what holds old snapshots, then VACUUM FREEZE the largest tables.",
+            "server stops accepting writes.",
+            remedy="End the sessions that hold old snapshots, then VACUUM FREEZE the largest "
+            "tables.",
         )
 
 
 SILENCE = 5.0
 MOST, NAMED = 1000, 5
 DIRECTLY = (
-    "Let workers connect to the server directly: they need few connections, and listen in place of "
-    "polling. Or leave it, and choose --poll-interval."
+    "Let workers connect to the server directly: they need few connections, and listen instead of "
+    "polling. Or keep the pooler, and choose --poll-interval."
 )
 
 
 def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """How this process reaches the server; workers may have other settings."""
+    """Yield how this process reaches the server; workers may have other settings."""
     own = open_worker_connection(silence=SILENCE)
     try:
         is_own = has_own_session(own, silence=SILENCE)
     finally:
         own.close()
     if is_own:
-        seen = "From here, a session belongs to one connection: a worker would listen."
+        seen = "This host has its own session on the server: a worker would listen."
         yield Finding(check="pooling", severity=OK, seen=seen)
     else:
         yield Finding(
             check="pooling",
             severity=INFO,
-            seen="From here, a connection goes through a pooler. A worker would poll, and set "
-            "nothing that outlives a transaction.",
-            remedy=f"Web processes may stay as they are. {DIRECTLY}",
+            seen="This host connects through a pooler. A worker would poll, and set "
+            "no session settings.",
+            remedy=f"Web processes can keep using it. {DIRECTLY}",
         )
 
 
 def look_at_listening(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """How the workers that live reach the server, by what they found out themselves."""
+    """Yield how the running workers reach the server, as they found out themselves."""
     workers = living(read_workers(limit=MOST))
     polling = [worker.name for worker in workers if worker.listens is False]
     if polling:
@@ -189,7 +190,7 @@ def look_at_listening(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             check="pooling",
             severity=INFO,
             subject=polling[0] if len(polling) == 1 else "",
-            seen=f"Workers that poll, since they connect through a pooler: {names}{more}.",
+            seen=f"Workers that poll because they connect through a pooler: {names}{more}.",
             remedy=DIRECTLY,
         )
     elif listening := sum(worker.listens is True for worker in workers):

@@ -72,7 +72,7 @@ ORDER BY slot_name
 
 
 def look_at_snapshots(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """The oldest session by name, however young; others, where they are old."""
+    """Yield the oldest session, however young, and others that are old."""
     yield from _rights(connection)
     yield from _sessions(connection)
     yield from _prepared(connection)
@@ -86,7 +86,7 @@ def _rights(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             check=CHECK,
             severity=INFO,
             subject=user,
-            seen=f"The role {user} may not see what {hidden} sessions of other roles do: an old "
+            seen=f"The role {user} may not view {hidden} sessions of other roles: an old "
             "snapshot of theirs would go unnoticed.",
             remedy=f'GRANT pg_read_all_stats TO "{user}", or run the doctor as another role.',
         )
@@ -111,8 +111,8 @@ def _sessions(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             f"{state or 'busy'}, for {duration(seconds)} and {transactions:,} transactions.",
             remedy=""
             if severity is OK
-            else f"See what it does, and end it if it need not: SELECT pg_terminate_backend({pid})."
-            " Against the next one: idle_in_transaction_session_timeout.",
+            else f"Check what it does, and end it if possible: SELECT pg_terminate_backend({pid})."
+            " Prevent the next one by idle_in_transaction_session_timeout.",
         )
 
 
@@ -129,9 +129,10 @@ def _prepared(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             check=CHECK,
             severity=severity if severity is not OK else INFO,
             subject=gid,
-            seen=f"The prepared transaction {gid!r} of {owner} has been there for "
+            seen=f"The prepared transaction {gid!r} of {owner} has been open for "
             f"{duration(seconds)} and {transactions:,} transactions.",
-            remedy="Nobody ends it by itself: COMMIT PREPARED or ROLLBACK PREPARED with that name.",
+            remedy="It never ends by itself: run COMMIT PREPARED or ROLLBACK PREPARED with that "
+            "name.",
         )
 
 

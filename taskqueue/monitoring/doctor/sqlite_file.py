@@ -37,7 +37,7 @@ MOUNTS = Path("/proc/mounts")
 
 
 def look_at_sqlite(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """What keeps several processes from working side by side, and what may lose data."""
+    """Yield what keeps processes from working concurrently, and what may lose data."""
     yield from _version()
     yield from _journal(connection)
     yield from _patience(connection)
@@ -62,7 +62,7 @@ def _journal(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             check=CHECK,
             severity=WARNING,
             subject="journal_mode",
-            seen=f"The journal mode is {mode}: whoever reads keeps workers from writing.",
+            seen=f"The journal mode is {mode}: readers block workers from writing.",
             remedy=_option(connection, "'init_command': 'PRAGMA journal_mode=WAL;'"),
         )
     if synchronous == 0:
@@ -70,7 +70,7 @@ def _journal(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             check=CHECK,
             severity=PROBLEM,
             subject="synchronous",
-            seen="synchronous is off: a crash of the host can ruin the whole database.",
+            seen="synchronous is off: a crash of the host can corrupt the whole database.",
             remedy=_option(connection, "'init_command': 'PRAGMA synchronous=NORMAL;'"),
         )
     elif synchronous == 1 and mode == "wal":
@@ -78,9 +78,9 @@ def _journal(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             check=CHECK,
             severity=INFO,
             subject="synchronous",
-            seen="synchronous is NORMAL: a loss of power can undo the last moments, and ruins "
+            seen="synchronous is NORMAL: a power loss can undo the last moments, but corrupts "
             "nothing.",
-            remedy="PRAGMA synchronous=FULL, if that is not to be; it makes commits slower.",
+            remedy="PRAGMA synchronous=FULL prevents that; commits become slower.",
         )
 
 
@@ -105,8 +105,11 @@ def _size(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     yield Finding(
         check=CHECK,
         severity=INFO if is_loose else OK,
-        seen=f"The database takes {megabytes(pages * page)}, {megabytes(free * page)} of it free.",
-        remedy="VACUUM gives it back, while nothing else runs." if is_loose else "",
+        seen=f"The database takes {megabytes(pages * page)}, of which {megabytes(free * page)} "
+        "are free.",
+        remedy="VACUUM returns it to the disk; run it while no process uses the database."
+        if is_loose
+        else "",
     )
 
 
@@ -116,8 +119,9 @@ def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         yield Finding(
             check=CHECK,
             severity=WARNING,
-            seen="The database is in memory: no other process sees it, and nothing is kept.",
-            remedy="Give it a file.",
+            seen="The database is in memory: other processes cannot see it, and it is lost at "
+            "exit.",
+            remedy="Use a file.",
         )
         return
     try:
@@ -129,8 +133,8 @@ def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             check=CHECK,
             severity=PROBLEM,
             subject=path,
-            seen=f"The database lies on a network file system ({kind}), whose locks SQLite cannot "
-            "trust: it can be ruined.",
+            seen=f"The database is on a network file system ({kind}), whose locks SQLite cannot "
+            "trust: it can be corrupted.",
             remedy="Put it on a disk of this host, or use PostgreSQL.",
         )
 

@@ -41,7 +41,7 @@ ORDER BY pg_total_relation_size(class.oid) DESC
 
 
 def look_at_tables(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """The sizes of all, and those with many dead rows."""
+    """Yield the sizes of all tables, and those with many dead rows."""
     rows = fetch(connection, TABLES, (table_names(),))
     for name, living, dead, vacuumed_at, is_left_out, _, _ in rows:
         if is_left_out:
@@ -49,7 +49,7 @@ def look_at_tables(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
                 check="tables",
                 severity=PROBLEM,
                 subject=name,
-                seen=f"Autovacuum is turned off for {name}.",
+                seen=f"Autovacuum is off for {name}.",
                 remedy=f"ALTER TABLE {name} RESET (autovacuum_enabled).",
             )
         if dead >= LEAST_DEAD and dead >= living * SHARE_DEAD:
@@ -57,9 +57,10 @@ def look_at_tables(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
                 check="tables",
                 severity=WARNING,
                 subject=name,
-                seen=f"{name} has about {dead:,} dead rows beside {living:,} living ones; "
-                f"vacuumed last {_when(vacuumed_at)}.",
-                remedy="See whether somebody holds an old snapshot (above), and whether autovacuum "
+                seen=f"{name} has about {dead:,} dead rows beside {living:,} live rows; "
+                f"last vacuum: {_when(vacuumed_at)}.",
+                remedy="Check whether a session holds an old snapshot (above), and whether "
+                "autovacuum "
                 f"keeps up; then VACUUM {name}.",
             )
     yield Finding(check="tables", severity=OK, seen=_sizes(rows))
@@ -111,7 +112,7 @@ ORDER BY pg_relation_size(class.oid) DESC, class.relname
 
 
 def look_at_indexes(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Those that look several times as large as they need be."""
+    """Yield indexes that are several times as large as necessary."""
     found = False
     for name, size, entries, width in fetch(connection, INDEXES, (table_names(),)):
         needed = _needed(float(entries), float(width))
@@ -122,11 +123,12 @@ def look_at_indexes(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
                 severity=WARNING,
                 subject=name,
                 seen=f"The index {name} takes {megabytes(size)}, where {megabytes(needed)} would "
-                "do, by an estimate from statistics.",
-                remedy=f"REINDEX INDEX CONCURRENTLY {name}; ANALYZE first, if that was long ago.",
+                "do, as estimated from statistics.",
+                remedy=f"REINDEX INDEX CONCURRENTLY {name}; run ANALYZE first if the last one was "
+                "long ago.",
             )
     if not found:
-        yield Finding(check="indexes", severity=OK, seen="No index looks bloated, by an estimate.")
+        yield Finding(check="indexes", severity=OK, seen="No index is bloated, by an estimate.")
 
 
 def _needed(entries: float, width: float) -> float:

@@ -26,8 +26,7 @@ from taskqueue.monitoring.doctor.finding import (
     WORKERS,
     Finding,
 )
-from taskqueue.monitoring.notice import duration
-from taskqueue.monitoring.notice import ERROR, Notice
+from taskqueue.monitoring.notice import ERROR, Notice, duration
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
@@ -36,14 +35,14 @@ from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal
 
 PRUNING_LATE = timedelta(hours=1)
-KEPT = "See the workers' logs: something keeps them from their duties."
+KEPT = "Read the workers' logs: something keeps them from their duties."
 START = "Start a worker: manage.py runworker."
 MOST = 1000
 MOST_LOOKED_AT = 10_000
 
 
 def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """What the dashboard warns of, and what it does not."""
+    """Yield the notices of the dashboard, and more."""
     workers = read_workers(limit=MOST)
     queues = read_queues(limit=MOST, workers=workers)
     moment = now()
@@ -52,29 +51,29 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     found = [*map(finding_of, told), *versions(workers)]
     yield from found
     if not any(each.check == QUEUES for each in found):
-        yield Finding(check=QUEUES, severity=OK, seen="Every queue where tasks wait is served.")
+        yield Finding(check=QUEUES, severity=OK, seen="Every queue with waiting tasks is served.")
     number = len(living(workers))
     if number and not any(each.check == WORKERS for each in found):
-        seen = f"Workers that live: {number}; none is in trouble."
+        seen = f"Running workers: {number}; none is in trouble."
         yield Finding(check=WORKERS, severity=OK, seen=seen)
     yield from _duties(connection, moment, has_workers=number > 0)
 
 
 def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
-    """Workers of several versions of taskqueue side by side."""
+    """Yield a finding where workers of several versions are running."""
     counted = Counter(worker.version or "unknown" for worker in living(workers))
     if len(counted) > 1:
         told = ", ".join(f"{version} ({number})" for version, number in sorted(counted.items()))
         yield Finding(
             check=WORKERS,
             severity=INFO,
-            seen=f"Workers of several versions run side by side: {told}.",
-            remedy="Fine while a deploy lasts. Afterwards restart the old ones.",
+            seen=f"Workers of several versions are running: {told}.",
+            remedy="This is fine during a deploy. Restart the old workers afterwards.",
         )
 
 
 def _duties(connection: BaseDatabaseWrapper, now: Any, *, has_workers: bool) -> Iterator[Finding]:
-    """What some worker ought to have done by now."""
+    """Yield what a worker should have done by now."""
     tasks = Task.objects.using(connection.alias)
     found = [
         *_due(tasks, now, has_workers),
@@ -85,12 +84,14 @@ def _duties(connection: BaseDatabaseWrapper, now: Any, *, has_workers: bool) -> 
     yield from found
     if not found:
         yield Finding(
-            check=DUTIES, severity=OK, seen="What is due, has run out or is old is dealt with."
+            check=DUTIES,
+            severity=OK,
+            seen="Due tasks, schedules, expired leases and old rows are being handled.",
         )
 
 
 def _due(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]:
-    """Tasks whose time has come, and that nobody made ready."""
+    """Yield due tasks that no worker has made ready."""
     waiting = tasks.filter(
         status__in=[TaskStatus.SCHEDULED, TaskStatus.RETRYING], run_after__lt=now - LATE
     )
@@ -109,7 +110,7 @@ def _due(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]
 
 
 def _schedules(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Iterator[Finding]:
-    """Schedules whose time has come, and that nobody served; paused ones miss nothing."""
+    """Yield due schedules that no worker has served; paused schedules miss nothing."""
     active = Schedule.objects.using(connection.alias).filter(
         next_at__isnull=False, is_enabled=True, removed_at__isnull=True, paused_at__isnull=True
     )
@@ -129,7 +130,7 @@ def _schedules(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> 
 
 
 def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Iterator[Finding]:
-    """Leases that ran out and were not taken over within another lease's time."""
+    """Yield leases that expired and were not taken over within another lease's time."""
     running = Lease.objects.using(connection.alias).filter(literal(IS_LEASED))
     ends = running.order_by("worker_id").values_list("expires_at", "task_id")[: MOST * 10]
     limit = now - max(LATE, 2 * get_settings().LEASE_DURATION)
@@ -140,9 +141,9 @@ def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Ite
         yield Finding(
             check=DUTIES,
             severity=PROBLEM if has_workers else WARNING,
-            seen=f"Leases ran out, the first {ago} ago, and nobody has taken the tasks over: "
-            f"{len(over)}. The first is of the task {task_id}.",
-            remedy="See the workers' logs."
+            seen=f"Leases expired, the first {ago} ago, and no worker has taken the tasks over: "
+            f"{len(over)}. The first belongs to the task {task_id}.",
+            remedy="Read the workers' logs."
             if has_workers
             else "Start a worker: it takes them over.",
         )
@@ -156,7 +157,7 @@ def _pruning(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Find
             check=DUTIES,
             severity=WARNING if has_workers else INFO,
             seen=f"Pruning is {duration((now - first).total_seconds())} behind.",
-            remedy="manage.py taskqueue prune; live workers prune some thousands a second.",
+            remedy="manage.py taskqueue prune; running workers prune thousands of tasks a second.",
         )
 
 

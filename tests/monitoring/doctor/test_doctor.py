@@ -54,14 +54,14 @@ def test_all_is_well_where_nothing_waits_and_a_worker_lives() -> None:
 
 def test_queues_that_nobody_serves_or_that_are_paused_are_told() -> None:
     make_task(queue_name="mail")
-    assert found("queues") == [("problem", "No worker lives. Tasks that wait: 1.")]
+    assert found("queues") == [("problem", "No workers are running. Waiting tasks: 1.")]
     make_worker(queues={"default": 1})
     assert found("queues") == [
-        ("problem", "No live worker serves the queue mail. Tasks that wait there: 1.")
+        ("problem", "No running worker serves the queue mail. Waiting tasks: 1.")
     ]
     make_worker("w2")
     control.pause("mail")
-    assert found("queues") == [("warning", "The queue mail is paused. Tasks that wait there: 1.")]
+    assert found("queues") == [("warning", "The queue mail is paused. Waiting tasks: 1.")]
 
 
 def test_workers_in_trouble_lost_or_of_several_versions_are_told() -> None:
@@ -70,8 +70,8 @@ def test_workers_in_trouble_lost_or_of_several_versions_are_told() -> None:
     make_worker("w3", versions={"taskqueue": "1.3"})
     assert found("workers") == [
         ("problem", "The worker w1 is in trouble: no module named shop"),
-        ("warning", "The worker w2 was lost: it gave no sign of life within its lease."),
-        ("info", "Workers of several versions run side by side: 1.2 (1), 1.3 (1)."),
+        ("warning", "The worker w2 was lost: it sent no heartbeat within its lease."),
+        ("info", "Workers of several versions are running: 1.2 (1), 1.3 (1)."),
     ]
 
 
@@ -84,8 +84,8 @@ def test_tasks_that_only_absent_workers_may_take_are_told() -> None:
     make_task(route=1, pinned_to="w1", worker_names=["w1"])
     [(severity, seen)] = found("queues")
     assert severity == "problem"
-    assert "named workers that are away, or take nothing: 2." in seen
-    assert f"The first is {task.id}, for 1:00:…: it waits for ghost." in to_the_minute(seen)
+    assert "named workers that are not running or claim nothing: 2." in seen
+    assert f"The first is {task.id}, which has waited 1:00:… for ghost." in to_the_minute(seen)
     control.pause("default")
     assert [severity for severity, _ in found("queues")] == ["warning"]
     control.resume("default")
@@ -102,8 +102,8 @@ def test_tasks_for_more_workers_than_are_there_are_told() -> None:
     make_task("running", workers=2, open_slots=2, broadcast=True, **shared)
     [(severity, seen)] = found("queues")
     assert severity == "problem"
-    assert "tasks wait for more workers than are there: 1." in seen
-    said = f"The first is {task.id}, for 1:00:…: of its 3 workers it still waits for 2"
+    assert "tasks wait for more workers than are running: 1." in seen
+    said = f"The first is {task.id}, which has waited 1:00:…: of 3 workers it still needs 2"
     assert said in to_the_minute(seen)
     make_worker("w2")
     assert len(found("queues")) == 1
@@ -119,8 +119,8 @@ def test_parked_tasks_are_told_with_the_time_that_is_left() -> None:
     task = make_task("scheduled", parked_at=ago(20 * HOUR), run_after=ago(-MINUTE), name="lost")
     [(severity, seen)] = found("workers")
     assert severity == "problem"
-    assert "no worker that took them knows lost: 1." in seen
-    assert f"The first is {task.id}, for 20:00:" in seen
+    assert "no worker that claimed them knows lost: 1." in seen
+    assert f"The first is {task.id}, parked for 20:00:" in seen
     assert "it fails in 3:59:" in seen or "it fails in 4:00:00" in seen
     # Tried again, it stands in line, and its last attempt tells of it.
     Task.objects.update(status="ready", parked_at=ago(HOUR))
@@ -155,7 +155,7 @@ def test_duties_that_nobody_does_are_told() -> None:
     assert [severity for severity, _ in found("duties")] == ["problem", "problem", "warning"]
     due, leases, pruning = [to_the_minute(seen) for _, seen in found("duties")]
     assert due.startswith("A task has been due for 1:00:…")
-    assert leases.startswith("Leases ran out, the first 1:00:… ago")
+    assert leases.startswith("Leases expired, the first 1:00:… ago")
     assert pruning.startswith("Pruning is 2:00:… behind")
 
 

@@ -102,7 +102,7 @@ def test_a_role_that_may_see_little_is_told_so_and_nothing_breaks(holder: Any) -
     hidden = [each for each in findings if each.subject == "blind_doctor"]
     assert [each.severity for each in hidden] == [Severity.INFO]
     assert 'GRANT pg_read_all_stats TO "blind_doctor"' in hidden[0].remedy
-    denied = [each for each in findings if "could not be looked at: permission denied" in each.seen]
+    denied = [each for each in findings if "check could not run: permission denied" in each.seen]
     assert {each.check for each in denied} >= {"work"}
     assert all(each.severity is Severity.INFO for each in denied)
 
@@ -193,7 +193,7 @@ def test_workers_that_poll_are_named() -> None:
     make_worker("gone", listens=False, status="stopped")
     [found] = look_at_listening(connection)
     assert (found.severity, found.subject) == (Severity.INFO, "w3")
-    assert found.seen == "Workers that poll, since they connect through a pooler: w3."
+    assert found.seen == "Workers that poll because they connect through a pooler: w3."
 
 
 def test_a_server_that_stays_silent_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

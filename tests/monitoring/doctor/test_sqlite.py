@@ -74,7 +74,7 @@ def test_a_file_that_is_mostly_free_is_worth_a_vacuum(
         cursor.execute("CREATE TABLE large (text text)")
         cursor.execute("INSERT INTO large VALUES (%s)", ["x" * 100_000])
         cursor.execute("DELETE FROM large")
-    [found] = [each for each in look_at_sqlite(loose) if "of it free" in each.seen]
+    [found] = [each for each in look_at_sqlite(loose) if "are free" in each.seen]
     assert (found.severity, "VACUUM" in found.remedy) == (Severity.INFO, True)
 
 
