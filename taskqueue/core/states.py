@@ -1,4 +1,4 @@
-"""The statuses of tasks and leases, and the table of the transitions that may happen."""
+"""The statuses of tasks and leases. `core.transitions` says which may follow which."""
 
 from __future__ import annotations
 
@@ -51,26 +51,3 @@ PENDING = frozenset({TaskStatus.BLOCKED, *WAITING, TaskStatus.READY})
 
 FINISHED = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED})
 """Final statuses: only a manual retry leaves them."""
-
-TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
-    TaskStatus.BLOCKED: frozenset(
-        {TaskStatus.SCHEDULED, TaskStatus.READY, TaskStatus.FAILED, TaskStatus.CANCELLED}
-    ),
-    TaskStatus.SCHEDULED: frozenset({TaskStatus.READY, TaskStatus.FAILED, TaskStatus.CANCELLED}),
-    TaskStatus.RETRYING: frozenset({TaskStatus.READY, TaskStatus.FAILED, TaskStatus.CANCELLED}),
-    TaskStatus.READY: frozenset(
-        {TaskStatus.RUNNING, TaskStatus.SCHEDULED, TaskStatus.FAILED, TaskStatus.CANCELLED}
-    ),
-    TaskStatus.RUNNING: frozenset(
-        {TaskStatus.READY, TaskStatus.SCHEDULED, TaskStatus.RETRYING, *FINISHED}
-    ),
-    TaskStatus.SUCCEEDED: frozenset({TaskStatus.READY}),
-    TaskStatus.FAILED: frozenset({TaskStatus.READY}),
-    TaskStatus.CANCELLED: frozenset({TaskStatus.READY}),
-}
-"""From each status, the ones that may follow. From a final one, only a manual retry leads out."""
-
-
-def may_follow(before: TaskStatus, after: TaskStatus) -> bool:
-    """Whether a task may go from one status to the other in a single step."""
-    return after in TRANSITIONS[before]

@@ -94,12 +94,12 @@ def look_away(planting: Planting) -> None:
     if planting.vendor != "sqlite":
         return
 
-    def begin(connection: Any) -> None:
-        before.__func__(connection)
+    def set_up(connection: Any) -> None:
+        before(connection)
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA ignore_check_constraints = ON")
 
-    before = planting.replace(planting.wording("begin"), staticmethod(begin))
+    before = planting.replace(f"{ENGINE}.connections:set_up_file", set_up)
 
 
 def names_ignored(planting: Planting) -> None:

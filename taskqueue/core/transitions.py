@@ -1,0 +1,45 @@
+"""Which status of a task may follow which, derived from what changes it. Standard library only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from taskqueue.core.outcomes import EFFECTS
+from taskqueue.core.states import FINISHED, PENDING, TaskStatus
+
+Statuses = frozenset[TaskStatus]
+
+
+class Change(NamedTuple):
+    """What may lead from some statuses to others, in a single step."""
+
+    before: Statuses
+    after: Statuses
+
+
+READY = frozenset({TaskStatus.READY})
+OUTCOMES = frozenset(
+    {*(effect.task_status for effect in EFFECTS.values()), TaskStatus.FAILED, TaskStatus.CANCELLED}
+)
+"""What a running task becomes: by an outcome, beyond a limit, or when it was asked to stop."""
+CHANGES = {
+    "claim": Change(READY, frozenset({TaskStatus.RUNNING})),
+    "outcome": Change(frozenset({TaskStatus.RUNNING}), OUTCOMES),
+    "become due": Change(PENDING - READY, READY),
+    "postpone": Change(READY | {TaskStatus.BLOCKED}, frozenset({TaskStatus.SCHEDULED})),
+    "pass its deadline": Change(PENDING, frozenset({TaskStatus.FAILED})),
+    "cancel or expire": Change(PENDING, frozenset({TaskStatus.CANCELLED})),
+    "retry": Change(FINISHED, READY),
+}
+TRANSITIONS: dict[TaskStatus, Statuses] = {
+    status: frozenset().union(
+        *(change.after for change in CHANGES.values() if status in change.before)
+    )
+    for status in TaskStatus
+}
+"""From each status, the ones that may follow. From a final one, only a manual retry leads out."""
+
+
+def may_follow(before: TaskStatus, after: TaskStatus) -> bool:
+    """Return whether a task may go from one status to the other in a single step."""
+    return after in TRANSITIONS[before]
