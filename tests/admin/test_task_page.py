@@ -35,8 +35,8 @@ def page_of(client: Any, task: Any) -> Any:
 
 
 def titles(client: Any, task: Any) -> list[str]:
-    """What the timeline says, in its order."""
-    return [str(step.title) for step in page_of(client, task).context["steps"]]
+    """Return the titles of the timeline, in its order."""
+    return [str(step["title"]) for step in page_of(client, task).context["steps"]]
 
 
 def test_a_long_life_is_told_in_its_order(log_in_as: LogIn) -> None:

@@ -18,10 +18,11 @@ from taskqueue.admin.display import EMPTY, badge, moment, preformatted, short_du
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import Links
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.admin.tasks.timeline import begun_at, error_of
+from taskqueue.admin.tasks.timeline import error_line
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
+from taskqueue.monitoring.history import begun_at, seconds_between
 
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
 """How many rows a task's page shows; the lists show the rest."""
@@ -130,9 +131,9 @@ def _attempt(lease: Lease, workers: dict[str, int], now: Any, links: Links) -> d
         if lease.worker_id not in workers
         else links.to_row(Worker, workers[lease.worker_id], lease.worker_id),
         "times": [moment(at) for at in (lease.claimed_at, lease.started_at, lease.finished_at)],
-        "duration": short_duration(max(0.0, (ended - begun).total_seconds())),
+        "duration": short_duration(seconds_between(begun, ended)),
         "progress": progress_bar(lease),
-        "error": error_of(lease.error_class, lease.error_message),
+        "error": error_line(lease.error_class, lease.error_message),
         "traceback": preformatted(lease.traceback) if lease.traceback else None,
     }
 

@@ -23,12 +23,13 @@ from taskqueue.admin.tasks.facts import details, facts
 from taskqueue.admin.tasks.history import History, history_of, progress_bar, shown_history
 from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.admin.tasks.once import once_field
-from taskqueue.admin.tasks.timeline import bar, parts, steps
+from taskqueue.admin.tasks.timeline import bar, shown_events
 from taskqueue.admin.tasks.verbs import VERBS, buttons, edits
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.history import events_of, stretches_of
 from taskqueue.monitoring.why import Reason, why
 
 
@@ -79,8 +80,8 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             "reasons": why_sentences(task),
             "stops": _stops(history),
             "progress": _progress(history),
-            "steps": steps(task, leases, audits, now),
-            "bar": bar(parts(task, leases, audits, now)),
+            "steps": shown_events(events_of(task, leases, audits, now)),
+            "bar": bar(stretches_of(task, leases, audits, now)),
             "facts": facts(task, user, self.links, history.retries, audits),
             "details": details(task),
             "arguments": shown_arguments(task, user),

@@ -1,0 +1,207 @@
+"""A task's history: what happened to it, in order, and how long each part took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
+from taskqueue.engine.lost import ENDED_BY_HAND
+from taskqueue.models import Audit, Lease, Task
+
+ONE_TRANSACTION = timedelta(milliseconds=500)
+MOST_ROWS = 20
+
+
+class What(StrEnum):
+    """A kind of event."""
+
+    ENQUEUED = "enqueued"
+    ATTEMPT_STARTED = "attempt_started"
+    STOP_REQUESTED = "stop_requested"
+    STOP_SEEN = "stop_seen"
+    WEDGED = "wedged"
+    ATTEMPT_ENDED = "attempt_ended"
+    ACTION = "action"
+    ENDED = "ended"
+    RUNNING = "running"
+    WAITING = "waiting"
+
+
+NOW = (What.RUNNING, What.WAITING)
+"""They tell what the task does at this moment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One thing that happened, or that goes on now."""
+
+    at: datetime
+    what: What
+    status: str = ""
+    """The status of the attempt, or of the task, that ended."""
+    verb: str = ""
+    """The verb of an action."""
+    attempt: int = 0
+    seconds: float | None = None
+    """How long the wait, the run or the whole took that ended with this event."""
+    who: str = ""
+    error_class: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """A part of a task's life."""
+
+    kind: str
+    """`wait`, `idle` after an end, or the status of the attempt that ran."""
+    start: datetime
+    end: datetime
+    row: int = 0
+    """Attempts of several workers overlap: each has a row of its own."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted."""
+        return seconds_between(self.start, self.end)
+
+
+def seconds_between(start: datetime, end: datetime) -> float:
+    """Return the seconds between two moments; clocks may differ, but none are negative."""
+    return max(0.0, (end - start).total_seconds())
+
+
+def begun_at(lease: Lease) -> datetime:
+    """When its body began; what a worker measures may lie a little before its claim."""
+    return max(lease.claimed_at, lease.started_at or lease.claimed_at)
+
+
+def events_of(
+    task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: datetime
+) -> list[Event]:
+    """Return all that is known of the task, oldest first. Leases and audits are in order."""
+    events = [Event(at=task.enqueued_at, what=What.ENQUEUED)]
+    since, retried = task.enqueued_at, _retried_at(audits)
+    for lease in leases:
+        ready = max([since, *(at for at in retried if since <= at <= lease.claimed_at)])
+        is_told = any(_tells_of_end(entry, lease) for entry in audits)
+        waited = seconds_between(ready, lease.claimed_at)
+        events.extend(_attempt(lease, waited, tells_stop=not is_told))
+        since = max(since, lease.finished_at or since)
+    has_stops = any(lease.stop_requested_at for lease in leases)
+    events.extend(
+        _action(entry, task) for entry in audits if not (has_stops and _is_first_stop(entry))
+    )
+    events.append(_last(task, leases, since, now))
+    return sorted(events, key=lambda event: (event.what in NOW, event.at))
+
+
+def _retried_at(audits: Iterable[Audit]) -> list[datetime]:
+    return [entry.at for entry in audits if entry.verb == "retry" and not entry.detail]
+
+
+def _tells_of_end(entry: Audit, lease: Lease) -> bool:
+    """Whether the entry is about the stop that ended this attempt of a lost worker."""
+    at = lease.stop_requested_at
+    is_same = at is not None and abs(entry.at - at) < ONE_TRANSACTION
+    is_end = entry.verb in ("stop", "cancel") and lease.error_message == ENDED_BY_HAND
+    return is_same and is_end and entry.actor == lease.stop_requested_by and bool(entry.detail)
+
+
+def _attempt(lease: Lease, waited: float, *, tells_stop: bool) -> Iterator[Event]:
+    begun = begun_at(lease)
+    yield Event(
+        at=begun,
+        what=What.ATTEMPT_STARTED,
+        attempt=lease.attempt,
+        seconds=waited,
+        who=lease.worker_id,
+    )
+    if lease.stop_requested_at is not None and tells_stop:
+        yield Event(
+            at=lease.stop_requested_at,
+            what=What.STOP_REQUESTED,
+            who=lease.stop_requested_by,
+            detail=lease.stop_reason,
+        )
+    if lease.stop_seen_at is not None:
+        yield Event(at=lease.stop_seen_at, what=What.STOP_SEEN)
+    if lease.wedged_at is not None:
+        yield Event(at=lease.wedged_at, what=What.WEDGED)
+    if lease.finished_at is not None:
+        yield Event(
+            at=lease.finished_at,
+            what=What.ATTEMPT_ENDED,
+            status=lease.status,
+            attempt=lease.attempt,
+            seconds=seconds_between(begun, lease.finished_at),
+            error_class=lease.error_class,
+            detail=lease.error_message,
+        )
+
+
+def _is_first_stop(entry: Audit) -> bool:
+    """Whether the attempt itself tells of it."""
+    return entry.verb == "stop" and not entry.detail
+
+
+def _action(entry: Audit, task: Task) -> Event:
+    at, end = entry.at, task.finished_at
+    if end is not None and end < at < end + ONE_TRANSACTION:
+        at = end  # The entry is written after what it tells of.
+    detail = "; ".join(filter(None, (entry.detail, entry.reason)))
+    return Event(at=at, what=What.ACTION, verb=entry.verb, who=entry.actor, detail=detail)
+
+
+def _last(task: Task, leases: Sequence[Lease], since: datetime, now: datetime) -> Event:
+    """Return how the task ended, or what it does now."""
+    if task.status in FINISHED and task.finished_at is not None:
+        has_own_error = not leases or leases[-1].error_message != task.error_message
+        return Event(
+            at=task.finished_at,
+            what=What.ENDED,
+            status=task.status,
+            seconds=seconds_between(task.enqueued_at, task.finished_at),
+            error_class=task.error_class if has_own_error else "",
+            detail=task.error_message if has_own_error else "",
+        )
+    running = [begun_at(lease) for lease in leases if lease.status == LeaseStatus.RUNNING]
+    if running:
+        return Event(at=now, what=What.RUNNING, seconds=seconds_between(min(running), now))
+    if task.status == TaskStatus.RUNNING:
+        return Event(at=now, what=What.RUNNING)
+    return Event(at=now, what=What.WAITING, seconds=seconds_between(since, now))
+
+
+def stretches_of(
+    task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: datetime
+) -> list[Stretch]:
+    """Return the life of the task, cut where an attempt began or ended."""
+    end = task.finished_at or now
+    if task.broadcast or task.workers > 1:
+        return [
+            Stretch(
+                kind=lease.status, start=lease.claimed_at, end=lease.finished_at or end, row=row
+            )
+            for row, lease in enumerate(leases[-MOST_ROWS:])
+        ]
+    stretches: list[Stretch] = []
+    since, retried = task.enqueued_at, _retried_at(audits)
+    for lease in leases:
+        stretches.extend(_gap(since, lease.claimed_at, retried))
+        since = lease.finished_at or end
+        stretches.append(Stretch(kind=lease.status, start=lease.claimed_at, end=since))
+    stretches.extend(_gap(since, end, retried))
+    return [stretch for stretch in stretches if stretch.end > stretch.start]
+
+
+def _gap(start: datetime, end: datetime, retried: Iterable[datetime]) -> Iterator[Stretch]:
+    """Between two attempts it waited, or it had ended until somebody retried it."""
+    again = max((at for at in retried if start <= at <= end), default=None)
+    if again is not None:
+        yield Stretch(kind="idle", start=start, end=again)
+        start = again
+    yield Stretch(kind="wait", start=start, end=end)
