@@ -16,8 +16,22 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.looks import Fact
 from taskqueue.engine.rows import Candidate, Claimed
 from taskqueue.models import Task
+
+HAS_APART = Fact.of("""
+    EXISTS (
+        SELECT 1
+        FROM taskqueue_task
+        WHERE route = 1
+            AND status IN ('ready', 'running')
+            AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %(worker)s))
+            AND (open_slots > 0 OR (broadcast AND workers = 0))
+            AND (status = 'ready' OR workers > 1 OR broadcast)
+    )
+""")
+"""Whether a task waits that not every worker may take, but perhaps this one."""
 
 
 def queues_apart(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:

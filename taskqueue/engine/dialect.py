@@ -10,11 +10,11 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, Recorded
+from taskqueue.engine.looks import Look
 from taskqueue.engine.rows import (
     NO_FLOORS,
     Candidate,
     Claimed,
-    DutyForecast,
     Ended,
     Held,
     LogLine,
@@ -170,9 +170,14 @@ class Dialect(Protocol):
         """Lock leases that have run out, and give their ids."""
 
     def promote(
-        self, connection: BaseDatabaseWrapper, *, worker_id: int, limit: int
-    ) -> DutyForecast:
-        """Make due tasks ready, and tell what comes next."""
+        self,
+        connection: BaseDatabaseWrapper,
+        looks: tuple[Look, ...],
+        *,
+        worker_id: int,
+        limit: int,
+    ) -> tuple[Any, ...]:
+        """Make due tasks ready; how many, then what each look saw: for moments, seconds until."""
 
     def end_overdue(
         self,

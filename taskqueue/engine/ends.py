@@ -17,10 +17,27 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.looks import Moment
 from taskqueue.engine.retention import Retention
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Task
+
+NEXT_END = Moment.of("""
+    SELECT min(ends_at)
+    FROM (
+        SELECT min(deadline_at) AS ends_at
+        FROM taskqueue_task
+        WHERE deadline_at IS NOT NULL
+            AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+        UNION ALL
+        SELECT min(expires_at)
+        FROM taskqueue_task
+        WHERE expires_at IS NOT NULL AND started_at IS NULL
+            AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
+    ) AS ends
+""")
+"""Of the deadlines and expiries of tasks that nobody runs."""
 
 
 def announce(

@@ -155,23 +155,3 @@ class Quiet(NamedTuple):
     """Since its last sign of life."""
     marked_for: float | None
     """Seconds since it was found to be wedged; None: it was not."""
-
-
-class DutyForecast(NamedTuple):
-    """What the duties found, and when they are needed next. Seconds from now; None: nothing."""
-
-    promoted: int
-    next_due: float | None
-    next_end: float | None
-    next_expiry: float | None
-    has_ready: bool
-    rank: int
-    """How many live workers stand before this one in serving the duties."""
-    has_apart: bool
-    """Whether a task waits that not every worker may take, but perhaps this one."""
-    next_schedule: float | None
-    """Until the next nominal time of a schedule."""
-    has_ended_runs: bool
-    """Whether a task of a schedule has ended that has not been noted there."""
-    has_operations: bool
-    """Whether a bulk act is not finished."""

@@ -11,12 +11,14 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.looks import Moment
 from taskqueue.engine.record import record
 from taskqueue.engine.tally import Tally
 
 BATCH = 500
 LOST = "taskqueue.exceptions.AttemptLost"
 MESSAGE = "The lease ran out: its worker stopped renewing it."
+NEXT_EXPIRY = Moment.of("SELECT min(expires_at) FROM taskqueue_lease WHERE status = 'running'")
 
 
 def take_over(

@@ -14,6 +14,7 @@ from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.looks import Fact
 from taskqueue.engine.statement import change, fetch
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerStatus
@@ -126,6 +127,23 @@ class Holder:
     seen_at: datetime
     is_stale: bool
     incarnation: UUID
+
+
+RANK = Fact(
+    postgresql="""
+        SELECT count(*)
+        FROM taskqueue_worker
+        WHERE status = 'running' AND id < %(worker)s
+            AND seen_at > clock_timestamp() - lease_seconds * interval '1 second'
+    """,
+    sqlite="""
+        SELECT count(*)
+        FROM taskqueue_worker
+        WHERE status = 'running' AND id < %(worker)s
+            AND (julianday(%(now)s) - julianday(seen_at)) * 86400.0 < lease_seconds
+    """,
+)
+"""How many live workers stand before this one in serving the duties."""
 
 
 class Asked(NamedTuple):

@@ -21,7 +21,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Holder, Registered, Registration
-from taskqueue.worker.departed import Departures
+from taskqueue.worker.duties.departures import Departures
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.presence import is_left
 from taskqueue.worker.shutdown import until_reached

@@ -23,7 +23,8 @@ from taskqueue.models.worker import WorkerStatus
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.coordinator import LONGEST_SLEEP, Coordinator
 from taskqueue.worker.database_thread import Errands
-from taskqueue.worker.duties import Duties, rest_schedules
+from taskqueue.worker.duties import Duties
+from taskqueue.worker.duties.workers import rest_schedules
 from taskqueue.worker.enrolment import enrol, registration_of
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.jobs import Job

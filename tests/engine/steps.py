@@ -15,16 +15,17 @@ from django.utils import timezone
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.engine import ends
+from taskqueue.engine import ends, forecast
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
-from taskqueue.engine.rows import Claimed, DutyForecast
+from taskqueue.engine.rows import Claimed
 from taskqueue.engine.statement import change
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Task
 from taskqueue.results import TaskResult
+from taskqueue.worker.duties import LOOKS
 
 LEASE = timedelta(seconds=30)
 HOUR = timedelta(hours=1)
@@ -101,9 +102,9 @@ def task_statuses(recorded: Mapping[int, Recorded]) -> dict[int, str]:
     return {lease_id: each.task_status for lease_id, each in recorded.items()}
 
 
-def promote(limit: int = 100) -> DutyForecast:
+def promote(limit: int = 100) -> forecast.Forecast:
     """Promote as the first worker does."""
-    return dialect_for(default_connection).promote(default_connection, worker_id=0, limit=limit)
+    return forecast.promote(default_connection, LOOKS, worker_id=0, limit=limit)
 
 
 def end_overdue(limit: int = 100) -> int:

@@ -10,9 +10,14 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine import forecast
+from taskqueue.engine.ends import NEXT_END
+from taskqueue.engine.forecast import NEXT_DUE
+from taskqueue.engine.takeover import NEXT_EXPIRY
+from taskqueue.engine.workers import RANK
 from taskqueue.models import Task, Worker
 from taskqueue.results import TaskResult
+from taskqueue.worker.duties import LOOKS
 from tests.engine.steps import (
     another_connection,
     claim,
@@ -83,8 +88,10 @@ def test_a_promoted_task_stands_in_the_queue_by_its_own_time() -> None:
 
 def test_nothing_to_come_is_told_as_nothing() -> None:
     outlook = promote()
-    assert (outlook.promoted, outlook.has_ready, outlook.rank) == (0, False, 0)
-    assert (outlook.next_due, outlook.next_end, outlook.next_expiry) == (None, None, None)
+    assert (outlook.promoted, outlook.has_ready, outlook.number(RANK)) == (0, False, 0)
+    assert outlook.until(NEXT_DUE) is None
+    assert outlook.until(NEXT_END) is None
+    assert outlook.until(NEXT_EXPIRY) is None
 
 
 def test_the_outlook_tells_the_seconds_until_what_comes_next() -> None:
@@ -93,20 +100,20 @@ def test_the_outlook_tells_the_seconds_until_what_comes_next() -> None:
     noop.using(deadline=300).enqueue()
     noop.using(expires_after=200).enqueue()
     outlook = promote()
-    assert outlook.next_due == pytest.approx(60, abs=30)
-    assert outlook.next_end == pytest.approx(200, abs=30)
-    assert outlook.next_expiry is None
+    assert outlook.until(NEXT_DUE) == pytest.approx(60, abs=30)
+    assert outlook.until(NEXT_END) == pytest.approx(200, abs=30)
+    assert outlook.until(NEXT_EXPIRY) is None
     assert outlook.has_ready
     claim()
     outlook = promote()
-    assert outlook.next_expiry == pytest.approx(30, abs=29)
+    assert outlook.until(NEXT_EXPIRY) == pytest.approx(30, abs=29)
     assert not outlook.has_ready
 
 
 def test_a_lease_that_ran_out_shows_as_an_expiry_that_is_over() -> None:
     noop.enqueue()
     run_out(claim_one())
-    assert promote().next_expiry == pytest.approx(-3600, abs=60)
+    assert promote().until(NEXT_EXPIRY) == pytest.approx(-3600, abs=60)
 
 
 def test_a_worker_ranks_behind_the_living_that_came_before_it() -> None:
@@ -120,7 +127,7 @@ def test_a_worker_ranks_behind_the_living_that_came_before_it() -> None:
         last = Worker.objects.create(
             name=name, status=status, seen_at=seen_at, started_at=now, host="h", pid=1
         )
-    assert dialect_for(connection).promote(connection, worker_id=last.id, limit=1).rank == 1
+    assert forecast.promote(connection, LOOKS, worker_id=last.id, limit=1).number(RANK) == 1
 
 
 @pytest.mark.parametrize("run_after", [0, 60])
@@ -128,7 +135,7 @@ def test_a_waiting_task_past_its_deadline_fails(run_after: int) -> None:
     result = noop.using(deadline=30, run_after=run_after).enqueue()
     assert end_overdue() == 0
     overdue(result)
-    assert (promote().next_end or 0) < 0
+    assert (promote().until(NEXT_END) or 0) < 0
     assert end_overdue() == 1
     task = task_of(result)
     assert (task.status, task.error_class) == (
@@ -181,7 +188,7 @@ def test_a_task_that_has_started_once_does_not_expire() -> None:
     result = noop.using(expires_after=30, max_attempts=2).enqueue()
     end(claim_one(), OutcomeKind.FAILED, delay=60)
     expire(result)
-    assert promote().next_end is None
+    assert promote().until(NEXT_END) is None
     assert end_overdue() == 0
 
 
@@ -226,7 +233,7 @@ def test_a_promotion_skips_what_another_one_has_locked() -> None:
         make_due(result)
     with another_connection() as other, transaction.atomic():
         assert promote(2).promoted == 2
-        assert dialect_for(other).promote(other, worker_id=0, limit=9).promoted == 1
+        assert forecast.promote(other, LOOKS, worker_id=0, limit=9).promoted == 1
 
 
 @pytest.mark.slow

@@ -9,9 +9,11 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine import forecast
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import record, write_logs, write_notes
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
+from taskqueue.worker.duties import LOOKS
 from tests.engine.steps import claim, limits, outcome
 
 Verb = Callable[[BaseDatabaseWrapper, Sequence[Claimed]], Sized | None]
@@ -76,8 +78,7 @@ def find_floor(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
 
 def promote(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
     change_ready(worker, claimed, "status = 'scheduled', run_after = now() - interval '1 hour'")
-    wording = dialect_for(worker)
-    promoted = wording.promote(worker, worker_id=0, limit=len(claimed)).promoted
+    promoted = forecast.promote(worker, LOOKS, worker_id=0, limit=len(claimed)).promoted
     assert promoted == len(claimed)
 
 

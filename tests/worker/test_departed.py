@@ -26,7 +26,7 @@ from taskqueue.engine.workers import Registration
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.monitoring.why import why
 from taskqueue.worker import presence
-from taskqueue.worker.departed import Departures
+from taskqueue.worker.duties.departures import Departures
 from taskqueue.worker.enrolment import enrol
 from taskqueue.worker.presence import Presence
 from tests.conftest import StartWorker

@@ -10,16 +10,14 @@ from django.db import connection
 from taskqueue.conf import parse
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.pruning import AUDIT_KEPT
 from taskqueue.engine.rows import Held
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Audit, Lease, Task
-from taskqueue.worker.duties import (
-    AUDIT_KEPT,
-    PRUNE_AUDIT_INTERVAL,
-    WEDGED_INTERVAL,
-    Duties,
-)
-from taskqueue.worker.takeover_checks import SECOND_LOOK
+from taskqueue.worker.duties import Duties
+from taskqueue.worker.duties.pruning import PruneHistory
+from taskqueue.worker.duties.statistics import MarkWedged
+from taskqueue.worker.duties.takeover import SECOND_LOOK
 from tests.engine.steps import (
     HOUR,
     claim,
@@ -86,7 +84,7 @@ def test_the_audit_is_kept_for_a_year_and_looked_at_once_an_hour() -> None:
         Audit.objects.filter(verb=verb).update(at=past(age))
     serve(own)
     assert Audit.objects.count() == 2
-    own.step(connection, time.monotonic() + PRUNE_AUDIT_INTERVAL)
+    own.step(connection, time.monotonic() + PruneHistory.interval)
     assert [audit.verb for audit in Audit.objects.all()] == ["young"]
 
 
@@ -101,7 +99,7 @@ def test_an_attempt_that_seems_wedged_is_marked_within_a_minute() -> None:
     Lease.objects.filter(id=claimed.lease_id).update(started_at=past())
     serve(own)
     assert lease_of(claimed).wedged_at is None
-    own.step(connection, time.monotonic() + WEDGED_INTERVAL)
+    own.step(connection, time.monotonic() + MarkWedged.interval)
     assert lease_of(claimed).wedged_at is not None
 
 

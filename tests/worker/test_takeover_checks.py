@@ -2,7 +2,7 @@
 
 import pytest
 
-from taskqueue.worker.takeover_checks import (
+from taskqueue.worker.duties.takeover import (
     LONGEST_GAP,
     LONGEST_SUSPICION,
     LOOK_INTERVAL,

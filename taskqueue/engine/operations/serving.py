@@ -20,6 +20,7 @@ from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import statuses_for
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.looks import Fact
 from taskqueue.engine.operations.stored import Walk, which_of
 from taskqueue.engine.operations.verbs import VERBS, Verb
 from taskqueue.engine.operations.walking import fitting, narrowed, next_look
@@ -28,6 +29,7 @@ from taskqueue.models.operation import Operation, OperationStatus
 
 logger = logging.getLogger("taskqueue.worker")
 
+HAS_OPERATIONS = Fact.of("EXISTS (SELECT 1 FROM taskqueue_operation WHERE finished_at IS NULL)")
 CHUNK = 200
 """Tasks of one step; the worker claims and records between two."""
 MOST_HELD = CHUNK

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.looks import Look, Moment
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER
-from taskqueue.engine.rows import DutyForecast, Ended
+from taskqueue.engine.rows import Ended
 from taskqueue.engine.statement import change, fetch
 
 # Locks: due tasks by run_after, skipping locked ones. `statement_timestamp()` lets the index
-# find them; the statement is a transaction of its own. Ready tasks of paused queues are none that
-# could be claimed: they are passed over queue by queue, however many they are.
+# find them; the statement is a transaction of its own.
 PROMOTE = """
 WITH due AS MATERIALIZED (
     SELECT id
     FROM taskqueue_task
     WHERE status IN ('retrying', 'scheduled') AND run_after <= statement_timestamp()
     ORDER BY run_after
-    LIMIT %s
+    LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
 ), promoted AS (
     UPDATE taskqueue_task AS task
@@ -28,96 +30,7 @@ WITH due AS MATERIALIZED (
     WHERE task.id = due.id
     RETURNING 1
 )
-SELECT
-    (SELECT count(*) FROM promoted)::int,
-    (
-        SELECT EXTRACT(epoch FROM run_after - clock_timestamp())::float8
-        FROM taskqueue_task
-        WHERE status IN ('retrying', 'scheduled') AND run_after > statement_timestamp()
-        ORDER BY run_after
-        LIMIT 1
-    ),
-    EXTRACT(epoch FROM LEAST(
-        (
-            SELECT min(deadline_at)
-            FROM taskqueue_task
-            WHERE deadline_at IS NOT NULL
-                AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
-        ),
-        (
-            SELECT min(expires_at)
-            FROM taskqueue_task
-            WHERE expires_at IS NOT NULL AND started_at IS NULL
-                AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
-        )
-    ) - clock_timestamp())::float8,
-    (
-        SELECT EXTRACT(epoch FROM min(expires_at) - clock_timestamp())::float8
-        FROM taskqueue_lease
-        WHERE status = 'running'
-    ),
-    EXISTS (
-        WITH RECURSIVE lane AS (
-            (
-                SELECT queue_name
-                FROM taskqueue_task
-                WHERE status = 'ready' AND route = 0
-                ORDER BY queue_name
-                LIMIT 1
-            )
-            UNION ALL
-            SELECT (
-                SELECT task.queue_name
-                FROM taskqueue_task AS task
-                WHERE task.status = 'ready' AND task.route = 0
-                    AND task.queue_name > lane.queue_name
-                ORDER BY task.queue_name
-                LIMIT 1
-            )
-            FROM lane
-            WHERE lane.queue_name IS NOT NULL
-        )
-        SELECT
-        FROM lane
-        WHERE queue_name IS NOT NULL AND queue_name <> ALL (ARRAY(
-            SELECT name
-            FROM taskqueue_queue
-            WHERE paused_at IS NOT NULL
-                AND (paused_until IS NULL OR paused_until > clock_timestamp())
-        ))
-    ),
-    (
-        SELECT count(*)
-        FROM taskqueue_worker
-        WHERE status = 'running'
-            AND id < %s
-            AND seen_at > clock_timestamp() - lease_seconds * interval '1 second'
-    )::int,
-    EXISTS (
-        SELECT
-        FROM taskqueue_task
-        WHERE route = 1
-            AND status IN ('ready', 'running')
-            AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %s))
-            AND (open_slots > 0 OR (broadcast AND workers = 0))
-            AND (status = 'ready' OR workers > 1 OR broadcast)
-    ),
-    (
-        SELECT EXTRACT(epoch FROM min(next_at) - clock_timestamp())::float8
-        FROM taskqueue_schedule
-        WHERE next_at IS NOT NULL AND is_enabled AND removed_at IS NULL
-    ),
-    EXISTS (
-        SELECT
-        FROM taskqueue_occurrence AS occurrence
-        WHERE occurrence.status = 'enqueued' AND NOT EXISTS (
-            SELECT
-            FROM taskqueue_task AS task
-            WHERE task.id = occurrence.task_id
-                AND task.status NOT IN ('cancelled', 'failed', 'succeeded')
-        )
-    ),
-    EXISTS (SELECT FROM taskqueue_operation WHERE finished_at IS NULL)
+SELECT (SELECT count(*) FROM promoted)
 """
 
 # Locks: overdue tasks, then expired ones, in the order of their indexes, skipping locked ones;
@@ -196,10 +109,19 @@ DELETE FROM taskqueue_audit AS audit USING old WHERE audit.id = old.id
 """
 
 
-def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> DutyForecast:
-    (row,) = fetch(connection, PROMOTE, (limit, worker_id, worker_id))
-    outlook = DutyForecast._make(row)
-    return outlook._replace(has_ready=outlook.has_ready or outlook.promoted > 0)
+def promote(
+    connection: BaseDatabaseWrapper, looks: tuple[Look, ...], *, worker_id: int, limit: int
+) -> tuple[Any, ...]:
+    columns = "".join(map(_column, looks))
+    (row,) = fetch(connection, PROMOTE + columns, {"limit": limit, "worker": worker_id})
+    return row
+
+
+@cache
+def _column(look: Look) -> str:
+    if isinstance(look, Moment):
+        return f", EXTRACT(epoch FROM ({look.postgresql}) - clock_timestamp())::float8"
+    return f", ({look.postgresql})"
 
 
 def end_overdue(

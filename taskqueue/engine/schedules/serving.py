@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.looks import Fact, Moment
 from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT, advance
 from taskqueue.engine.schedules.deciding import ON_TIME
 from taskqueue.models import Occurrence, Schedule, Task
@@ -20,6 +21,32 @@ from taskqueue.models.occurrence import OccurrenceStatus
 
 logger = logging.getLogger("taskqueue.worker")
 
+# SQLite wants the condition of the index word by word, and Django 6.1 writes `= 1` there.
+NEXT_SCHEDULE = Moment(
+    postgresql="""
+        SELECT min(next_at)
+        FROM taskqueue_schedule
+        WHERE next_at IS NOT NULL AND is_enabled AND removed_at IS NULL
+    """,
+    sqlite="""
+        SELECT min(next_at)
+        FROM taskqueue_schedule
+        WHERE next_at IS NOT NULL AND is_enabled AND is_enabled = 1 AND removed_at IS NULL
+    """,
+)
+# A task of a schedule has ended, and nobody has noted that there.
+HAS_ENDED_RUNS = Fact.of("""
+    EXISTS (
+        SELECT 1
+        FROM taskqueue_occurrence AS occurrence
+        WHERE occurrence.status = 'enqueued' AND NOT EXISTS (
+            SELECT 1
+            FROM taskqueue_task AS task
+            WHERE task.id = occurrence.task_id
+                AND task.status NOT IN ('cancelled', 'failed', 'succeeded')
+        )
+    )
+""")
 BATCH = 20
 """Schedules that are served in one step; the worker claims and records between two."""
 BATCH_BEHIND = 3

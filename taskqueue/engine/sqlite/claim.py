@@ -72,7 +72,7 @@ FROM lane
 WHERE queue_name IS NOT NULL AND queue_name NOT IN (
     SELECT name
     FROM taskqueue_queue
-    WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)
+    WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
 )
 """
 
@@ -125,7 +125,7 @@ def claim(
 
 def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
     with connection.cursor() as cursor:
-        cursor.execute(READY_QUEUES, (stored(clock()),))
+        cursor.execute(READY_QUEUES, {"now": stored(clock())})
         return [row[0] for row in cursor.fetchall()]
 
 

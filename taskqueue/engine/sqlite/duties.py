@@ -4,87 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import DutyForecast, Ended
+from taskqueue.engine.looks import Look, Moment
+from taskqueue.engine.rows import Ended
 from taskqueue.engine.sqlite.values import clock, dashed, loaded, retention_of, stored
-from taskqueue.engine.statement import change
+from taskqueue.engine.statement import change, fetch
 
 # Reads only: the write lock is taken only where there is something to promote.
-OUTLOOK = """
-SELECT
-    (
-        SELECT min(run_after) FROM taskqueue_task
-        WHERE status IN ('retrying', 'scheduled')
-    ),
-    (
-        SELECT min(deadline_at) FROM taskqueue_task
-        WHERE deadline_at IS NOT NULL
-            AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
-    ),
-    (
-        SELECT min(expires_at) FROM taskqueue_task
-        WHERE expires_at IS NOT NULL AND started_at IS NULL
-            AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
-    ),
-    (SELECT min(expires_at) FROM taskqueue_lease WHERE status = 'running'),
-    EXISTS (
-        SELECT 1
-        FROM taskqueue_task
-        WHERE route = 1
-            AND status IN ('ready', 'running')
-            AND pinned_to IN ('', (SELECT name FROM taskqueue_worker WHERE id = %s))
-            AND (open_slots > 0 OR (broadcast AND workers = 0))
-            AND (status = 'ready' OR workers > 1 OR broadcast)
-    ),
-    EXISTS (
-        WITH RECURSIVE lane (queue_name) AS (
-            SELECT min(queue_name)
-            FROM taskqueue_task
-            WHERE status = 'ready' AND route = 0
-            UNION ALL
-            SELECT (
-                SELECT min(queue_name)
-                FROM taskqueue_task
-                WHERE status = 'ready' AND route = 0
-                    AND queue_name > lane.queue_name
-            )
-            FROM lane
-            WHERE lane.queue_name IS NOT NULL
-        )
-        SELECT 1
-        FROM lane
-        WHERE queue_name IS NOT NULL AND queue_name NOT IN (
-            SELECT name
-            FROM taskqueue_queue
-            WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)
-        )
-    ),
-    (
-        SELECT min(next_at)
-        FROM taskqueue_schedule
-        WHERE next_at IS NOT NULL AND is_enabled AND is_enabled = 1 AND removed_at IS NULL
-    ),
-    EXISTS (
-        SELECT 1
-        FROM taskqueue_occurrence AS occurrence
-        WHERE occurrence.status = 'enqueued'
-            AND NOT EXISTS (
-                SELECT 1
-                FROM taskqueue_task AS task
-                WHERE task.id = occurrence.task_id
-                    AND task.status NOT IN ('cancelled', 'failed', 'succeeded')
-            )
-    ),
-    EXISTS (SELECT 1 FROM taskqueue_operation WHERE finished_at IS NULL)
-"""
-
-RANK = """
-SELECT count(*)
-FROM taskqueue_worker
-WHERE status = 'running' AND id < %s
-    AND (julianday(%s) - julianday(seen_at)) * 86400.0 < lease_seconds
+NEXT_DUE = """
+SELECT (SELECT min(run_after) FROM taskqueue_task WHERE status IN ('retrying', 'scheduled'))
 """
 
 PROMOTE = """
@@ -153,35 +84,22 @@ WHERE id IN (SELECT id FROM taskqueue_audit ORDER BY id LIMIT %s) AND at < %s
 """
 
 
-def promote(connection: BaseDatabaseWrapper, *, worker_id: int, limit: int) -> DutyForecast:
+def promote(
+    connection: BaseDatabaseWrapper, looks: tuple[Look, ...], *, worker_id: int, limit: int
+) -> tuple[Any, ...]:
     moment = clock()
-    with connection.cursor() as cursor:
-        cursor.execute(OUTLOOK, (worker_id, stored(moment)))
-        seen = cursor.fetchone()
-        promoted = 0
-        due_in = _until(seen[0], moment)
-        if due_in is not None and due_in <= 0:
-            cursor.execute(PROMOTE, (stored(moment), stored(moment), limit))
-            promoted = cursor.rowcount
-            cursor.execute(OUTLOOK, (worker_id, stored(moment)))
-            seen = cursor.fetchone()
-        cursor.execute(RANK, (worker_id, stored(moment)))
-        (rank,) = cursor.fetchone()
-    due, deadline, expires, expiry, has_apart, has_ready, schedule = seen[:7]
-    has_ended_runs, has_operations = map(bool, seen[7:])
-    ends = [end for end in (_until(deadline, moment), _until(expires, moment)) if end is not None]
-    return DutyForecast(
-        promoted=promoted,
-        next_due=_until(due, moment),
-        next_end=min(ends, default=None),
-        next_expiry=_until(expiry, moment),
-        has_ready=bool(has_ready),
-        rank=rank,
-        has_apart=bool(has_apart),
-        next_schedule=_until(schedule, moment),
-        has_ended_runs=has_ended_runs,
-        has_operations=has_operations,
-    )
+    now = stored(moment)
+    statement = NEXT_DUE + "".join(f", ({look.sqlite})" for look in looks)
+    parameters = {"worker": worker_id, "now": now}
+    promoted = 0
+    (row,) = fetch(connection, statement, parameters)
+    due_at = loaded(row[0])
+    if due_at is not None and due_at <= moment:
+        promoted = change(connection, PROMOTE, (now, now, limit))
+        (row,) = fetch(connection, statement, parameters)
+    seen = zip(looks, row[1:], strict=True)
+    values = (_until(v, moment) if isinstance(look, Moment) else v for look, v in seen)
+    return promoted, *values
 
 
 def _until(text: str | None, moment: datetime) -> float | None:

@@ -187,7 +187,7 @@ def end_left_unasked(planting: Planting) -> None:
         )
     else:
         planting.rewrite(path, "SET status = 'ready',", "SET status = 'ready', finished_at = NULL,")
-        for name in ("PROMOTE", "OUTLOOK"):
+        for name in ("PROMOTE", "NEXT_DUE"):
             planting.rewrite(
                 f"{ENGINE}.sqlite.duties:{name}",
                 "WHERE status IN ('retrying', 'scheduled')",

@@ -22,7 +22,8 @@ def takeover_without_expiry(planting: Planting) -> None:
         planting.rewrite(path, "expires_at < %s", "%s <> ''")
 
     def step(self: Any, connection: Any, now: float) -> Any:
-        takeover.take_over(connection, limits=self._limits, grace=self._grace, tally=self._tally)
+        duty = self._take_over
+        takeover.take_over(connection, limits=duty._limits, grace=duty._grace, tally=duty._tally)
         return before(self, connection, now)
 
     before = planting.replace("taskqueue.worker.duties:Duties.step", step)

@@ -14,6 +14,7 @@ from taskqueue.engine.departed import end_departed, known_incarnations
 from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.tally import Tally
+from taskqueue.worker.duties.duty import Timed
 from taskqueue.worker.presence import forget, forget_in_time, others, proof_of_end
 
 logger = logging.getLogger("taskqueue.worker")
@@ -64,6 +65,19 @@ class Departures:
                 )  # fmt: skip
             log_taken_over(connection, departed.lost)
             yield len(departed.lost)
+
+
+class EndDeparted(Timed):
+    """Ends what workers held whose processes have ended on this host."""
+
+    def __init__(self, limits: Limits, tally: Tally, *, interval: float) -> None:
+        super().__init__()
+        self.interval = interval
+        self._departures = Departures(limits, tally)
+
+    def run(self, connection: BaseDatabaseWrapper) -> bool:
+        self._departures.step(connection)
+        return False
 
 
 def _has_ended(incarnation: UUID) -> bool:
