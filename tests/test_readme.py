@@ -17,7 +17,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.transitions import TRANSITIONS
 from taskqueue.declarations.checks import check_settings
 from taskqueue.declarations.option import Use
-from taskqueue.declarations.options import OPTIONS, Options
+from taskqueue.declarations.options import OPTIONS, Options, options_for
 from taskqueue.models import Schedule
 from tests import readme
 from tests.conftest import StartWorker
@@ -92,6 +92,14 @@ def test_the_settings_table_names_every_setting_with_its_default() -> None:
     assert said.pop("CONCURRENCY") == "the CPUs"
     assert said.pop("RETENTION") == readme.shown(DEFAULT_RETENTION)
     assert said == {name: readme.shown(getattr(settings, name)) for name in said}
+
+
+def test_the_api_document_names_every_option_of_a_request() -> None:
+    text = (readme.ROOT / "docs" / "api.md").read_text()
+    [options] = re.findall(r"the options that `\.using\(\)` takes: (.*?)\. `run_after`", text)
+    assert set(re.findall(r"`(\w+)`", options)) == options_for(Use.USING | Use.REST).keys()
+    [changes] = re.findall(r"^PATCH takes (.*?)\. ", text, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", changes)) == options_for(Use.CHANGE).keys()
 
 
 SET_BY_PROJECT = {

@@ -14,7 +14,7 @@ from taskqueue.conf import Settings, get_settings
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.option_kinds import LARGEST_METADATA, Moment, Seconds
-from taskqueue.declarations.options import COLUMNS as OPTION_COLUMNS
+from taskqueue.declarations.options import COLUMNS as CARRIED_OPTIONS
 from taskqueue.declarations.options import Options
 from taskqueue.declarations.payload import encode
 from taskqueue.models.task import Route
@@ -154,7 +154,7 @@ class Enqueued(NamedTuple):
     """Of the definition, where a task holds the unique key: it may be another's."""
 
 
-DURATIONS = tuple(option.name for option in OPTION_COLUMNS if isinstance(option.kind, Seconds))
+DURATIONS = tuple(option.name for option in CARRIED_OPTIONS if isinstance(option.kind, Seconds))
 MOMENTS = ("run_at", "deadline_at", "at")
 
 NOT_STORED = frozenset(
@@ -249,14 +249,15 @@ def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> Enque
     )
 
 
-_OPTIONS = tuple(option.name for option in OPTION_COLUMNS)
-_SETTINGS = tuple((option.name, option.setting) for option in OPTION_COLUMNS if option.setting)
-_option_values = attrgetter(*_OPTIONS)
+OPTION_COLUMNS = tuple(option.name for option in CARRIED_OPTIONS)
+"""The fields of a spec that hold an option as it is."""
+_SETTINGS = tuple((option.name, option.setting) for option in CARRIED_OPTIONS if option.setting)
+_option_values = attrgetter(*OPTION_COLUMNS)
 
 
 def _columns(options: Options, settings: Settings) -> dict[str, Any]:
     """Return the columns that hold an option as it is, or the setting that it stands for."""
-    columns = dict(zip(_OPTIONS, _option_values(options), strict=True))
+    columns = dict(zip(OPTION_COLUMNS, _option_values(options), strict=True))
     for name, setting in _SETTINGS:
         if columns[name] is None:
             columns[name] = getattr(settings, setting)

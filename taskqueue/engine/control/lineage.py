@@ -16,7 +16,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import ALLOWED, TaskId, id_of, locked, status_of
 from taskqueue.engine.control.once import once
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.specs import EnqueueSpec, Payload
+from taskqueue.engine.specs import OPTION_COLUMNS, EnqueueSpec, Payload
 from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
 
@@ -86,20 +86,15 @@ def _encoded(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple
 
 
 def spec_like(old: Task) -> EnqueueSpec:
-    """What an enqueue with the options of that task would ask for."""
+    """Return the spec of an enqueue with the options of that task."""
+    values = {name: getattr(old, name) for name in OPTION_COLUMNS if name != "restart"}
+    if old.broadcast:
+        values |= {"workers": 1, "worker_names": None}
+    elif old.worker_names is not None:
+        values["worker_names"] = tuple(old.worker_names)
     return EnqueueSpec(
         name=old.name,
-        queue_name=old.queue_name,
-        priority=old.priority,
         options=json.dumps(old.options, separators=(",", ":")) if old.options else "{}",
         metadata=encode(old.metadata, limit=2 * LARGEST_METADATA, what="metadata"),
-        max_attempts=old.max_attempts,
-        max_crashes=old.max_crashes,
-        crash_delay=old.crash_delay,
-        lease_duration=old.lease_duration,
-        ping_interval=old.ping_interval,
-        retention=old.retention,
-        workers=1 if old.broadcast else old.workers,
-        worker_names=None if old.broadcast or old.worker_names is None else tuple(old.worker_names),
-        broadcast=old.broadcast,
+        **values,
     )

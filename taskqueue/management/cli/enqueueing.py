@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.options import OPTIONS
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
@@ -31,12 +32,12 @@ def _add_enqueue(parser: ArgumentParser) -> None:
         "--kwargs", type=json_object, dest="new_kwargs", default={}, metavar="JSON",
         help="""an object, such as '{"order_id": 42}'""",
     )  # fmt: skip
-    parser.add_argument("--queue", help="in place of the definition's")
-    parser.add_argument("--priority", type=int, help="-100 to 100, higher first")
+    parser.add_argument("--queue", help=OPTIONS["queue_name"].help)
+    parser.add_argument("--priority", type=int, help=OPTIONS["priority"].help)
     time = parser.add_mutually_exclusive_group()
     time.add_argument("--at", type=moment, metavar="TIME", help="such as 2026-03-01T12:00+00:00")
     time.add_argument("--in", type=duration, dest="at", metavar="DURATION", help="such as 10m")
-    parser.add_argument("--unique-key", help="one that another task holds makes no second")
+    parser.add_argument("--unique-key", help=OPTIONS["unique_key"].help)
     parser.add_argument(
         "--set", action="append", type=typed_option, default=[], metavar="OPTION=VALUE",
         help=f"any other option of `.using()`, such as max_attempts=5 or timeout=30s; {VALUES}",

@@ -11,6 +11,8 @@ from uuid import UUID
 from taskqueue.access.authority import NEEDED, verbs_for
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES
 from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.declarations.option_forms import option_to_json
+from taskqueue.declarations.options import SNAPSHOT
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.abandoned import was_lost
 from taskqueue.models import Audit, Lease, Schedule, Task
@@ -37,7 +39,7 @@ VERBS = [verb for verb in NEEDED if verb != "enqueue"]
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
 MOST_ROWS = 100
 """Attempts, and audit entries, of a history."""
-IN_OPTIONS: dict[str, Any] = {"backoff": None, "retry_for": None, "give_up_on": [], "timeout": None}
+IN_OPTIONS = {option.name: option_to_json(option.default) for option in SNAPSHOT}
 """Fields that stand in the column `options`, with the value of one that is absent."""
 
 
