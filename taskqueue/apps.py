@@ -21,8 +21,11 @@ class TaskQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from taskqueue.declarations.checks import check_settings, check_transactions
-        from taskqueue.declarations.declared_schedules import check_schedules
+        from taskqueue.declarations.checks import (
+            check_schedules,
+            check_settings,
+            check_transactions,
+        )
         from taskqueue.declarations.definition import registry
 
         checks.register(check_settings)
@@ -32,7 +35,7 @@ class TaskQueueConfig(AppConfig):
 
 
 def _adopt_django_task(name: str) -> BaseDefinition[Any, Any] | None:
-    """A task of Django's framework that was declared for another of its backends."""
+    """Return a task of Django's framework that was declared for another of its backends."""
     if sys.modules.keys().isdisjoint(("django.tasks", "django_tasks")):
         return None
     from taskqueue.backend import adopt

@@ -21,20 +21,20 @@ R = TypeVar("R")
 
 
 class Definition(BaseDefinition[P, R]):
-    """A function under `@task`, with its options. Immutable: `.using()` gives another."""
+    """A function under `@task`, with its options. Immutable: `.using()` returns another."""
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the body here and now."""
         return self.body(*args, **kwargs)
 
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the body here and now; an `async def` one to its end."""
+        """Run the body here and now, an `async def` body too."""
         if self.is_async:
             return cast(R, async_to_sync(cast(Any, self.body))(*args, **kwargs))
         return self.body(*args, **kwargs)
 
     async def acall(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the body here and now; a `def` one in a thread."""
+        """Run the body here and now, a `def` body in a thread."""
         if self.is_async:
             return cast(R, await cast(Any, self.body)(*args, **kwargs))
         return await sync_to_async(self.body)(*args, **kwargs)
@@ -51,7 +51,7 @@ class Definition(BaseDefinition[P, R]):
         return enqueue(self, args, kwargs)
 
     async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> TaskResult[R]:
-        """As `enqueue`, from async code: of the holder of a key, all attributes may be read."""
+        """Enqueue from async code; if another task holds the key, all attributes may be read."""
 
         def write() -> TaskResult[R]:
             result = self.enqueue(*args, **kwargs)
@@ -63,7 +63,7 @@ class Definition(BaseDefinition[P, R]):
         return await sync_to_async(write, thread_sensitive=True)()
 
     def enqueue_many(self, calls: Iterable[Call]) -> list[TaskResult[R]]:
-        """Write many tasks, all or none; results stand in the order of the calls.
+        """Write many tasks, all or none; return the results in the order of the calls.
 
         `calls` holds pairs of positional and keyword arguments. Raises as `enqueue` does.
         """
@@ -72,11 +72,11 @@ class Definition(BaseDefinition[P, R]):
         return enqueue_many(self, calls)
 
     async def aenqueue_many(self, calls: Iterable[Call]) -> list[TaskResult[R]]:
-        """As `enqueue_many`, from async code."""
+        """Enqueue many tasks from async code."""
         return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
 
     def get_result(self, result_id: Any) -> TaskResult[R]:
-        """The result of an earlier enqueue of this definition.
+        """Return the result of an earlier enqueue of this definition.
 
         Raises `TaskDoesNotExist`, and `TaskResultMismatch` for a task of another definition.
         """
@@ -85,13 +85,13 @@ class Definition(BaseDefinition[P, R]):
         result = get_result(result_id)
         if result.name != self.name:
             raise TaskResultMismatch(
-                f"Task {result.id} is one of {result.name}, not of {self.name}. "
-                "taskqueue.results.get_result() reads a task of any definition."
+                f"Task {result.id} belongs to {result.name}, not to {self.name}. "
+                "Use taskqueue.results.get_result() to read a task of any definition."
             )
         return result
 
     async def aget_result(self, result_id: Any) -> TaskResult[R]:
-        """As `get_result`, from async code: all attributes may be read there."""
+        """Return the result from async code; all its attributes may be read there."""
 
         def read() -> TaskResult[R]:
             result = self.get_result(result_id)
@@ -102,7 +102,7 @@ class Definition(BaseDefinition[P, R]):
 
 
 def define(body: Callable[P, R], options: Mapping[str, Any]) -> Definition[P, R]:
-    """A registered definition of the body. Raises `InvalidTask`."""
+    """Register and return a definition of the body. Raises `InvalidTask`."""
     _check_is_function(body)
     checked = Options(**check_options(options, declared=True))
     definition = Definition(body, checked)
@@ -113,7 +113,7 @@ def define(body: Callable[P, R], options: Mapping[str, Any]) -> Definition[P, R]
 
 def _check_is_function(body: object) -> None:
     if not inspect.isfunction(body):
-        raise InvalidTask(f"@task stands on functions, not on {body!r}.")
+        raise InvalidTask(f"@task decorates functions, not {body!r}.")
 
 
 @overload
@@ -129,7 +129,7 @@ def task(
 def task(function: Any = None, /, **options: Any) -> Any:
     """Turn a function at the top of a module into a definition.
 
-    The options are those of the README's table; raises `InvalidTask` for a mistake in one.
+    The README's table lists the options. Raises `InvalidTask` for a mistake in one.
     """
     if function is not None:
         return define(function, options)

@@ -255,8 +255,8 @@ def test_enqueue_takes_part_in_the_callers_transaction() -> None:
         (({1},), {}, TypeError, "Unsupported type"),
         ((float("nan"),), {}, ValueError, "JSON does not have"),
         (("\x00",), {}, ValueError, "NUL"),
-        ((1, 2, 3), {}, TypeError, "cannot be called so"),
-        ((), {"c": 1}, TypeError, "cannot be called so"),
+        ((1, 2, 3), {}, TypeError, "cannot be called with these arguments"),
+        ((), {"c": 1}, TypeError, "cannot be called with these arguments"),
     ],
 )
 def test_arguments_that_cannot_work_are_refused_before_anything_is_written(

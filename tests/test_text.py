@@ -17,7 +17,7 @@ def test_text_of_a_column_is_checked_too(text: str) -> None:
 
 def test_text_longer_than_its_column_is_refused() -> None:
     assert check_text("é" * 10, limit=10, what="it") == "é" * 10
-    with pytest.raises(ValueError, match="may have 10 characters; this one has 11"):
+    with pytest.raises(ValueError, match="may have at most 10 characters; this one has 11"):
         check_text("é" * 11, limit=10, what="it")
     with pytest.raises(TypeError, match="must be text, not int"):
         check_text(5, limit=10, what="it")  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ def test_a_guess_of_the_arguments_cannot_be_verified_without_the_projects_secret
 
 
 def test_a_name_that_no_parameter_has_is_refused_at_once() -> None:
-    with pytest.raises(InvalidTask, match="has no argument 'c' to make its unique_key of"):
+    with pytest.raises(InvalidTask, match="names the argument 'c', which the task does not have"):
         add.using(unique_key=("a", "c"))
     assert echo.using(unique_key=("anything",)).enqueue(anything=1).created
 

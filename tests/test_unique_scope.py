@@ -92,7 +92,7 @@ def test_the_holder_may_run_code_that_is_not_known_here() -> None:
 def test_a_definition_gives_no_result_of_another() -> None:
     result = add.enqueue(1)
     assert add.get_result(result.id).name == add.name
-    with pytest.raises(TaskResultMismatch, match=rf"{add.name}, not of {echo.name}"):
+    with pytest.raises(TaskResultMismatch, match=rf"{add.name}, not to {echo.name}"):
         echo.get_result(result.id)
     assert get_result(result.id).name == add.name
 

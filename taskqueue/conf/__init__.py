@@ -61,7 +61,7 @@ NAMES = frozenset(Settings.__dataclass_fields__)
 
 
 def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
-    """The settings that `raw` stands for, with the defaults in place of what is wrong in it."""
+    """Return the settings in `raw`, with defaults in place of wrong values, and the mistakes."""
     if not isinstance(raw, Mapping):
         return Settings(), [Mistake(f"TASKQUEUE must be a dict, not {type(raw).__name__}.")]
     values: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def _known(name: Any, value: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """The project's settings; what is wrong in them is reported by the checks."""
+    """Return the project's settings; the system checks report mistakes in them."""
     return parse(getattr(django_settings, "TASKQUEUE", {}))[0]
 
 

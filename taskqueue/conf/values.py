@@ -1,4 +1,4 @@
-"""The value of each setting: what it may be, and what it stands for."""
+"""The checks of the settings, and their normal forms."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SHORTEST_TOKEN = 16
 
 
 class Mistake(ValueError):
-    """One mistake in `TASKQUEUE`, with a hint that names the remedy."""
+    """A mistake in `TASKQUEUE`, with a hint that names the remedy."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ class Mistake(ValueError):
 
 
 def checked(name: str, value: Any) -> Any:
-    """The value of the setting of that name. Raises `Mistake`."""
+    """Return the value of a setting in its normal form. Raises `Mistake`."""
     if name in _DURATIONS:
         return None if name == "POLL_INTERVAL" and value is None else _duration(name, value)
     if name in _COUNTS:

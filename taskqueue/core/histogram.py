@@ -21,29 +21,29 @@ Histogram = Counter[int]
 
 
 def bucket_of(seconds: float) -> int:
-    """The bucket whose bounds hold a duration: above its predecessor's, up to its own."""
+    """Return the bucket whose bounds hold a duration: above its predecessor's, up to its own."""
     if seconds <= 2 ** (LOWEST / STEPS):
         return LOWEST
     return min(HIGHEST, math.ceil(math.log2(seconds) * STEPS))
 
 
 def upper_bound(bucket: int) -> float:
-    """The longest duration, in seconds, that the bucket holds."""
+    """Return the longest duration, in seconds, that the bucket holds."""
     return float(2 ** (bucket / STEPS))
 
 
 def loaded(stored: Mapping[str, int]) -> Histogram:
-    """As it stands in JSON, where keys are text."""
+    """Return the histogram from JSON, where keys are text."""
     return Counter({int(bucket): count for bucket, count in stored.items()})
 
 
 def stored(histogram: Mapping[int, int]) -> dict[str, int]:
-    """As it is written to JSON."""
+    """Return the histogram as JSON."""
     return {str(bucket): count for bucket, count in sorted(histogram.items()) if count}
 
 
 def quantile(histogram: Mapping[int, int], share: float) -> float | None:
-    """The duration, in seconds, that `share` of all do not exceed; None of an empty histogram.
+    """Return the duration, in seconds, that `share` of all do not exceed; None if there are none.
 
     Between a bucket's bounds durations are taken to be spread evenly by their logarithm.
     """
@@ -67,14 +67,14 @@ DOUBLINGS = range(LOWEST, 14 * STEPS + 1, STEPS)
 def cumulative(
     histogram: Mapping[int, int], bounds: Iterable[int] = DOUBLINGS
 ) -> list[tuple[str, float]]:
-    """How many durations do not exceed the bound of each of these buckets, as Prometheus wants it.
+    """Return how many durations do not exceed the bound of each bucket, as Prometheus wants it.
 
     Exact, since a bucket's durations never lie on both sides of another's bound.
     """
-    below, found = 0, []
+    below, counts = 0, []
     rest = sorted(histogram.items(), reverse=True)
     for bound in bounds:
         while rest and rest[-1][0] <= bound:
             below += rest.pop()[1]
-        found.append((str(upper_bound(bound)), float(below)))
-    return [*found, ("+Inf", float(sum(histogram.values())))]
+        counts.append((str(upper_bound(bound)), float(below)))
+    return [*counts, ("+Inf", float(sum(histogram.values())))]

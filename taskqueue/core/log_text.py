@@ -1,16 +1,17 @@
-"""Foreign text in the lines of a log."""
+"""Untrusted text in log lines."""
 
 from __future__ import annotations
 
 
 def one_line(text: object) -> str:
-    """Text that tasks, users or the database chose, as part of a line of ours.
+    """Return text of tasks, users or the database as part of a log line.
 
-    It can neither begin a line of its own nor steer a terminal: what is not printable is escaped.
+    Characters that are not printable are escaped: the text can neither begin a line nor control a
+    terminal.
     """
     shown = str(text).strip()
     if shown.isprintable():
         return shown
     return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode() for each in shown
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in shown
     )

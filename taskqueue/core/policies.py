@@ -1,4 +1,4 @@
-"""What a schedule does about nominal times that were missed, and about runs that overlap."""
+"""Policies of schedules for missed nominal times and for runs that overlap."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from enum import StrEnum
 
 
 class Missed(StrEnum):
-    """What becomes of nominal times that passed while nobody served the schedule."""
+    """The policy for nominal times that passed while no worker served the schedule."""
 
     SKIP = "skip"
     """None of them runs."""
     LATEST = "latest"
-    """One run makes up for all of them, that of the latest."""
+    """Only the latest of them runs."""
     ALL = "all"
     """All of them run, the oldest first."""
     WINDOW = "window"
-    """Those run that are not older than `missed_window`."""
+    """Those that are not older than `missed_window` run."""
 
 
 class Overlap(StrEnum):
-    """What becomes of a nominal time while an earlier run has not ended."""
+    """The policy for a nominal time while an earlier run has not ended."""
 
     SKIP = "skip"
     """It does not run."""
     QUEUE_ONE = "queue_one"
-    """It runs after the one before; while one waits for that, further ones do not run."""
+    """It runs after the earlier one; while one run waits, further ones are skipped."""
     QUEUE_ALL = "queue_all"
-    """All run, one after the other."""
+    """All runs take place, one after another."""
     CANCEL = "cancel"
-    """The one before is cancelled, or asked to stop; the new one runs once that has ended."""
+    """The earlier run is cancelled or asked to stop; the new one starts once it has ended."""
     ALLOW = "allow"
-    """It runs beside the one before."""
+    """It runs at the same time as the earlier one."""

@@ -1,4 +1,4 @@
-"""When to try again: the backoff policies. Standard library only."""
+"""Backoff policies: the delay before a retry. Standard library only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 366 * 24 * 3600.0
 
 
 def seconds_of(duration: object) -> float:
-    """A duration in seconds. Raises TypeError for anything but a number or a timedelta."""
+    """Return a duration in seconds. Raises TypeError for other types than numbers and timedelta."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if isinstance(duration, bool) or not isinstance(duration, int | float):
@@ -29,7 +29,7 @@ def seconds_of(duration: object) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
-    """Base of the policies: how long to wait after the n-th failure.
+    """Base class of the policies: the delay after the n-th failure.
 
     `jitter` is the share of the delay that is drawn at random: 1 is "full jitter" (uniform
     between 0 and the delay), 0 none. See Marc Brooker, "Exponential Backoff And Jitter", AWS
@@ -53,17 +53,17 @@ class Backoff:
             raise ValueError(f"{type(self).__name__}: jitter must be between 0 and 1.")
 
     def base_delay(self, failures: int) -> float:
-        """Seconds to wait after this many failures (from 1), before jitter."""
+        """Return the delay in seconds after this many failures (from 1), before jitter."""
         raise NotImplementedError
 
     def delay(self, failures: int) -> float:
-        """Seconds to wait after this many failures (from 1)."""
+        """Return the delay in seconds after this many failures (from 1)."""
         longest = min(self.base_delay(max(1, failures)), LONGEST)
         # Jitter spreads load; nothing secret depends on it.
         return longest * (1 - self.jitter * random.random())  # noqa: S311
 
     def snapshot(self) -> dict[str, Any]:
-        """The policy as JSON, to be stored with a task."""
+        """Return the policy as JSON, to be stored with a task."""
         return {"policy": self.policy} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
@@ -153,7 +153,7 @@ POLICIES: dict[str, type[Backoff]] = {
 
 
 def from_snapshot(snapshot: Mapping[str, Any] | None) -> Backoff:
-    """The policy that was stored with a task; the default where none was.
+    """Return the policy that was stored with a task, or the default.
 
     Raises KeyError or TypeError for a snapshot of a policy that this version does not know.
     """
@@ -164,5 +164,5 @@ def from_snapshot(snapshot: Mapping[str, Any] | None) -> Backoff:
 
 
 def class_path(exception_class: type[BaseException]) -> str:
-    """Where a class is found: `module.qualname`."""
+    """Return the path of a class: `module.qualname`."""
     return f"{exception_class.__module__}.{exception_class.__qualname__}"

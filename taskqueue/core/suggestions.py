@@ -1,4 +1,4 @@
-"""Names to suggest in place of an unknown one: synonyms from other task queues, near spellings."""
+"""Suggestions for unknown names: synonyms from other task queues, and near spellings."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 NEAR, VERY_NEAR = 0.6, 0.75
-"""How alike a suggestion has to be: a name that people choose; a word of a fixed vocabulary."""
+"""The required similarity to a name that people choose, and to a word of a fixed vocabulary."""
 LONGEST = 300
-"""Characters of a name that are compared: no name is longer."""
+"""The number of characters that are compared: no name is longer."""
 _WORDS = {
     "run_after": "at countdown defer_by defer_until delay eta run_at schedule_at schedule_in"
     " scheduled_at start_at start_in",
@@ -36,14 +36,14 @@ SYNONYMS = {synonym: name for name, words in _WORDS.items() for synonym in words
 
 def nearest(name: object, known: Iterable[str], *, cutoff: float = NEAR) -> str:
     """Return the known name that is spelled most like this one, in any case; empty for none."""
-    by_folded = {each.casefold(): each for each in known}
-    found = get_close_matches(str(name)[:LONGEST].casefold(), by_folded, n=1, cutoff=cutoff)
-    return by_folded[found[0]] if found else ""
+    by_folded = {item.casefold(): item for item in known}
+    matches = get_close_matches(str(name)[:LONGEST].casefold(), by_folded, n=1, cutoff=cutoff)
+    return by_folded[matches[0]] if matches else ""
 
 
 def nearest_option(name: object, known: Iterable[str]) -> str:
-    """Return the option or setting that is meant, by a synonym or a near spelling, in any case."""
-    by_folded = {each.casefold(): each for each in known}
+    """Return the option or setting that is meant, by a synonym or a near spelling; empty: none."""
+    by_folded = {item.casefold(): item for item in known}
     meant = SYNONYMS.get(str(name).casefold().replace("-", "_"), "")
     return by_folded.get(meant) or nearest(name, by_folded.values(), cutoff=VERY_NEAR)
 

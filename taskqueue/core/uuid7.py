@@ -12,7 +12,7 @@ _last = 0
 
 
 def uuid7() -> UUID:
-    """A version 7 UUID; within one process, each is greater than the one before.
+    """Return a version 7 UUID, greater than all earlier ones of this process.
 
     48 bits of milliseconds, 12 of a finer fraction and 62 random ones: RFC 9562, section 6.2,
     method 3. Identifiers break ties only, so a wrong clock costs nothing.
@@ -21,12 +21,12 @@ def uuid7() -> UUID:
 
 
 def uuid7_hex() -> str:
-    """The 32 hexadecimal digits of a new version 7 UUID; cheaper than the object."""
+    """Return the 32 hexadecimal digits of a new version 7 UUID; cheaper than the object."""
     return f"{_number():032x}"
 
 
 def uuid7_hexes(count: int) -> list[str]:
-    """As many of them as one batch needs, in order."""
+    """Return the digits of this many new UUIDs, in order."""
     first = _reserve(count)
     chance = os.urandom(8 * count)
     return [
@@ -40,7 +40,7 @@ def _number() -> int:
 
 
 def _reserve(count: int) -> int:
-    """The first of so many stamps that nobody else in this process gets."""
+    """Reserve this many consecutive stamps in this process; return the first."""
     global _last
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
     stamp = (milliseconds << 12) | (rest << 12) // 1_000_000

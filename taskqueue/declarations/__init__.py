@@ -1,1 +1,1 @@
-"""What a project declares: definitions, their options and schedules. Loads no model."""
+"""Declarations of a project: definitions, their options and schedules. Loads no model."""

@@ -15,18 +15,17 @@ from typing import (
     Union,
     get_args,
     get_origin,
-    get_type_hints,
     is_typeddict,
 )
 from uuid import UUID
 
 from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.parameters import EMPTY, VARIABLE, hints_of
 from taskqueue.declarations.payload import LARGEST_INTEGER
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DEEPEST = 8
 """Types may name themselves; from here on anything will do."""
-EMPTY: Any = inspect.Parameter.empty
 Schema = dict[str, Any]
 INTEGER: Schema = {"type": "integer", "minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER - 1}
 PLAIN: dict[Any, Schema] = {
@@ -45,14 +44,14 @@ PLAIN: dict[Any, Schema] = {
 
 
 def argument_schema(definition: BaseDefinition[Any, Any]) -> Schema:
-    """What an enqueue takes: an object with `args`, a list, and `kwargs`, an object.
+    """Return the schema of an object with `args`, a list, and `kwargs`, an object.
 
     Each argument stands in `kwargs` by its name, but for those that have to be given by their
     place: positional-only ones, and all that stand before `*args`. Python takes more than that:
     an argument that has a name may also be given by its place.
     """
     found = inspect.signature(definition.body).parameters
-    hints, sensitive = _hints(definition.body), definition.options.sensitive
+    hints, sensitive = hints_of(definition.body), definition.options.sensitive
     listed = [found[name] for name in definition.signature.names]
     schemas = {each.name: _of(each, hints.get(each.name, EMPTY), sensitive) for each in listed}
     by_place = [each for each in listed if _goes_by_place(each, listed)]
@@ -80,9 +79,6 @@ def argument_schema(definition: BaseDefinition[Any, Any]) -> Schema:
     }
 
 
-VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
 def _goes_by_place(each: inspect.Parameter, listed: Iterable[inspect.Parameter]) -> bool:
     if each.kind is inspect.Parameter.POSITIONAL_ONLY:
         return True
@@ -90,15 +86,8 @@ def _goes_by_place(each: inspect.Parameter, listed: Iterable[inspect.Parameter])
     return has_rest and each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
-def _hints(body: Any) -> dict[str, Any]:
-    try:
-        return get_type_hints(body)
-    except Exception:  # Annotations may name what is only there for a type checker.
-        return {}
-
-
 def _of(parameter: inspect.Parameter, hint: Any, sensitive: Collection[str]) -> Schema:
-    """A parameter: its type, its default where JSON has it, and whether it is never shown."""
+    """Return the schema of a parameter: type, default if JSON has it, and whether it is hidden."""
     if parameter.name in sensitive:
         return {**_type(hint, 0), "writeOnly": True}
     default = parameter.default
@@ -119,7 +108,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _type(hint: Any, depth: int) -> Schema:
-    """The values that an annotation allows; anything where JSON Schema cannot tell."""
+    """Return the schema of an annotation; it allows anything where JSON Schema cannot tell."""
     if depth > DEEPEST or hint is EMPTY:
         return {}
     if isinstance(hint, type | types.NoneType) and hint in PLAIN:
@@ -157,12 +146,12 @@ def _container(plain: Any, inner: tuple[Any, ...], depth: int) -> Schema:
 
 
 def _typed_dict(hint: Any, depth: int) -> Schema:
-    fields = {name: _type(each, depth + 1) for name, each in _hints(hint).items()}
+    fields = {name: _type(each, depth + 1) for name, each in hints_of(hint).items()}
     return _object(fields, required=sorted(hint.__required_keys__), more=False)
 
 
 def _any_of(schemas: list[Schema]) -> Schema:
-    """One of them, each once; anything where one of them is anything."""
+    """Return the union of the schemas, each once; anything if one of them allows anything."""
     if {} in schemas:
         return {}
     different = [each for number, each in enumerate(schemas) if each not in schemas[:number]]

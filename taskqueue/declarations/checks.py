@@ -1,8 +1,10 @@
-"""System checks: mistakes that are better found before the first task."""
+"""System checks of the settings, the database and the declared schedules."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from django.apps import apps
@@ -12,6 +14,9 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from taskqueue import conf
+from taskqueue.declarations.declared_schedules import check_scheduled, named
+from taskqueue.declarations.definition import registry
+from taskqueue.exceptions import InvalidSchedule
 
 VENDORS = ("postgresql", "sqlite")
 SQLITE_OPTIONS = {
@@ -20,10 +25,11 @@ SQLITE_OPTIONS = {
     "timeout": 20,
 }
 """With these, web processes and workers write side by side."""
+_are_skipped: ContextVar[bool] = ContextVar("taskqueue_schedule_checks_are_skipped", default=False)
 
 
 def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """`TASKQUEUE` holds only known keys with possible values, and time zones are on."""
+    """Check the keys and values of `TASKQUEUE`, the database, and that time zones are on."""
     settings, mistakes = conf.parse(getattr(django_settings, "TASKQUEUE", {}))
     messages: list[CheckMessage] = [
         Error(str(mistake), hint=mistake.hint or None, id="taskqueue.E001") for mistake in mistakes
@@ -40,9 +46,9 @@ def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]
 
 
 def _check_logins(settings: conf.Settings) -> list[CheckMessage]:
-    """That the classes are there: else every request to the API would end in a 500.
+    """Check that the classes exist: otherwise every request to the API would fail with 500.
 
-    Processes that lack `rest_framework` answer none, and may lack what the classes need too.
+    Processes without `rest_framework` serve no API, and may lack what the classes need.
     """
     if not apps.is_installed("rest_framework"):
         return []
@@ -59,13 +65,13 @@ def _check_logins(settings: conf.Settings) -> list[CheckMessage]:
 
 
 def _trouble_with(path: str) -> str:
-    """Why it cannot say who a request is from; empty if it can."""
+    """Return why it is not an authentication class; empty if it is one."""
     try:
-        found = import_string(path)
+        imported = import_string(path)
     except Exception as error:  # A module may raise anything.
         return f"cannot be imported: {type(error).__name__}: {error}"
-    is_login = isinstance(found, type) and hasattr(found, "authenticate")
-    return "" if is_login else "is no authentication class"
+    is_login = isinstance(imported, type) and hasattr(imported, "authenticate")
+    return "" if is_login else "is not an authentication class"
 
 
 def _check_database(alias: str) -> list[CheckMessage]:
@@ -84,7 +90,7 @@ def _check_database(alias: str) -> list[CheckMessage]:
 def check_transactions(
     app_configs: Any = None, databases: Collection[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """On SQLite, transactions queue up for the write lock, where that database is checked.
+    """Check that transactions on SQLite wait for the write lock, if that database is checked.
 
     `migrate`, `check --database`, `runworker` and the doctor check it; other commands do not.
     """
@@ -101,3 +107,53 @@ def check_transactions(
             id="taskqueue.W001",
         )
     ]
+
+
+@contextmanager
+def definitions_unread() -> Iterator[None]:
+    """Skip these checks: they import the definitions, which a worker's parent must not."""
+    token = _are_skipped.set(True)
+    try:
+        yield
+    finally:
+        _are_skipped.reset(token)
+
+
+def check_schedules(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Check that every declared schedule can work, and has a name of its own."""
+    if _are_skipped.get():
+        return []
+    try:
+        definitions = registry.all()
+    except Exception as error:  # A module of the project may raise anything.
+        return [
+            Warning(
+                "Schedules were not checked, because the definitions cannot be imported: "
+                f"{type(error).__name__}: {error}",
+                hint="Import the `tasks` modules of the installed apps one by one.",
+                id="taskqueue.W002",
+            )
+        ]
+    messages: list[CheckMessage] = []
+    places: dict[str, str] = {}
+    for definition in definitions:
+        for name, scheduled in named(definition):
+            try:
+                check_scheduled(scheduled, definition)
+            except InvalidSchedule as error:
+                messages.append(
+                    Error(f"The schedule {name!r} cannot work: {error}", id="taskqueue.E004")
+                )
+            if not isinstance(name, str):
+                continue
+            if name in places:
+                messages.append(
+                    Error(
+                        f"Two schedules are named {name!r}: of {places[name]} and "
+                        f"{definition.name}.",
+                        hint="Give one of them another name: Scheduled(rule, name=...).",
+                        id="taskqueue.E005",
+                    )
+                )
+            places.setdefault(name, definition.name)
+    return messages

@@ -1,4 +1,4 @@
-"""What a body can learn of its own attempt, and say of it."""
+"""The context that a body has while it runs: facts of its attempt, progress and log lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from taskqueue.exceptions import Stopped
 
 
 class AttemptContext:
-    """One attempt, as its body sees it."""
+    """The current attempt, for its body."""
 
     def __init__(
         self,
@@ -29,13 +29,13 @@ class AttemptContext:
         self.task_id = task_id
         """The id of the task, as text."""
         self.attempt = attempt
-        """Which start of the task this is, from 1."""
+        """The number of this attempt, from 1."""
         self.worker_name = worker_name
         self.metadata = metadata
         self.schedule = schedule
-        """The name of the schedule that the task is a run of; empty if of none."""
+        """The name of the schedule that made the task; empty if there is none."""
         self.nominal_at = nominal_at
-        """The time of the schedule's rule that this run stands for, in UTC."""
+        """The time of the schedule that this run stands for, in UTC."""
         self._lease_id = lease_id
         self._report_progress = report_progress
         self._report_line = report_line
@@ -43,25 +43,25 @@ class AttemptContext:
         self._is_stopped = False
 
     def progress(self, done: float, total: float = 100, message: str = "") -> None:
-        """Say that `done` of `total` is done; shown as 0 to 100 percent. Never blocks.
+        """Report that `done` of `total` is done; shown as 0 to 100 percent. Never blocks.
 
         Raises ValueError for a total that is not positive.
         """
         if not total > 0:
-            raise ValueError(f"The total must be more than 0, not {total!r}.")
+            raise ValueError(f"total must be more than 0, not {total!r}.")
         percent = min(100.0, max(0.0, 100.0 * done / total))
         self._report_progress(self._lease_id, percent, str(message))
 
     def log(self, message: object, level: int | str = logging.INFO) -> None:
-        """Keep a line with this attempt. Never blocks.
+        """Add a log line to this attempt. Never blocks.
 
-        `level` is one of `logging`, as a number or by its name. Raises ValueError for another.
+        `level` is a level of `logging`, as a number or a name. Raises ValueError for another name.
         """
         self._report_line(self._lease_id, _level_number(level), "", str(message))
 
     @property
     def stop_requested(self) -> bool:
-        """Whether somebody asked this attempt to stop, or its time is over."""
+        """Return whether somebody asked this attempt to stop, or its time is over."""
         return self._stop_reason is not None
 
     def check(self) -> None:
@@ -70,12 +70,12 @@ class AttemptContext:
             raise Stopped(self._stop_reason)
 
     def _request_stop(self, reason: str) -> None:
-        """Somebody asks the attempt to stop: whatever it does now, its task is cancelled."""
+        """Note a request to stop: the task is cancelled, whatever the attempt does now."""
         self._stop_reason = reason
         self._is_stopped = True
 
     def _announce_limit(self, reason: str) -> None:
-        """Its timeout or deadline is over."""
+        """Note that its timeout or deadline is over."""
         self._stop_reason = reason
 
 

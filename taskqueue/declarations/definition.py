@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 from taskqueue.conf import get_settings
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations import snapshots
+from taskqueue.declarations.arguments import Signature, check_names, make_key
 from taskqueue.declarations.context import AttemptContext
-from taskqueue.declarations.discovery import discover_tasks
-from taskqueue.declarations.identity import is_same_function, is_same_place, place, run_of
+from taskqueue.declarations.discovery import (
+    discover_tasks,
+    is_same_function,
+    is_same_place,
+    place,
+    run_of,
+)
 from taskqueue.declarations.options import Options, check_options, check_together
 from taskqueue.declarations.payload import encode
-from taskqueue.declarations.signatures import Signature
-from taskqueue.declarations.unique_keys import check_names, make_key
 from taskqueue.exceptions import InvalidTask, UnknownTask
 
 if TYPE_CHECKING:
@@ -30,7 +34,7 @@ Call = tuple[Iterable[Any], Mapping[str, Any]]
 
 
 class BaseDefinition(Generic[P, R]):
-    """A function with its options, as engine, worker and faces know it. Immutable."""
+    """A function with its options, for the engine, the worker and the faces. Immutable."""
 
     def __init__(self, body: Callable[P, R], options: Options) -> None:
         self.body = body
@@ -50,7 +54,7 @@ class BaseDefinition(Generic[P, R]):
 
     @cached_property
     def signature(self) -> Signature:
-        """The parameters that an enqueue fills."""
+        """Return the parameters that an enqueue fills."""
         options = self.options
         return Signature(
             self.body, takes_context=options.takes_context, sensitive=options.sensitive
@@ -58,31 +62,31 @@ class BaseDefinition(Generic[P, R]):
 
     @cached_property
     def snapshot(self) -> str:
-        """The options that the worker needs, as JSON text, to be stored with each task."""
+        """Return the options that the worker needs, as JSON text, to be stored with each task."""
         return snapshots.dump(self.options)
 
     @property
     def unique_scope(self) -> str:
-        """Within which its unique keys are unique."""
+        """Return the scope within which its unique keys are unique."""
         return self.options.unique_scope or self.name
 
     def context_for(self, context: AttemptContext) -> Any:
-        """What a body that takes its context is given."""
+        """Return the first argument of a body that takes its context."""
         return context
 
     def announce_start(self, context: AttemptContext) -> None:
-        """Called in the worker's child before the body. Must not raise."""
+        """Announce the start, in the worker's child before the body. Must not raise."""
 
     def announce_end(
         self, context: AttemptContext, outcome: Outcome, *, may_be_retried: bool
     ) -> None:
-        """Called in the worker's child after the body. Must not raise.
+        """Announce the end, in the worker's child after the body. Must not raise.
 
-        `may_be_retried`: it failed, and another attempt follows.
+        `may_be_retried`: the attempt failed, and another one follows.
         """
 
     def using(self, **options: Any) -> Self:
-        """The same definition with other options. Raises `InvalidTask`."""
+        """Return the same definition with other options. Raises `InvalidTask`."""
         changes = check_options(options, declared=False)
         if "backoff" in changes and not snapshots.is_storable(changes["backoff"]):
             raise InvalidTask(
@@ -94,7 +98,7 @@ class BaseDefinition(Generic[P, R]):
         return type(self)(self.body, changed)
 
     def encode(self, args: Any, kwargs: Any) -> tuple[str, str, str | None]:
-        """Arguments and unique key as they are stored.
+        """Return arguments and unique key as they are stored.
 
         Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidTask`.
         """
@@ -117,9 +121,9 @@ class Registry:
     def __init__(self) -> None:
         self._definitions: dict[str, BaseDefinition[Any, Any]] = {}
         self._runs: dict[str, object] = {}
-        """In which run of its module each was defined."""
+        """The run of its module in which each was defined."""
         self.finders: list[Callable[[str], BaseDefinition[Any, Any] | None]] = []
-        """Asked, in turn, for definitions that nobody has registered."""
+        """Functions that are asked, in turn, for definitions that are not registered."""
 
     def register(self, definition: BaseDefinition[Any, Any]) -> None:
         """Add a definition. Raises `InvalidTask` if another function has its name."""
@@ -137,7 +141,7 @@ class Registry:
         self._runs[name] = run_of(body)
 
     def find(self, name: str) -> BaseDefinition[Any, Any] | None:
-        """The definition of that name, if there is one."""
+        """Return the definition of that name, or None."""
         definition = self._definitions.get(name)
         if definition is None:
             discover_tasks()
@@ -153,14 +157,14 @@ class Registry:
         return None
 
     def get(self, name: str) -> BaseDefinition[Any, Any]:
-        """The definition of that name. Raises `UnknownTask`, which suggests the nearest."""
+        """Return the definition of that name. Raises `UnknownTask`, which suggests the nearest."""
         definition = self.find(name)
         if definition is None:
             raise UnknownTask(f"No task is named {name!r}." + did_you_mean(name, self._definitions))
         return definition
 
     def all(self) -> list[BaseDefinition[Any, Any]]:
-        """All definitions, by name."""
+        """Return all definitions, by name."""
         discover_tasks()
         return [self._definitions[name] for name in sorted(self._definitions)]
 
@@ -172,7 +176,9 @@ def check_body(definition: BaseDefinition[Any, Any]) -> None:
     """Raise `InvalidTask` if the options of a definition do not fit its body."""
     body, options = definition.body, definition.options
     if inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body):
-        raise InvalidTask(f"{definition.name} is a generator; a body must return its result.")
+        raise InvalidTask(
+            f"{definition.name} is a generator. Return the result instead of yielding."
+        )
     if "<locals>" in body.__qualname__ and not options.name:
         raise InvalidTask(
             f"{body.__qualname__} is defined inside another function, where no worker finds it. "
@@ -184,9 +190,13 @@ def check_body(definition: BaseDefinition[Any, Any]) -> None:
         and parameters[0].kind
         in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
     ):
-        raise InvalidTask(f"{definition.name} takes its context as first argument, and has none.")
+        raise InvalidTask(
+            f"{definition.name} has takes_context=True, but no first argument for it."
+        )
     if options.atomic and definition.is_async:
-        raise InvalidTask(f"{definition.name}: atomic is for `def` bodies only.")
+        raise InvalidTask(
+            f"{definition.name}: atomic=True is for `def` bodies only, not for `async def`."
+        )
     unknown = options.sensitive - set(definition.signature.names)
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         raise InvalidTask(f"{definition.name} has no argument {sorted(unknown)[0]!r} to redact.")

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskqueue.core.retries import Backoff, seconds_of
+from taskqueue.declarations.arguments import check_option
 from taskqueue.declarations.option_forms import (
     backoff_from_json,
     backoff_from_text,
@@ -19,7 +20,6 @@ from taskqueue.declarations.option_forms import (
     is_duration,
 )
 from taskqueue.declarations.payload import check_text, encode
-from taskqueue.declarations.unique_keys import check_option
 from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask
 
 LARGEST_METADATA = 16 * 1024

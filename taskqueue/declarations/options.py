@@ -15,6 +15,7 @@ from typing import Any
 
 from taskqueue.core.retries import Backoff
 from taskqueue.core.suggestions import nearest_option
+from taskqueue.declarations.arguments import UniqueKey, check_scope
 from taskqueue.declarations.option import ALWAYS, NOT_SCHEDULED, Option, Use, option
 from taskqueue.declarations.option_kinds import (
     DEFINITION_NAME,
@@ -36,7 +37,6 @@ from taskqueue.declarations.option_kinds import (
     WorkerNames,
 )
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
-from taskqueue.declarations.unique_keys import UniqueKey, check_scope
 from taskqueue.exceptions import Duration, InvalidTask
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100

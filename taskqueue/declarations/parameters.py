@@ -1,4 +1,4 @@
-"""The parameters of a definition, and a call from what was given for them."""
+"""The parameters of a definition for forms, and the call that a filled form makes."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One parameter of a body, as an enqueue fills it."""
+    """A parameter of a body, as an enqueue fills it."""
 
     name: str
     place: Any
-    """Which way a call fills it, as `inspect` says."""
+    """How a call fills it: one of the kinds of `inspect`."""
     default: Any
     kind: object
-    """The plain type behind its annotation, or the choices there are; `object`: anything."""
+    """The plain type of its annotation, or its choices; `object` for anything."""
     is_nullable: bool
     is_sensitive: bool
     annotation: str
 
     @property
     def is_required(self) -> bool:
-        """Whether a call without it is none."""
+        """Return whether a call must fill it."""
         return self.default is EMPTY and self.place not in VARIABLE
 
 
 def parameters(definition: BaseDefinition[Any, Any]) -> list[Parameter]:
-    """Those that an enqueue fills, and the sensitive names that only `**kwargs` takes."""
+    """Return the parameters of a body, and the sensitive names that only `**kwargs` takes."""
     found = inspect.signature(definition.body).parameters
-    hints = _hints(definition.body)
+    hints = hints_of(definition.body)
     sensitive = definition.options.sensitive
     known = definition.signature.names
     listed = [_parameter(found[name], hints.get(name, EMPTY), name in sensitive) for name in known]
@@ -53,7 +53,8 @@ def parameters(definition: BaseDefinition[Any, Any]) -> list[Parameter]:
     return listed + extra
 
 
-def _hints(body: Any) -> dict[str, Any]:
+def hints_of(body: Any) -> dict[str, Any]:
+    """Return the annotations, resolved; none if one of them cannot be resolved."""
     try:
         return get_type_hints(body)
     except Exception:  # Annotations may name what is only there for a type checker.
@@ -80,7 +81,7 @@ def _annotation(annotation: Any) -> str:
 
 
 def _kind(hint: Any) -> tuple[object, bool]:
-    """The plain type behind an annotation or its choices, and whether None is one too."""
+    """Return the plain type of an annotation or its choices, and whether it allows None."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         rest = [each for each in get_args(hint) if each is not type(None)]
@@ -101,7 +102,7 @@ def _kind(hint: Any) -> tuple[object, bool]:
 
 
 def _choices(values: Mapping[str, Any]) -> object:
-    """The values by their JSON text; any value at all where one of them has none."""
+    """Return the values by their JSON text; `object` if one of them has none."""
     try:
         return tuple((json.dumps(value), label) for label, value in values.items())
     except (TypeError, ValueError):
@@ -111,10 +112,10 @@ def _choices(values: Mapping[str, Any]) -> object:
 def call_of(
     found: Sequence[Parameter], given: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments that the values make; names that are not given are left out.
+    """Return positional and keyword arguments made of the values, by the parameters' names.
 
-    One behind which others are given by their place is given as its default. Raises ValueError,
-    with its name, where that is none that JSON can hold.
+    A parameter without a value is left out, unless a later one is given by position: then it is
+    given its default. Raises ValueError, with its name, if JSON cannot hold that default.
     """
     rest = next((each for each in found if each.place is inspect.Parameter.VAR_POSITIONAL), None)
     is_by_place = rest is not None and rest.name in given
@@ -141,7 +142,7 @@ def call_of(
 
 
 def _defaults(left_out: Sequence[Parameter]) -> list[Any]:
-    """Their defaults as an enqueue stores them. Raises ValueError."""
+    """Return the defaults as an enqueue stores them. Raises ValueError."""
     found = []
     for each in left_out:
         value = each.default.value if isinstance(each.default, Enum) else each.default

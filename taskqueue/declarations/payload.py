@@ -15,11 +15,11 @@ from typing import Any
 from taskqueue.exceptions import InvalidArguments, UnsupportedType
 
 DEEPEST = 32
-"""How deep lists and objects may stand in each other."""
+"""The deepest nesting of lists and objects."""
 LARGEST_INTEGER = 2**63
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INEXACT_FLOAT = 1e15
-"""From here on a whole float's shortest text has an exponent, which jsonb turns into an integer."""
+"""Whole floats from here on are written with an exponent, which jsonb turns into an integer."""
 
 dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -45,10 +45,10 @@ def _plain_float(number: float) -> str:
 
 
 def encode(value: Any, *, limit: int, what: str) -> str:
-    """The JSON text of a value, at most `limit` bytes long.
+    """Return the JSON text of a value, at most `limit` bytes long.
 
-    Raises `InvalidArguments`, or its kin `UnsupportedType`, naming the place of what is wrong;
-    `what` names the value in the message.
+    Raises `InvalidArguments` or `UnsupportedType`, naming the place of the mistake. `what` is the
+    name of the value in the message.
     """
     if type(value) is list and all(map(_is_plain, value)):
         text = dumps(value)
@@ -66,7 +66,7 @@ def encode(value: Any, *, limit: int, what: str) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON keeps the value as it is, seen at a glance: most arguments are such."""
+    """Return whether JSON obviously keeps the value as it is, as it does most arguments."""
     kind = type(value)
     if kind is int:
         return bool(-LARGEST_INTEGER <= value < LARGEST_INTEGER)
@@ -76,7 +76,7 @@ def _is_plain(value: Any) -> bool:
 
 
 class _Normaliser:
-    """Walks a value once, and remembers the way to where it is."""
+    """Walks a value once, and remembers the path to the current item."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -171,18 +171,18 @@ class _Normaliser:
 
 
 def check_text(text: str, *, limit: int, what: str) -> str:
-    """The text, if it can be stored in a column of that many characters. Raises ValueError."""
+    """Return the text. Raises ValueError if no column of that many characters can store it."""
     if not isinstance(text, str):
         raise TypeError(f"{what} must be text, not {type(text).__name__}.")
     if len(text) > limit:
-        raise ValueError(f"{what} may have {limit} characters; this one has {len(text)}.")
+        raise ValueError(f"{what} may have at most {limit} characters; this one has {len(text)}.")
     if "\x00" in text or _SURROGATE.search(text):
         raise ValueError(f"{what} holds a NUL character or a lone surrogate.")
     return text
 
 
 def storable(text: str, *, limit: int, marker: str = "… [cut]") -> str:
-    """The text, made fit for any database and for the limit; never raises."""
+    """Return the text, shortened to the limit and storable in any database; never raises."""
     if len(text) > limit:
         text = text[: max(0, limit - len(marker))] + marker
     if not text.isascii():

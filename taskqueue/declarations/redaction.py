@@ -1,4 +1,4 @@
-"""What may be shown of a task's arguments: the one place that every output asks."""
+"""Redaction of sensitive arguments: every output asks here what it may show."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class ShownArguments(NamedTuple):
 
 
 def redacted(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ShownArguments | None:
-    """The arguments of a task as everybody who sees the task may see them.
+    """Return the arguments of a task as everybody who sees the task may see them.
 
-    None where no definition of that name is known here, so that nothing says which are
-    sensitive: then they are for those who may view any argument.
+    None if no definition of that name is known here: nothing tells which arguments are sensitive,
+    so that only users who may view any argument may see them.
     """
     definition = registry.find(name)
     return None if definition is None else redacted_for(definition, args, kwargs)
@@ -30,7 +30,7 @@ def redacted(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Shown
 def redacted_for(
     definition: BaseDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> ShownArguments:
-    """The arguments without the values that the definition calls sensitive.
+    """Return the arguments without the values that the definition calls sensitive.
 
     A value that fits no parameter of a definition with secrets is redacted too: it was enqueued
     by other code, under a name that may have been the secret's.

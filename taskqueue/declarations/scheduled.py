@@ -1,4 +1,4 @@
-"""What is declared of a schedule beside its rule: name, arguments, options, policies; checked."""
+"""A declared schedule: its rule, name, arguments, options and policies, and their checks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MOST_FAILURES = 2**31 - 1
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A rule with what its runs are given and how they behave; for `@task(schedule=...)`.
+    """A rule with the arguments, options and policies of its runs; for `@task(schedule=...)`.
 
-    `name` is that of the schedule, unique in the project; without one, the task's. `options` are
-    those of `.using(...)`. `missed_window` is in seconds or a timedelta. `pause_after_failures`
+    `name` is unique in the project; it defaults to the task's name. `options` are those of
+    `.using(...)`. `missed_window` is in seconds or a timedelta. `pause_after_failures`
     counts failed tasks in a row.
     """
 
@@ -44,11 +44,13 @@ class Scheduled:
 def check_policies(
     *, missed: object, missed_window: object, overlap: object, pause_after_failures: object
 ) -> None:
-    """Raise `InvalidSchedule` for policies that there are not, or that do not go together."""
+    """Raise `InvalidSchedule` for unknown policies, and for policies that exclude each other."""
     _check_choice("missed", missed, Missed)
     _check_choice("overlap", overlap, Overlap)
     if (missed == Missed.WINDOW) != (missed_window is not None):
-        raise InvalidSchedule("missed='window' and missed_window go together.")
+        raise InvalidSchedule(
+            "missed='window' needs missed_window, and missed_window needs missed='window'."
+        )
     if missed_window is not None:
         window_of(missed_window)
     count = pause_after_failures
@@ -61,7 +63,7 @@ def check_policies(
 
 
 def window_of(value: Any) -> timedelta:
-    """The window as a timedelta. Raises `InvalidSchedule`."""
+    """Return the window as a timedelta. Raises `InvalidSchedule`."""
     try:
         return check_duration("missed_window", value, lowest=1.0)
     except InvalidTask as error:
@@ -76,25 +78,25 @@ def _check_choice(name: str, value: object, choices: type[StrEnum]) -> None:
 
 
 def check_name(name: Any) -> str:
-    """The name. Raises `InvalidSchedule` if no schedule can have it."""
+    """Return the name. Raises `InvalidSchedule` if no schedule can have it."""
     try:
         text = check_text(name, limit=LONGEST_NAME, what="The name of a schedule")
     except (TypeError, ValueError) as error:
         raise InvalidSchedule(str(error)) from None
     if not text or not text.isprintable() or text != text.strip() or "/" in text:
         raise InvalidSchedule(
-            "The name of a schedule is printable text without '/' and without blanks at its ends, "
+            "The name of a schedule must be printable text without '/' or surrounding spaces, "
             f"not {text!r}."
         )
     if text in (".", ".."):
-        raise InvalidSchedule(f"No schedule is named {text!r}: no address leads to such a name.")
+        raise InvalidSchedule(f"A schedule cannot be named {text!r}: no URL can address it.")
     return text
 
 
 def scheduled_of(value: Any) -> tuple[Scheduled, ...]:
-    """What `@task(schedule=...)` was given, each as `Scheduled`; checked later, by `check`."""
+    """Return the value of `@task(schedule=...)` as a tuple; the system checks check it later."""
     if value is None:
         return ()
     several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
-    given = tuple(value) if several else (value,)
-    return tuple(each if isinstance(each, Scheduled) else Scheduled(each) for each in given)
+    rules = tuple(value) if several else (value,)
+    return tuple(item if isinstance(item, Scheduled) else Scheduled(item) for item in rules)

@@ -20,12 +20,12 @@ EMPTY = "{}"
 
 
 def is_storable(backoff: object) -> bool:
-    """Whether the policy can travel with the task; a callable stays with the definition."""
+    """Return whether the policy can be stored with a task; a callable cannot."""
     return backoff is None or isinstance(backoff, Backoff)
 
 
 def dump(options: Options) -> str:
-    """The snapshot of the options, as JSON text."""
+    """Return the snapshot of the options, as JSON text."""
     snapshot = {}
     for option in SNAPSHOT:
         value = getattr(options, option.name)
@@ -35,7 +35,7 @@ def dump(options: Options) -> str:
 
 
 def unknown_in(snapshot: Mapping[str, Any]) -> str:
-    """The option that this version does not know, for a newer one wrote it; empty if none."""
+    """Return the option that only a newer version knows; empty if there is none."""
     for name in sorted(snapshot.keys() - KEYS):
         return repr(name)
     try:
@@ -46,11 +46,11 @@ def unknown_in(snapshot: Mapping[str, Any]) -> str:
 
 
 def retries(snapshot: Mapping[str, Any], exception_class: type[BaseException]) -> bool:
-    """Whether a failure of that class may be retried, by the classes' names.
+    """Return whether a failure of that class may be retried, by the names of classes.
 
     Names, not classes: the process that decides need not be able to import them.
     """
-    paths = {class_path(each) for each in exception_class.__mro__}
+    paths = {class_path(base) for base in exception_class.__mro__}
     if not paths.isdisjoint(snapshot.get("give_up_on", ())):
         return False
     retry_for = snapshot.get("retry_for")
@@ -58,5 +58,5 @@ def retries(snapshot: Mapping[str, Any], exception_class: type[BaseException]) -
 
 
 def delay(snapshot: Mapping[str, Any], failures: int) -> float:
-    """Seconds until the next attempt after that many failures, by the stored policy."""
+    """Return the seconds until the next attempt, after this many failures."""
     return from_snapshot(snapshot.get("backoff")).delay(failures)

@@ -14,9 +14,9 @@ from django.db.models import QuerySet
 
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import TaskStatus
+from taskqueue.declarations.arguments import check_unique_key
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.options import OPTIONS
-from taskqueue.declarations.unique_keys import check_unique_key
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Duration
 from taskqueue.models import Task

@@ -81,7 +81,7 @@ def test_it_holds_no_unique_key() -> None:
 
 def test_arguments_are_checked_as_at_an_enqueue() -> None:
     old = failed(add, 1, b=2)
-    with pytest.raises(ArgumentsDoNotBind, match="cannot be called so"):
+    with pytest.raises(ArgumentsDoNotBind, match="cannot be called with these arguments"):
         old.retry(args=[1, 2, 3, 4])
     with pytest.raises(InvalidArguments):
         old.retry(args=[{1, 2}])

@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue import Cron, DailyWindow, Every, Once, Scheduled, schedules, task
-from taskqueue.declarations.declared_schedules import check_schedules, definitions_unread
+from taskqueue.declarations.checks import check_schedules, definitions_unread
 from taskqueue.declarations.definition import registry
 from taskqueue.definitions import Definition
 from taskqueue.engine.schedules import syncing
@@ -62,7 +62,7 @@ def test_a_rule_alone_is_a_schedule_named_as_its_task(declare: Declare) -> None:
         (DailyWindow("25:00", "26:00", every=60), "25:00"),
         (Once("tomorrow"), "tomorrow"),  # type: ignore[arg-type]
         ("0 6 * * *", "needs a rule such as Cron"),
-        (Scheduled(HOURLY, args=["a", "b"]), "cannot be called so"),
+        (Scheduled(HOURLY, args=["a", "b"]), "cannot be called with these arguments"),
         (Scheduled(HOURLY, overlap="never"), "overlap must be one of"),
         (Scheduled(HOURLY, options={"prioritty": 1}), "Did you mean 'priority'?"),
     ],

@@ -91,22 +91,22 @@ def test_a_run_carries_the_arguments_options_and_nominal_time_of_its_schedule() 
         ({"name": "a\x00b"}, "NUL"),
         ({"name": "x" * 256}, "255"),
         ({"name": 5}, "must be text"),
-        ({"args": [1, 2, 3]}, "cannot be called so"),
+        ({"args": [1, 2, 3]}, "cannot be called with these arguments"),
         ({"args": "text"}, "list or tuple"),
         ({"args": [{1, 2}]}, "set"),
         ({"args": [float("nan")]}, "NaN|nan"),
-        ({"options": {"run_after": 5}}, "run_after is no option of a schedule"),
+        ({"options": {"run_after": 5}}, "run_after is not an option of a schedule"),
         ({"options": {"priority": 101}}, "priority"),
         ({"options": {"sensitive": "a"}}, "sensitive"),
         ({"options": {"queue": "mail"}}, "Did you mean"),
-        ({"options": {"on_duplicate": "raise"}}, "no option of a schedule"),
+        ({"options": {"on_duplicate": "raise"}}, "not an option of a schedule"),
         ({"options": {"retry_for": ["no.such.Error"]}}, "not an exception class"),
         ({"options": {"unique_key": str}}, "no JSON value"),
         ({"rule": AfterEnd(60, end=datetime(2020, 1, 1, tzinfo=UTC))}, "no time to come"),
         ({"options": 5}, "mapping"),
         ({"missed": "newest"}, "missed must be one of"),
-        ({"missed": "window"}, "go together"),
-        ({"missed_window": 60}, "go together"),
+        ({"missed": "window"}, "needs missed_window"),
+        ({"missed_window": 60}, "needs missed='window'"),
         ({"missed": "window", "missed_window": -1}, "missed_window"),
         ({"overlap": "skp"}, "Did you mean 'skip'?"),
         ({"pause_after_failures": 0}, "1 or more"),
@@ -139,7 +139,7 @@ def test_another_task_is_not_given_the_arguments_of_the_one_before() -> None:
 
 @pytest.mark.parametrize("name", [".", ".."])
 def test_a_name_that_no_address_leads_to_is_refused(name: str) -> None:
-    with pytest.raises(InvalidSchedule, match="no address"):
+    with pytest.raises(InvalidSchedule, match="no URL"):
         schedules.create(name, noop, HOURLY)
 
 

@@ -14,10 +14,10 @@ from taskqueue.api.tasks.option_fields import (
     ObjectField,
 )
 from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.arguments import check_names
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.options import check_options
 from taskqueue.declarations.redaction import REDACTED, redacted_for
-from taskqueue.declarations.unique_keys import check_names
 from taskqueue.exceptions import (
     ArgumentsDoNotBind,
     InvalidArguments,

@@ -15,6 +15,7 @@ from taskqueue.api.fields import Seconds as SecondsField
 from taskqueue.api.fields import When as WhenField
 from taskqueue.api.fields import Whole as WholeField
 from taskqueue.core.retries import LONGEST, POLICIES, Backoff
+from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_forms import backoff_from_json, exception_class
 from taskqueue.declarations.option_kinds import (
@@ -35,7 +36,6 @@ from taskqueue.declarations.option_kinds import (
     WorkerNames,
 )
 from taskqueue.declarations.options import DAY, YEAR, options_for
-from taskqueue.declarations.unique_keys import LONGEST_UNIQUE_KEY
 from taskqueue.exceptions import InvalidTask
 
 SHORTEST_BACKOFF = 1

@@ -14,8 +14,7 @@ from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 from taskqueue.conf import Settings, get_settings
-from taskqueue.declarations.checks import check_transactions
-from taskqueue.declarations.declared_schedules import definitions_unread
+from taskqueue.declarations.checks import check_transactions, definitions_unread
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
 from taskqueue.management.ports import add_port_flags, open_ports

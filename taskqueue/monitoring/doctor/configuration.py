@@ -13,8 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
 from taskqueue.conf import get_settings
-from taskqueue.declarations.checks import check_settings, check_transactions
-from taskqueue.declarations.declared_schedules import check_schedules
+from taskqueue.declarations.checks import check_schedules, check_settings, check_transactions
 from taskqueue.monitoring.doctor.finding import (
     INFO,
     OK,

@@ -1,0 +1,216 @@
+"""The arguments of a call: whether they fit the body, and unique keys that are made of them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from django.utils.crypto import salted_hmac
+
+from taskqueue.declarations.payload import check_text, encode
+from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidTask
+
+UniqueKey = str | Callable[..., str | None] | tuple[str, ...] | Literal[True]
+"""The key itself, a callable that makes it, or the arguments that it is made of (True: all)."""
+SALT = "taskqueue.unique_key"
+LARGEST = 2**31
+LONGEST_UNIQUE_KEY = 255
+
+
+class _Hidden:
+    """The default of a sensitive parameter, as it is shown."""
+
+    def __repr__(self) -> str:
+        return "[redacted]"
+
+
+class Signature:
+    """The parameters of a body, without its context."""
+
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        *,
+        takes_context: bool,
+        sensitive: Collection[str] = (),
+    ) -> None:
+        signature = inspect.signature(body)
+        parameters = list(signature.parameters.values())
+        if takes_context:
+            parameters = parameters[1:]
+        self._signature = signature.replace(
+            parameters=parameters, return_annotation=inspect.Signature.empty
+        )
+        self._sensitive = frozenset(sensitive)
+        self.names = tuple(parameter.name for parameter in parameters)
+        self.keywords_name = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        """The parameter that takes all other keywords, if there is one."""
+        simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        required = sum(p.default is p.empty for p in parameters)
+        # Binding costs ten times what a comparison of lengths does, and most calls are plain.
+        self._positional = range(required, len(parameters) + 1) if simple else range(0)
+
+    def check(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Raise `ArgumentsDoNotBind` if a call with these arguments would be a TypeError."""
+        if not kwargs and len(args) in self._positional:
+            return
+        try:
+            self._signature.bind(*args, **kwargs)
+            return
+        except TypeError as error:
+            reason = str(error)
+        # Not from within `except`: the frames of that error hold the arguments.
+        raise ArgumentsDoNotBind(f"{name}{self} cannot be called with these arguments: {reason}.")
+
+    def __str__(self) -> str:
+        """Return the signature as it is written, without the defaults of sensitive parameters."""
+        shown = [
+            parameter.replace(default=_Hidden())
+            if parameter.name in self._sensitive and parameter.default is not parameter.empty
+            else parameter
+            for parameter in self._signature.parameters.values()
+        ]
+        return str(self._signature.replace(parameters=shown))
+
+    def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the value of each parameter, with defaults; None if the arguments do not fit."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError:
+            return None
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def positional_names(self, count: int) -> list[str | None]:
+        """Return the parameters that this many positional arguments fill; None for one too many."""
+        parameters = self._signature.parameters.values()
+        names: list[str | None] = [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        return [*names, *[rest] * (count - len(names))][:count]
+
+    def keyword_name(self, key: str) -> str | None:
+        """Return the parameter that a keyword argument fills; None if there is none."""
+        parameters = self._signature.parameters.values()
+        by_keyword = {
+            p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        }
+        if key in by_keyword:
+            return key
+        return self.keywords_name
+
+
+def check_option(name: str, value: Any) -> UniqueKey | None:
+    """Return the option `unique_key` in its normal form. Raises `InvalidTask`."""
+    if value is None or value is True:
+        return value
+    if callable(value):
+        return cast(UniqueKey, value)
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        return _check_argument_names(name, value)
+    if not isinstance(value, str):
+        raise InvalidTask(
+            f"{name} must be text, names of arguments, true for all of them, or in Python a "
+            f"callable, not {type(value).__name__}."
+        )
+    return check_unique_key(value)
+
+
+def _check_argument_names(name: str, value: Iterable[Any]) -> tuple[str, ...]:
+    names = tuple(value)
+    for item in names:
+        if not isinstance(item, str) or not item:
+            raise InvalidTask(f"{name} must be text or names of arguments, not {item!r}.")
+    if not names:
+        raise InvalidTask(f"{name} must name an argument. Use None for no key.")
+    return tuple(dict.fromkeys(names))
+
+
+def check_unique_key(value: Any) -> str:
+    """Return the key. Raises `InvalidTask` if it is not text of 1 to 255 storable characters."""
+    return _check_filled_text("unique_key", value, without="no key")
+
+
+def check_scope(name: str, value: Any) -> str | None:
+    """Return the scope. Raises `InvalidTask` as for a key."""
+    if value is None:
+        return None
+    return _check_filled_text(name, value, without="the definition's own name")
+
+
+def _check_filled_text(name: str, value: Any, *, without: str) -> str:
+    try:
+        check_text(value, limit=LONGEST_UNIQUE_KEY, what=name)
+    except (TypeError, ValueError) as error:
+        raise InvalidTask(str(error)) from None
+    if not value:
+        raise InvalidTask(f"{name} must not be empty. Use None for {without}.")
+    return str(value)
+
+
+def check_names(name: str, key: UniqueKey | list[str] | None, signature: Signature) -> None:
+    """Raise `InvalidTask` if the key names an argument that the task does not have."""
+    if not isinstance(key, tuple | list) or signature.keywords_name is not None:
+        return
+    unknown = [item for item in key if item not in signature.names]
+    if unknown:
+        raise InvalidTask(
+            f"unique_key of {name} names the argument {unknown[0]!r}, which the task does not have."
+        )
+
+
+def make_key(
+    key: UniqueKey,
+    signature: Signature,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    stored: tuple[str, str],
+) -> str | None:
+    """Return the key of a call, or None; `stored` are its arguments as JSON text.
+
+    Raises `InvalidTask`, and what a callable raises.
+    """
+    if isinstance(key, str):
+        return key
+    if callable(key):
+        made = key(*args, **kwargs)
+        return None if made is None else check_unique_key(made)
+    values = signature.bound(json.loads(stored[0]), json.loads(stored[1])) or {}
+    if key is not True:
+        values = {name: value for name in key for value in _value_of(name, values, signature)}
+    return _digest(values)
+
+
+def _value_of(name: str, values: Mapping[str, Any], signature: Signature) -> list[Any]:
+    """Return the value of an argument, also of one that `**kwargs` takes; empty if not given."""
+    if name in values:
+        return [values[name]]
+    further = values.get(signature.keywords_name or "", {})
+    return [further[name]] if name in further else []
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    """Return a digest of the values. Without SECRET_KEY nobody can verify a guess of them.
+
+    A key is shown to more people than arguments are.
+    """
+    text = json.dumps(_storable(values), sort_keys=True, separators=(",", ":"))
+    return f"hmac:{salted_hmac(SALT, text, algorithm='sha256').hexdigest()}"
+
+
+def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values as JSON gives them back, without defaults that JSON cannot hold.
+
+    No argument that is given can equal such a default, so it needs no place in the key.
+    """
+    storable = {}
+    for name, value in values.items():
+        try:
+            storable[name] = json.loads(encode(value, limit=LARGEST, what=name))
+        except InvalidArguments:
+            continue
+    return storable
