@@ -113,6 +113,8 @@ MARKERS = {
 }
 DIRECT = "direct_only"
 """The marker of tests that need workers on sessions of their own, such as those that listen."""
+LEFT_OUT = pytest.StashKey[int]()
+"""How many tests of this run are left to the other database."""
 PATIENCE = 60.0
 """Seconds for an answer that comes."""
 TOOL_NAMES = {"chromium": ("chromium", "chromium-browser", "google-chrome")}
@@ -139,8 +141,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     left_out = {item for item in items if _is_left_to_the_other_database(item)}
     if left_out:
+        config.stash[LEFT_OUT] = len(left_out)
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> str:
+    count = config.stash.get(LEFT_OUT, 0)
+    if not count:
+        return ""
+    return (
+        f"{count} tests are left to the other database, chosen by a hash of their names; "
+        "TASKQUEUE_FULL=1 runs all of them on both."
+    )
 
 
 def _is_left_to_the_other_database(item: pytest.Item) -> bool:

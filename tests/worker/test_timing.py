@@ -81,7 +81,9 @@ def test_a_task_due_soon_starts_when_it_is_due_though_enqueued_to_an_idle_worker
     assert timedelta(0) <= lateness(result) < SOON
 
 
-def test_a_worker_sleeps_exactly_until_the_next_due_time(start_worker: StartWorker) -> None:
+def test_a_worker_sleeps_until_the_next_due_time_not_until_its_next_poll(
+    start_worker: StartWorker,
+) -> None:
     start_worker("--poll-interval", str(POLL))
     assert tasks.noop.enqueue().wait(30).status == "succeeded"  # Its child has started.
     results = [tasks.noop.using(run_after=seconds).enqueue() for seconds in (3, 3.3, 3.6)]
