@@ -16,25 +16,25 @@ from taskqueue.conf import get_settings
 
 
 class Needs(BasePermission):
-    """Nothing is allowed that the view does not name; nobody who is not known."""
+    """Requires an authenticated user with the permissions that the view names for the method."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         method = "GET" if request.method == "HEAD" else str(request.method)
         if method not in view.needs:
-            # Who is known is told that there is no such method; who is not, is told nothing.
+            # Authenticated users see 405; others see nothing.
             return _is_known(request.user)
         return _is_known(request.user) and has_all(request.user, view.needs[method])
 
 
 class NeedsOrToken(Needs):
-    """The same, or the token of the setting METRICS_TOKEN as a bearer."""
+    """Requires the same, or the setting METRICS_TOKEN as a bearer token."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         return holds_token(request) or super().has_permission(request, view)
 
 
 def identity_of(user: Any) -> str | None:
-    """Who it is, told apart from everybody else; None for somebody without a key of their own."""
+    """Return a text that identifies the user; None for a user without a primary key."""
     if not _is_known(user) or user.pk is None:
         return None
     kind = getattr(user, "_meta", None)
@@ -48,7 +48,7 @@ def has_all(user: Any, permissions: tuple[str, ...]) -> bool:
 
 
 def holds_token(request: Any) -> bool:
-    """Whether the request bears the token for metrics, compared in constant time."""
+    """Whether the request has the token for metrics, compared in constant time."""
     token = get_settings().METRICS_TOKEN
     scheme, _, given = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if not token or scheme.lower() != "bearer":
@@ -64,15 +64,15 @@ logger = logging.getLogger("taskqueue.api")
 
 
 class Rates(SimpleRateThrottle):
-    """Counts by user, else by address, in the project's cache; refuses with 429 and Retry-After.
+    """Limits requests by user or address in the project's cache, with 429 and Retry-After.
 
-    The scopes are `read`, `act` and `enqueue`: a view names one for what it changes. Whoever is not
-    known is `anonymous` whatever they ask for, so that nobody guesses passwords here all day.
-    While the cache is away nothing is counted, and everybody passes: the queue needs no cache.
+    The scopes are `read`, `act` and `enqueue`: a view names the scope of its changes. Requests of
+    unknown users have the scope `anonymous`, against guessing passwords. While the cache is not
+    available nobody is refused: the queue needs no cache.
     """
 
     def __init__(self) -> None:
-        # The rate is known once the view is: see `allow_request`.
+        # `allow_request` sets the rate, once the view is known.
         pass
 
     def allow_request(self, request: Request, view: Any) -> bool:
@@ -88,22 +88,21 @@ class Rates(SimpleRateThrottle):
         try:
             return bool(super().allow_request(request, view))
         except Exception as error:  # Each kind of cache has its own.
-            logger.warning("The cache failed, and nothing is throttled error=%r", error)
+            logger.warning("The cache failed, requests are not throttled error=%r", error)
             return True
 
     def get_ident(self, request: Request) -> str:
-        """The address. X-Forwarded-For counts where the project says how many proxies write it.
+        """Return the client's address, by X-Forwarded-For where NUM_PROXIES is set.
 
-        Without NUM_PROXIES, all of the header would count: with another one each time, nobody
-        would ever be refused.
+        Without NUM_PROXIES, DRF would use the whole header, which a client can change each time.
         """
         if api_settings.NUM_PROXIES is None:
             return request.META.get("REMOTE_ADDR") or ""
         return super().get_ident(request) or ""
 
     def get_cache_key(self, request: Request, view: Any) -> str:
-        # Hashed: caches have keys without spaces, and not any length.
-        # Behind a socket of Unix nobody has an address, and all share one count.
+        # Hashed: cache keys have no spaces and a limited length. Behind a Unix socket no client has
+        # an address, and all share one count.
         address = self._who or self.get_ident(request)
         who = hashlib.sha256(address.encode()).hexdigest()[:32]
         return f"taskqueue_throttle_{self.scope}_{who}"

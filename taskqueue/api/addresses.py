@@ -1,4 +1,4 @@
-"""Addresses of the API, wherever the project has mounted it."""
+"""Addresses of resources, wherever the project has mounted the API."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from django.urls import reverse
 from rest_framework.request import Request
 
 PARAMETERS = {"task": "task_id", "operation": "operation_id", "schedule": "name"}
-"""What the address of one of these holds."""
+"""The parameter of the address of each kind of resource."""
 
 
 def address(request: Request, kind: str, *key: Any) -> str:
-    """The path of a resource, in the same mount as the one that was asked for."""
+    """Return the path of a resource, in the mount of the request."""
     match = request.resolver_match
     assert match is not None
     own = set(PARAMETERS.values())

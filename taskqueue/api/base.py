@@ -1,4 +1,4 @@
-"""The view that all others are made from: what the API decides itself, and the project does not."""
+"""The base of all views: authentication, throttles, errors, ETags and idempotent requests."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from taskqueue.engine.transient_errors import is_passing
 
 logger = logging.getLogger("taskqueue.api")
 TRIES = 3
-"""How often an act is tried where the database could not do it: after a deadlock, say."""
+"""Attempts at an action where the database had a transient error, such as a deadlock."""
 NO_STORE = "private, no-cache"
 
 
 class ApiView(APIView):
-    """One address. `needs` names, for each method, the permissions that are all needed."""
+    """One address. `needs` holds the required permissions of each method."""
 
     needs: Mapping[str, tuple[str, ...]] = {}
     scope = "act"
-    """How often what it changes may be asked for: see `throttles`."""
+    """The rate of requests that change something: see `access.Rates`."""
     tag = ""
-    """Under which heading the documentation shows it."""
+    """The heading in the documentation."""
     has_etag = False
-    """Whether what it shows bears one."""
+    """Whether its answers have an ETag."""
     located: Sequence[int] = (201,)
-    """The statuses of answers that bear a Location."""
+    """The statuses of answers with a Location."""
     is_conditional = False
-    """Whether what it changes heeds If-Match."""
+    """Whether its actions support If-Match."""
 
     authentication_classes: Any = ()
     permission_classes = (Needs,)
@@ -63,7 +63,7 @@ class ApiView(APIView):
 
     @classmethod
     def as_view(cls, **given: Any) -> Any:
-        """Without the project's ATOMIC_REQUESTS: a wait must not hold a transaction open."""
+        """Opt out of ATOMIC_REQUESTS: a wait must not hold a transaction open."""
         view: Any = super().as_view(**given)
         for alias in connections:
             view = non_atomic_requests(using=alias)(view)
@@ -83,24 +83,24 @@ class ApiView(APIView):
             )
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """The project's, unless the setting API_AUTHENTICATION names others."""
+        """Return the project's authenticators, or those of the setting API_AUTHENTICATION."""
         paths = get_settings().API_AUTHENTICATION
         if paths is None:
             return [each() for each in self.settings.DEFAULT_AUTHENTICATION_CLASSES]
         return [import_string(path)() for path in paths]
 
     def get_authenticate_header(self, request: Request) -> str:
-        """The first way to say who one is that has a header: 401 is never without."""
+        """Return the header of the first authenticator that has one: 401 is never without."""
         headers = [each.authenticate_header(request) for each in self.get_authenticators()]
         return next(filter(None, headers), 'Session realm="api"')
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Who asks, how often, whether they may; then whether there is a body."""
+        """Authenticate, throttle and check permissions; then measure the body."""
         super().initial(request, *args, **kwargs)
         _measure_body(request)
 
     def perform_authentication(self, request: Request) -> None:
-        """Who it is. Also who fails at that is counted."""
+        """Authenticate the user; throttle failures too."""
         try:
             super().perform_authentication(request)
         except DataError:  # PostgreSQL can hold no name with a NUL in it.
@@ -112,17 +112,17 @@ class ApiView(APIView):
             raise
 
     def check_permissions(self, request: Request) -> None:
-        """How often comes before whether: who is refused may not ask without end."""
+        """Throttle first, so that refused users cannot ask without end."""
         super().check_throttles(request)
         super().check_permissions(request)
 
     def check_throttles(self, request: Request) -> None:
-        """They were checked already."""
+        """Do nothing: `check_permissions` throttles."""
 
     # Answers
 
     def handle_exception(self, error: Exception) -> Response:
-        """The problem that the client is told; what nobody foresaw is the server's own trouble."""
+        """Answer with a problem; raise unexpected errors again."""
         if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
             error.status_code = 401
         answer = answer_to(error, path=self.request.path)
@@ -134,7 +134,7 @@ class ApiView(APIView):
         if (wait := getattr(error, "wait", None)) is not None:
             answer["Retry-After"] = str(max(1, round(wait)))
         if answer.status_code == 503:
-            logger.warning("The database could not do it error=%s", " ".join(str(error).split()))
+            logger.warning("The database failed error=%s", " ".join(str(error).split()))
             answer["Retry-After"] = "1"
         if isinstance(error, exceptions.MethodNotAllowed):
             answer["Allow"] = ", ".join(self.allowed_methods)
@@ -142,7 +142,7 @@ class ApiView(APIView):
         return answer
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """What every answer bears: nobody else's cache keeps it."""
+        """Set the headers of every answer: no shared cache may keep it."""
         response = super().finalize_response(request, response, *args, **kwargs)
         response.setdefault("Cache-Control", NO_STORE)
         response.setdefault("Content-Language", "en")
@@ -157,7 +157,7 @@ class ApiView(APIView):
         headers: Any = None,
         part: str = "",
     ) -> Response:
-        """What is shown, with its ETag; 304 where the client has it already."""
+        """Answer with the value and its ETag, or with 304 where the client has it already."""
         etag = etag_of(value, part=part)
         headers = {**(headers or {}), "ETag": etag}
         if request.method in ("GET", "HEAD") and is_known(request, etag):
@@ -167,47 +167,45 @@ class ApiView(APIView):
     # Questions
 
     def validated_query(self, request: Request, serializer: type[Serializer[Any]] = NoQuery) -> Any:
-        """What the address asks for. Raises 400 for what the serializer does not know.
+        """Return the query parameters. Raises 400 for unknown or invalid ones.
 
-        It is all that a DELETE says: a reason in its body would be lost.
+        A DELETE may not have a body: a reason in it would be lost.
         """
         if request.method == "DELETE" and request.stream is not None and request.data != {}:
-            told = (
-                "A DELETE has no body here: what it takes stands in the address, as ?reason= does."
-            )
-            raise Problem(400, "body_refused", told)
-        given: dict[str, Any] = {}
+            detail = "DELETE takes no body: pass parameters in the address, such as ?reason=."
+            raise Problem(400, "body_refused", detail)
+        parameters: dict[str, Any] = {}
         for name, values in request.query_params.lists():
             if len(values) > 1:
-                raise InvalidQuery({name: ["stands more than once."]})
-            given[name] = values[0]
-        return _checked(serializer(data=given), InvalidQuery)
+                raise InvalidQuery({name: ["Appears more than once."]})
+            parameters[name] = values[0]
+        return _checked(serializer(data=parameters), InvalidQuery)
 
     def validated_body(
         self, request: Request, serializer: type[Serializer[Any]], **more: Any
     ) -> Any:
-        """What the body says. Raises 422 for what does not fit; no body is an empty object.
+        """Return the body's fields. Raises 422 for invalid ones; no body is an empty object.
 
-        It is all that such a request says. Raises 400 for one that believes to have said more, in
-        its address or by If-Match: it would be done otherwise than it is meant.
+        Raises 400 for query parameters and for an If-Match that is not supported: without them the
+        action would not be the one that is meant.
         """
         self.validated_query(request)
         if has_condition(request) and not self.is_conditional:
-            raise Problem(400, "condition_refused", "If-Match is not heeded here: leave it out.")
+            raise Problem(400, "condition_refused", "If-Match is not supported here.")
         data = request.data
         if not isinstance(data, Mapping):
-            raise InvalidBody("must be a JSON object.")
+            raise InvalidBody("The body must be a JSON object.")
         return _checked(serializer(data=data, **more), InvalidBody)
 
     # Acts
 
     def once(self, request: Request, act: Callable[[], Response]) -> Response:
-        """Do it in one transaction; told the same Idempotency-Key again, answer the same."""
+        """Run the action in one transaction, once for each Idempotency-Key."""
         for _ in range(TRIES - 1):
             try:
                 return self._once(request, act)
             except (DatabaseError, InterfaceError) as error:
-                # In a transaction around it, nothing could be tried again.
+                # Within another transaction, nothing can be tried again.
                 if not is_passing(error) or project_connection().in_atomic_block:
                     raise
         return self._once(request, act)
@@ -218,16 +216,16 @@ class ApiView(APIView):
 
 
 def _measure_body(request: Request) -> None:
-    """Under ASGI a body may come without its length, and would be taken for none.
+    """Set the length of a body that came without one, as under ASGI: else it would be ignored.
 
-    Raises 411 where the server cannot tell either: an act must not be done without what was said.
+    Raises 411 where the length stays unknown: an action must not run without its body.
     """
     plain = request._request
     if plain.META.get("CONTENT_LENGTH") or plain.method in ("GET", "HEAD"):
         return
     length = len(plain.body)
     if not length and "HTTP_TRANSFER_ENCODING" in plain.META:
-        raise Problem(411, "length_required", "A body needs its Content-Length here.")
+        raise Problem(411, "length_required", "A request with a body needs Content-Length.")
     if length:
         plain.META["CONTENT_LENGTH"] = str(length)
 

@@ -1,4 +1,4 @@
-"""What the documentation says of an address: written beside it, and drawn by drf-spectacular.
+"""Descriptions of addresses for the OpenAPI schema, which drf-spectacular generates.
 
 Without drf-spectacular, which the extra `api` brings, the API is the same and has no schema.
 """
@@ -36,21 +36,20 @@ except ImportError:  # pragma: no cover
 
 F = TypeVar("F", bound=Callable[..., Any])
 MEANINGS = {
-    304: "What the client has is what there is.",
-    400: "The request is malformed: its body is no JSON, or its address asks for what there is "
-    "none of.",
-    401: "Nobody is logged in.",
-    403: "The permission for it is missing.",
-    404: "There is no such thing.",
-    409: "What it is done to does not allow it now.",
-    411: "The server cannot tell how long the body is: send its Content-Length.",
-    412: "It has changed since it was seen: If-Match does not fit.",
+    304: "The client's copy is current.",
+    400: "The request is malformed: the body is not JSON, or the query parameters are invalid.",
+    401: "Authentication is missing or invalid.",
+    403: "You lack the permission.",
+    404: "It does not exist.",
+    409: "The current state does not allow it.",
+    411: "The length of the body is unknown: send Content-Length.",
+    412: "It has changed since the client has seen it: If-Match does not match.",
     413: "The body is too large.",
     415: "The body is not `application/json`.",
-    422: "The body is JSON, and cannot be done.",
+    422: "The body is JSON, but invalid or impossible to carry out.",
     429: "Too many requests: see Retry-After.",
-    501: "This server has not installed what it takes.",
-    503: "It cannot be done at this moment: the database does not answer, or is busy.",
+    501: "A required package is not installed on this server.",
+    503: "The database does not answer, or is busy.",
 }
 ALWAYS = (400, 401, 403, 429, 503)
 CHANGING = ("POST", "PATCH", "PUT", "DELETE")
@@ -58,7 +57,7 @@ NAMED = {
     tuple(each.value for each in choice): choice.__name__
     for choice in (TaskStatus, LeaseStatus, OperationStatus, OccurrenceStatus)
 }
-"""Choices that several fields of one name have, each another."""
+"""Names of enums in the schema: several fields called `status` have different choices."""
 TOKEN = "metricsToken"  # noqa: S105  (a name)
 
 
@@ -69,62 +68,68 @@ if HAS_SCHEMA:
 
 
 class Mistake(serializers.Serializer[Any]):
-    """One thing that is wrong with a request."""
+    """A mistake in a request."""
 
-    pointer = Text(help_text="A JSON pointer to it; empty: the request as a whole.")
+    pointer = Text(help_text="A JSON pointer to the mistake; empty: the whole request.")
     code = Text()
     detail = Text()
 
 
 class ProblemDetails(serializers.Serializer[Any]):
-    """An error, as RFC 9457 has it."""
+    """An error, by RFC 9457."""
 
     type = Text()
     title = Text()
     status = serializers.IntegerField()
-    code = Text(help_text="What programs tell errors apart by.")
-    detail = Text(help_text="What people read.")
+    code = Text(help_text="Identifies the error for programs.")
+    detail = Text(help_text="The error in a sentence.")
     instance = Text()
     errors = Mistake(many=True, required=False)  # type: ignore[assignment]
-    task_id = serializers.UUIDField(required=False, help_text="Who holds the unique key.")
+    task_id = serializers.UUIDField(required=False, help_text="The task that holds the unique key.")
 
 
 class Described(AutoSchema):
-    """The schema of our views, whatever the project's default is."""
+    """Generates the schema of this API's views, whatever the project's default is."""
 
     view: Any
 
     def get_tags(self) -> list[str]:
-        """The heading."""
+        """Return the heading."""
         return [self.view.tag]
 
     def get_summary(self) -> str:
-        """The first sentence of the text."""
+        """Return the first sentence of the description."""
         text = " ".join(str(self.get_description()).split())
         return re.split(r"(?<=[.;:]) ", text, maxsplit=1)[0].rstrip(".;:")
 
     def get_override_parameters(self) -> list[Any]:
-        """The headers of every request of its kind, and of the answers to it."""
+        """Return the parameters, with the headers of the requests and of their answers."""
         found = list(super().get_override_parameters())
         if "{task_id}" in self.path:
             found.append(OpenApiParameter("task_id", UUID, OpenApiParameter.PATH))
         if self.method in CHANGING:
-            found.append(_header("Idempotency-Key", "Sent again, it does nothing again."))
+            found.append(
+                _header(
+                    "Idempotency-Key", "A repeated request with this key is not carried out again."
+                )
+            )
             if self.view.is_conditional:
-                found.append(_header("If-Match", "The ETag of what the client has seen."))
+                found.append(
+                    _header("If-Match", "The ETag of the version that the client has seen.")
+                )
         elif self.view.has_etag:
-            found.append(_header("If-None-Match", "The ETag of what the client has."))
+            found.append(_header("If-None-Match", "The ETag of the client's copy."))
         if self.view.has_etag:
-            found.append(_header("ETag", "Of what is shown.", on=[200, 201, 304]))
+            found.append(_header("ETag", "The version of the answer.", on=[200, 201, 304]))
         if self.method == "POST":
-            found.append(_header("Location", "Where it is.", on=self.view.located))
+            found.append(_header("Location", "The address of the resource.", on=self.view.located))
         if self.view.throttle_classes:
-            found.append(_header("Retry-After", "After so many seconds.", on=[429, 503]))
-        found.append(_header("WWW-Authenticate", "How to say who one is.", on=[401]))
+            found.append(_header("Retry-After", "Seconds after which to retry.", on=[429, 503]))
+        found.append(_header("WWW-Authenticate", "How to authenticate.", on=[401]))
         return found
 
     def get_auth(self) -> Any:
-        """Who may ask; for metrics a token will do."""
+        """Return the authentication schemes; metrics accept a token too."""
         found = super().get_auth()
         if NeedsOrToken in self.view.permission_classes:
             self.registry.register_on_missing(_token_scheme())
@@ -146,7 +151,7 @@ class Described(AutoSchema):
         return super()._map_serializer_field(field, direction, *more)  # type: ignore[no-untyped-call]
 
     def _named(self, field: serializers.ChoiceField) -> Any:
-        """A choice that has a name in the document, however the field is called."""
+        """Return a reference to a named enum, whatever the name of the field."""
         values = tuple(field.choices)
         component = ResolvedComponent(  # type: ignore[no-untyped-call]
             name=NAMED[values],
@@ -167,7 +172,7 @@ class Described(AutoSchema):
 
 
 def _token_scheme() -> Any:
-    """In whichever document the address stands, also one of the project's."""
+    """Return the scheme of the token, for this API's document or the project's."""
     return ResolvedComponent(  # type: ignore[no-untyped-call]
         name=TOKEN,
         type=ResolvedComponent.SECURITY_SCHEMA,
@@ -177,7 +182,7 @@ def _token_scheme() -> Any:
 
 
 def _header(name: str, meaning: str, *, on: Sequence[int] = ()) -> Any:
-    """A header of requests, else of the answers with these statuses."""
+    """Return a header of requests, or of the answers with these statuses."""
     return OpenApiParameter(
         name, str, OpenApiParameter.HEADER, description=meaning, response=list(on) or False
     )

@@ -34,27 +34,27 @@ from taskqueue.core import __version__
 DESCRIPTION = """\
 Everything that the admin of taskqueue can do, for other languages and for scripts.
 
-* Bodies are JSON (`application/json`, UTF-8); what an address does not know is refused.
-* Moments are ISO 8601 with their offset; durations are seconds.
+* Bodies are JSON (`application/json`, UTF-8). Unknown fields and parameters are refused.
+* Times are ISO 8601 with an offset; durations are seconds.
 * Errors are `application/problem+json` (RFC 9457): `code` is for programs, `errors` points to each
   mistake.
-* `Idempotency-Key` may stand in every request that changes something: sent again within a day, it
-  is answered as at first, and nothing is done again.
-* What bears an `ETag` is answered with 304 where `If-None-Match` has it; with `If-Match` nothing is
-  changed that has changed meanwhile (412).
-* Who asks too often is told by 429 when to come again (`Retry-After`).
-* Answers may get further fields: read those that you know.
+* Every request that changes something may have an `Idempotency-Key`: repeated within a day, it
+  is answered as the first time, and is not carried out again.
+* Answers with an `ETag` become 304 where `If-None-Match` has it. With `If-Match` nothing is changed
+  that has changed meanwhile (412).
+* Too many requests are answered with 429; `Retry-After` says when to try again.
+* Answers may get more fields in later versions: ignore unknown fields.
 """
 TAGS = {
-    "tasks": "One call each: enqueued, looked at, waited for, changed, ended.",
-    "operations": "One verb done to many tasks in the background.",
-    "queues": "The lanes that tasks wait in.",
+    "tasks": "Enqueue, view, wait for, change and end tasks.",
+    "operations": "Actions on many tasks in the background.",
+    "queues": "Queues of tasks.",
     "workers": "The processes that run tasks.",
-    "schedules": "Rules in time that enqueue tasks.",
-    "task types": "What may be enqueued, and with which arguments.",
-    "audit": "Who did what by hand.",
-    "stats": "Figures of the whole.",
-    "health": "For machines that watch over machines.",
+    "schedules": "Enqueue tasks by rules in time.",
+    "task types": "Tasks that may be enqueued, and their arguments.",
+    "audit": "Actions of people.",
+    "stats": "Counts, rates and durations.",
+    "health": "Probes and metrics.",
 }
 SCHEMA_MISSING = (
     "The schema needs the package drf-spectacular, which is not installed. Install it with"
@@ -67,7 +67,7 @@ MOST_WRITTEN = 4
 
 
 def document(server: str) -> dict[str, Any]:
-    """The document, for an API whose root is at that path; empty: that of the host.
+    """Return the document of an API whose root is at that path; empty: at the host's root.
 
     Made once by each process, and for each choice of authentication. Raises 501 without
     drf-spectacular.
@@ -85,7 +85,7 @@ def document(server: str) -> dict[str, Any]:
 
 
 def document_as_yaml(server: str) -> bytes:
-    """The same as YAML, which takes seconds to write: once, too."""
+    """Return the document as YAML, made once: it takes seconds to write."""
     found = document(server)
     from drf_spectacular.renderers import OpenApiYamlRenderer
 
@@ -100,7 +100,7 @@ def document_as_yaml(server: str) -> bytes:
 
 
 def generated(*, are_warnings_told: bool) -> dict[str, Any]:
-    """The document, without saying where the API is."""
+    """Return the document without the address of the server."""
     from drf_spectacular.generators import SchemaGenerator
 
     with _our_settings(are_warnings_told):
@@ -162,19 +162,19 @@ PAGE = """<!DOCTYPE html>
 
 
 class Format(Strict):
-    """The form of the document."""
+    """The format of the document."""
 
     format = serializers.ChoiceField(choices=["json", "yaml"], required=False, default="json")
 
 
 class SchemaDocument(ApiView):
-    """The OpenAPI document, for anybody who is known: it holds what the code says, and no data."""
+    """The OpenAPI document, for every authenticated user: it contains no data."""
 
     needs = {"GET": ()}
     schema: Any = None
 
     def get(self, request: Request) -> Response | HttpResponse:
-        """As JSON, or as YAML with `?format=yaml`."""
+        """Return it as JSON, or as YAML with `?format=yaml`."""
         given = self.validated_query(request, Format)["format"]
         root = address(request, "schema").removesuffix("/schema/")
         if given == "yaml":
@@ -189,7 +189,7 @@ class Docs(ApiView):
     schema: Any = None
 
     def get(self, request: Request) -> HttpResponse:
-        """The page."""
+        """Return the page."""
         self.validated_query(request)
         if not apps.is_installed(SIDECAR):
             raise Problem(501, "docs_not_installed", SWAGGER_MISSING)

@@ -1,4 +1,4 @@
-"""Serializers that take what they name and nothing else, and fields that databases can hold."""
+"""Strict serializers and fields: no unknown fields, no silent conversions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
 
 MOST_UNKNOWN = 5
-"""Fields that are told of where there are more."""
+"""Unknown fields that are reported at most."""
 
 
 class Strict(serializers.Serializer[Any]):
-    """Refuses fields that it does not name, and suggests the nearest."""
+    """Refuses unknown fields, and suggests the nearest."""
 
     set_elsewhere: ClassVar[Mapping[str, str]] = {}
-    """By the name of a field that no request sets: where its value comes from."""
+    """Messages for fields that no request can set, by name."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
@@ -38,15 +38,15 @@ class Strict(serializers.Serializer[Any]):
             return serializers.ErrorDetail(told, code="unknown")
         near = nearest_option(str(name), known)
         hint = f" Did you mean {near!r}?" if near else ""
-        return serializers.ErrorDetail(f"There is no such field.{hint}", code="unknown")
+        return serializers.ErrorDetail(f"Unknown field.{hint}", code="unknown")
 
 
 class NoQuery(Strict):
-    """An address that takes no parameters."""
+    """No parameters."""
 
 
 class Text(serializers.CharField):
-    """Text as it is, without NUL and lone surrogates."""
+    """Text without NUL and lone surrogates, unstripped."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("trim_whitespace", False)
@@ -56,12 +56,12 @@ class Text(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         if not is_storable(data):
-            raise serializers.ValidationError("holds a NUL character or a lone surrogate.")
+            raise serializers.ValidationError("Contains a NUL character or a lone surrogate.")
         return super().to_internal_value(data)
 
 
 class Whole(serializers.IntegerField):
-    """A whole number of JSON: no text, no true, no fraction."""
+    """A JSON number without a fraction."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("min_value", -LARGEST_INTEGER)
@@ -75,7 +75,7 @@ class Whole(serializers.IntegerField):
 
 
 class Flag(serializers.BooleanField):
-    """true or false, and not what reads like it."""
+    """true or false of JSON."""
 
     def to_internal_value(self, data: Any) -> bool:
         if not isinstance(data, bool):
@@ -84,7 +84,7 @@ class Flag(serializers.BooleanField):
 
 
 class Moment(serializers.DateTimeField):
-    """A moment with its offset from UTC, such as 2026-01-31T12:00:00Z."""
+    """A time with an offset, such as 2026-01-31T12:00:00Z."""
 
     def to_internal_value(self, value: Any) -> Any:
         if not isinstance(value, str):
@@ -96,7 +96,7 @@ class Moment(serializers.DateTimeField):
             aware = None
         if aware is None:
             raise serializers.ValidationError(
-                "must be a moment with its offset, such as 2026-01-31T12:00:00Z.", code="invalid"
+                "Must be a time with an offset, such as 2026-01-31T12:00:00Z.", code="invalid"
             )
         return aware
 
@@ -116,7 +116,7 @@ class Seconds(serializers.FloatField):
 
 
 class When(serializers.Field[Any, Any, Any, Any]):
-    """A moment with its offset, or seconds from now."""
+    """A time with an offset, or seconds from now."""
 
     def to_internal_value(self, data: Any) -> datetime | float:
         field = Moment() if isinstance(data, str) else Seconds()
@@ -127,16 +127,16 @@ class When(serializers.Field[Any, Any, Any, Any]):
 
 
 class Anything(serializers.JSONField):
-    """Any value of JSON."""
+    """Any JSON value."""
 
 
 class Reasoned(Strict):
-    """What every act may be given."""
+    """The field of every action."""
 
     reason = Text(
         required=False,
         default="",
         allow_blank=True,
         max_length=1000,
-        help_text="Kept in the audit.",
+        help_text="The reason, for the audit.",
     )

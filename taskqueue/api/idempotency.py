@@ -1,4 +1,4 @@
-"""The header Idempotency-Key: a request that is sent again does nothing again."""
+"""The header Idempotency-Key: a repeated request is carried out once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEPT_HEADERS = ("Location", "ETag")
 
 
 def answered(request: Request, act: Callable[[], Response]) -> Response:
-    """The answer to the first request of the key, else of the act, in the caller's transaction.
+    """Return the answer to the first request with the key, or that of the action.
 
     What is refused leaves no trace of the key. Raises 400 for a key that is none, and
     `IdempotencyKeyReused`.
@@ -56,13 +56,13 @@ def _actor_of(request: Request) -> str:
     identity = identity_of(request.user)
     if identity is None:
         raise Problem(
-            400, "invalid_idempotency_key", "Idempotency-Key is for users with a key of their own."
+            400, "invalid_idempotency_key", "Idempotency-Key requires a user with a primary key."
         )
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def _fingerprint(request: Request) -> str:
-    """Of the request, and of what whoever sends it may see: an answer is told to no one else."""
+    """Return a digest of the request and of the permissions of its user."""
     digest = hashlib.sha256()
     known = (f"{APP}.{codename}" for codename in sorted(ADMINISTRATOR.permissions))
     held = [each for each in known if request.user.has_perm(each)]

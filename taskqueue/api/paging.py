@@ -1,4 +1,4 @@
-"""Pages of long lists: so many rows, and the cursor behind which the next page begins."""
+"""Pages of long lists, and the cursor after which the next page begins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 class Digits(serializers.IntegerField):
-    """A whole number as addresses have it: digits alone."""
+    """A whole number in a query: digits only."""
 
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, str) or not WHOLE.fullmatch(data):
@@ -26,11 +26,11 @@ class Digits(serializers.IntegerField):
 
 
 class Paged(Strict):
-    """Which page is asked for."""
+    """The parameters of a page."""
 
     cursor = Text(
         required=False, default="", max_length=500, allow_blank=True,
-        help_text="`next` leads there; without it, the first page.",
+        help_text="The cursor of a page, from `next`; empty: the first page.",
     )  # fmt: skip
     limit = Digits(
         required=False, default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page."
@@ -38,7 +38,7 @@ class Paged(Strict):
 
 
 class LongPaged(Paged):
-    """The same of what there are few of."""
+    """The parameters of a page of short rows."""
 
     limit = Digits(
         required=False, default=100, min_value=1, max_value=MOST, help_text="Rows of a page."
@@ -46,15 +46,15 @@ class LongPaged(Paged):
 
 
 class NextPage(serializers.Serializer[Any]):
-    """What every page says besides its rows."""
+    """The fields of every page besides its rows."""
 
     next = serializers.URLField(
-        allow_null=True, help_text="Where the next page is; null: this is the last."
+        allow_null=True, help_text="The address of the next page; null: this is the last."
     )
 
 
 def page(request: Request, results: Iterable[Any], following: str | None) -> dict[str, Any]:
-    """A page as it is answered; what follows begins behind that cursor."""
+    """Return a page as it is answered; the next one begins after the cursor."""
     url = None
     if following is not None:
         url = replace_query_param(request.build_absolute_uri(), "cursor", following)

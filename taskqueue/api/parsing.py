@@ -1,4 +1,4 @@
-"""Reading bodies: JSON as RFC 8259 means it, and nothing that Python would let pass besides."""
+"""Parse bodies as strict JSON (RFC 8259), without Python's extensions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StrictJSONParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The value. Raises `ParseError`; `RequestDataTooBig` beyond the project's limit."""
+        """Return the value. Raises `ParseError`, or `RequestDataTooBig` beyond Django's limit."""
         # Django's request bounds what its `body` reads, and not what is read from the stream.
         raw = stream.body if hasattr(stream, "body") else stream.read()
         try:
@@ -44,36 +44,36 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ParseError(f"The key {name!r} stands twice in one object.", code="duplicate_key")
+            raise ParseError(f"The key {name!r} appears twice in one object.", code="duplicate_key")
         found[name] = value
     return found
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ParseError(f"{constant} is no number of JSON.")
+    raise ParseError(f"{constant} is not a JSON number.")
 
 
 class PlainJSONRenderer(JSONRenderer):
-    """JSON whatever the request would rather have, in a stable wording: ETags are made of it."""
+    """Renders JSON in a stable form, of which ETags are made."""
 
     charset = None
     ensure_ascii = False
     strict = True
 
     def render(self, *args: Any, **kwargs: Any) -> Any:
-        """The JSON. What is only now turned into text is English too."""
+        """Return the JSON, with lazy texts in English."""
         with translation.override("en"):
             return super().render(*args, **kwargs)
 
 
 class AlwaysJSON(BaseContentNegotiation):
-    """There is one form for answers, and clients that ask for another get it too."""
+    """Answers with JSON, whatever the client accepts."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
-        """The parser of that media type; None is answered with 415."""
+        """Return the parser of the media type; None becomes 415."""
         given = (request.content_type or "").partition(";")[0].strip().lower()
         return next((each for each in parsers if each.media_type == given), None)
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: Any = None) -> Any:
-        """The first."""
+        """Return the only renderer."""
         return renderers[0], renderers[0].media_type

@@ -1,4 +1,4 @@
-"""What machines ask: is it alive, can it work, and the page that Prometheus reads."""
+"""Probes of web processes, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from taskqueue.monitoring.metrics import exposition
 
 
 class HealthShown(serializers.Serializer[Any]):
-    """A status, and nothing else: anybody may ask."""
+    """A status without details: the probes are public."""
 
     status = serializers.ChoiceField(choices=[health.OK, health.UNAVAILABLE])
 
 
 class Probe(ApiView):
-    """Answers anybody, however often, whoever they say they are."""
+    """Answers everybody, without authentication and throttles."""
 
     permission_classes: Any = (AllowAny,)
     throttle_classes: Any = ()
@@ -36,11 +36,11 @@ class Probe(ApiView):
     look: ClassVar[Callable[[], health.Health]]
 
     def get_authenticators(self) -> list[Any]:
-        """None: a login that the database cannot look up must not hide that it is away."""
+        """Return none: an unavailable database must not fail the authentication."""
         return []
 
     def answer(self, request: Request) -> Response:
-        """200 or 503."""
+        """Answer 200 or 503."""
         self.validated_query(request)
         found = type(self).look()
         return Response({"status": found.status}, status=200 if found.is_ok else 503)
@@ -58,7 +58,7 @@ class Live(Probe):
 
 
 class Ready(Probe):
-    """Whether it can work."""
+    """Whether this process can work."""
 
     look = health.ready
 
@@ -69,22 +69,22 @@ class Ready(Probe):
 
 
 class Metrics(ApiView):
-    """The page that Prometheus reads."""
+    """Metrics for Prometheus."""
 
     needs = {"GET": (VIEW_FIGURES,)}
     permission_classes = (NeedsOrToken,)
     tag = "health"
 
     def get_authenticators(self) -> list[Any]:
-        """None for who bears the token: others that read bearers would refuse it as theirs."""
+        """Return none for a request with the token: other bearer authenticators would refuse it."""
         request: Any = self.request  # None while the document is made.
         bears_token = request is not None and holds_token(request)
         return [] if bears_token else super().get_authenticators()
 
     @describe("getMetrics", answers={200: str}, media_type="text/plain", problems=(501,))
     def get(self, request: Request) -> HttpResponse:
-        """Figures of the whole, for Prometheus. Needs the permission, or the token of the setting
-        METRICS_TOKEN as a bearer; and, on the server, the extra `metrics`: else 501.
+        """Metrics of the whole queue for Prometheus. Requires the permission, or the setting
+        METRICS_TOKEN as a bearer token, and the extra `metrics` on the server: else 501.
         """
         self.validated_query(request)
         try:

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 has them: `application/problem+json`, each with a `code` for programs."""
+"""Errors by RFC 9457: `application/problem+json`, each with a `code` for programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_TEXT, MOST_TOLD = 2000, 100
 
 
 class Problem(drf.APIException):
-    """What the API refuses: a status, a code, and a sentence."""
+    """A refusal: a status, a code, and a sentence."""
 
     def __init__(
         self, status: int, code: str, detail: str, *, errors: list[dict[str, str]] | None = None
@@ -36,18 +36,18 @@ class Problem(drf.APIException):
 
 
 class InvalidQuery(drf.ValidationError):
-    """The address asks for what there is none of."""
+    """Invalid query parameters."""
 
     status_code = HTTPStatus.BAD_REQUEST
 
 
 class InvalidBody(drf.ValidationError):
-    """The body is JSON, and does not say what can be done."""
+    """The body is JSON, but invalid."""
 
     status_code = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-# The first that fits: what is more special stands first.
+# The first match counts: subclasses come first.
 KNOWN: tuple[tuple[type[Exception], int, str], ...] = (
     (own.TaskDoesNotExist, 404, "task_not_found"),
     (own.WorkerDoesNotExist, 404, "worker_not_found"),
@@ -67,7 +67,7 @@ KNOWN: tuple[tuple[type[Exception], int, str], ...] = (
 
 
 def answer_to(error: Exception, *, path: str) -> Response | None:
-    """The answer that tells of an error; None for one that nobody foresaw."""
+    """Return the answer for an error; None for an unexpected one."""
     problem = _problem(error)
     if problem is None:
         return None
@@ -94,15 +94,15 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
         )
         return int(error.status_code), "invalid", detail, _with_errors(errors)
     if isinstance(error, Http404):
-        return 404, "not_found", str(error) or "There is nothing here.", {}
+        return 404, "not_found", str(error) or "Nothing exists here.", {}
     if isinstance(error, DjangoPermissionDenied):
-        return 403, "permission_denied", "You may not do this.", {}
+        return 403, "permission_denied", "You lack the permission to do this.", {}
     if isinstance(error, RequestDataTooBig):
-        return 413, "body_too_large", "The body is larger than this server takes.", {}
+        return 413, "body_too_large", "The body is larger than this server accepts.", {}
     if isinstance(error, SuspiciousOperation):
         return 400, "malformed", str(error) or "The request is malformed.", {}
     if isinstance(error, DatabaseError | InterfaceError) and is_passing(error):
-        return 503, "database_busy", "The database could not do it now. Try again.", {}
+        return 503, "database_busy", "The database is busy or unavailable. Try again.", {}
     if isinstance(error, drf.APIException):
         return int(error.status_code), _code_of(error), str(error.detail), {}
     for kind, status, code in KNOWN:
@@ -117,7 +117,7 @@ def _code_of(error: drf.APIException) -> str:
 
 
 def _about(error: Exception) -> dict[str, Any]:
-    """What a program needs besides: who holds the unique key, and which of many wanted it."""
+    """Return more fields for programs: the task that holds a unique key, and who wanted it."""
     if isinstance(error, own.DuplicateTask):
         holder = getattr(error.result, "id", error.result)
         about: dict[str, Any] = {} if holder is None else {"task_id": str(holder)}
@@ -139,12 +139,12 @@ def _with_errors(errors: list[dict[str, str]]) -> dict[str, Any]:
 
 
 def _shown(text: str) -> str:
-    """Text of the request may be such as no answer can hold, and long."""
+    """Return text of the request, shortened, and without characters that JSON cannot hold."""
     return storable(text, limit=LONGEST_TEXT)
 
 
 def _listed(detail: Any, pointer: str) -> Iterator[dict[str, str]]:
-    """Each mistake with a JSON pointer (RFC 6901) to its place."""
+    """Yield each mistake with a JSON pointer (RFC 6901) to its place."""
     if isinstance(detail, Mapping):
         for name, each in detail.items():
             is_whole = name == api_settings.NON_FIELD_ERRORS_KEY

@@ -1,4 +1,4 @@
-"""Figures of the whole: what there is at this moment, and how the last hour, day or week went."""
+"""Counts now, and how the last hour, day or week went."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECONDS_AN_HOUR = 3600
 
 
 class CountShown(serializers.Serializer[Any]):
-    """A number, or the least that it is."""
+    """A count, perhaps capped."""
 
     count = serializers.IntegerField(help_text=f"Counted up to {CAP:,} or less.")
     is_capped = serializers.BooleanField(help_text="Whether there may be more.")
@@ -41,26 +41,28 @@ def _counts() -> type[serializers.Serializer[Any]]:
 
 
 class QueueTotals(serializers.Serializer[Any]):
-    """Of all queues."""
+    """Totals of all queues."""
 
     total = serializers.IntegerField()
     paused = serializers.IntegerField()
-    unserved = serializers.IntegerField(help_text="Where tasks wait, and no worker takes them.")
+    unserved = serializers.IntegerField(
+        help_text="Queues with waiting tasks that no worker serves."
+    )
     oldest_seconds = serializers.FloatField(
-        allow_null=True, help_text="For how long the one ready task waits that waits longest."
+        allow_null=True, help_text="Waiting time of the oldest ready task."
     )
 
 
 class WorkerTotals(serializers.Serializer[Any]):
-    """Of the workers that live."""
+    """Totals of the running workers."""
 
     alive = serializers.IntegerField()
-    busy = serializers.IntegerField(help_text="Slots that run something.")
+    busy = serializers.IntegerField(help_text="Slots in use.")
     slots = serializers.IntegerField()
 
 
 class LastHour(serializers.Serializer[Any]):
-    """Attempts that came to an end within an hour; durations in seconds."""
+    """Attempts that ended in the last hour; durations in seconds."""
 
     succeeded = serializers.IntegerField()
     failed = serializers.IntegerField()
@@ -68,7 +70,7 @@ class LastHour(serializers.Serializer[Any]):
     stopped = serializers.IntegerField()
     per_second = serializers.FloatField(help_text="Attempts of all outcomes.")
     failure_rate = serializers.FloatField(
-        allow_null=True, help_text="From 0 to 1; null: none ended."
+        allow_null=True, help_text="From 0 to 1; null: no attempt ended."
     )
     run_p50 = serializers.FloatField(allow_null=True)
     run_p95 = serializers.FloatField(allow_null=True)
@@ -77,17 +79,17 @@ class LastHour(serializers.Serializer[Any]):
 
 
 class StatsShown(serializers.Serializer[Any]):
-    """The whole at this moment."""
+    """The state of all queues, workers and tasks now."""
 
     at = serializers.DateTimeField()
     tasks = _counts()()
-    queues = QueueTotals(allow_null=True, help_text="null: not for you to see.")
-    workers = WorkerTotals(allow_null=True, help_text="null: not for you to see.")
+    queues = QueueTotals(allow_null=True, help_text="null: you lack the permission to view them.")
+    workers = WorkerTotals(allow_null=True, help_text="null: you lack the permission to view them.")
     last_hour = LastHour()
 
 
 class SeriesQuery(Strict):
-    """Which span, and of what."""
+    """The span, and perhaps one queue or name."""
 
     span = serializers.ChoiceField(choices=list(SPANS), required=False, default="hour")
     queue_name = Text(required=False, default="", allow_blank=True, max_length=100)
@@ -105,24 +107,25 @@ class SeriesShown(serializers.Serializer[Any]):
     lost = serializers.ListField(child=serializers.IntegerField())
     stopped = serializers.ListField(child=serializers.IntegerField())
     run_p50 = serializers.ListField(
-        child=serializers.FloatField(allow_null=True), help_text="Seconds; null: nothing ran."
+        child=serializers.FloatField(allow_null=True), help_text="Seconds; null: no attempt ran."
     )
     run_p95 = serializers.ListField(child=serializers.FloatField(allow_null=True))
     wait_p50 = serializers.ListField(
-        child=serializers.FloatField(allow_null=True), help_text="From being ready to the start."
+        child=serializers.FloatField(allow_null=True),
+        help_text="Seconds from being ready to the start.",
     )
     wait_p95 = serializers.ListField(child=serializers.FloatField(allow_null=True))
 
 
 class Stats(ApiView):
-    """The whole at this moment."""
+    """The state of all queues, workers and tasks now."""
 
     needs = {"GET": (VIEW_TASKS, VIEW_FIGURES)}
     tag = "stats"
 
     @describe("getStats", answers={200: StatsShown})
     def get(self, request: Request) -> Response:
-        """Tasks by status, queues, workers, and what the last hour came to."""
+        """Tasks by status, queues, workers, and the attempts of the last hour."""
         self.validated_query(request)
         workers = read_workers(limit=MOST_WORKERS)
         sees = request.user.has_perm
@@ -138,14 +141,14 @@ class Stats(ApiView):
 
 
 class StatsSeries(ApiView):
-    """How it went."""
+    """Attempts over time."""
 
     needs = {"GET": (VIEW_FIGURES,)}
     tag = "stats"
 
     @describe("getSeries", answers={200: SeriesShown}, query=SeriesQuery)
     def get(self, request: Request) -> Response:
-        """What attempts came to, and how long they took, of all or of one queue or name."""
+        """Outcomes and durations of attempts over time, of all or of one queue or name."""
         asked = self.validated_query(request, SeriesQuery)
         found = series(asked["span"], queue_name=asked["queue_name"], name=asked["name"])
         return Response({name: getattr(found, name) for name in SeriesShown._declared_fields})
@@ -189,7 +192,7 @@ MOST_NAMES = 1000
 
 
 class PerformanceQuery(Strict):
-    """Of which span."""
+    """The span."""
 
     span = serializers.ChoiceField(choices=list(SPANS), required=False, default="hour")
     limit = Digits(
@@ -202,7 +205,7 @@ class NameShown(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     count = serializers.IntegerField()
-    failed = serializers.IntegerField(help_text="Those that failed or were lost.")
+    failed = serializers.IntegerField(help_text="Attempts that failed or were lost.")
     failure_rate = serializers.FloatField(help_text="From 0 to 1.")
     run_p50 = serializers.FloatField(allow_null=True)
     run_p95 = serializers.FloatField(allow_null=True)
@@ -210,7 +213,7 @@ class NameShown(serializers.Serializer[Any]):
     wait_p95 = serializers.FloatField(allow_null=True)
     slowest_seconds = serializers.FloatField()
     slowest_task_id = serializers.UUIDField(
-        allow_null=True, help_text="It may have been pruned since."
+        allow_null=True, help_text="The task may have been pruned since."
     )
 
 
@@ -223,14 +226,14 @@ class PerformanceShown(serializers.Serializer[Any]):
 
 
 class Performance(ApiView):
-    """Each name by itself."""
+    """Durations and failures by name."""
 
     needs = {"GET": (VIEW_FIGURES,)}
     tag = "stats"
 
     @describe("getPerformance", answers={200: PerformanceShown}, query=PerformanceQuery)
     def get(self, request: Request) -> Response:
-        """How often tasks of each name ran within the span, how long, and how many failed."""
+        """How often tasks of each name ran in the span, how long they took, how many failed."""
         asked = self.validated_query(request, PerformanceQuery)
         found = performance(asked["span"])
         kept = found[: asked["limit"]]

@@ -25,7 +25,7 @@ class NamePerformance:
     name: str
     count: int
     failed: int
-    """Those that failed or were lost."""
+    """Attempts that failed or were lost."""
     failure_rate: float
     """From 0 to 1."""
     run_p50: float | None

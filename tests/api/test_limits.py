@@ -62,7 +62,7 @@ def test_without_the_cache_requests_are_answered_and_not_counted(
     root: ApiClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert [root.look("queues/").status_code for _ in range(2)] == [200, 200]
-    assert "nothing is throttled error=ConnectionError('no cache')" in caplog.text
+    assert "requests are not throttled error=ConnectionError('no cache')" in caplog.text
 
 
 class Away(BaseCache):

@@ -44,7 +44,7 @@ class ShownOccurrence:
     count: int = about("How many nominal times it stands for.")
     status: str = about(choices=[status.value for status in OccurrenceStatus])
     reason: str = about("Why it has no task.")
-    task_id: UUID | None = about("It may have been pruned since.")
+    task_id: UUID | None = about("The task may have been pruned since.")
     task_status: str = about("The status of its task.", choices=TASK_STATUSES)
     requested_by: str | None = about("The person who ran it by hand; null: the rule did.")
     created_at: datetime

@@ -50,7 +50,7 @@ class ShownWorker:
     versions: dict[str, Any] = about("Versions of Python, Django and other packages.")
     queues: list[str] = about("Empty: all.", empty="all")
     weights: dict[str, float] = about("The weight of each queue; empty: all.", column="queues")
-    busy: int = about("Slots that run something.")
+    busy: int = about("Slots in use.")
     slots: int = about(column="concurrency")
     state: str = about(choices=sorted(STATES.values()))
     is_alive: bool = about("Seen within its lease, and not ended.")
