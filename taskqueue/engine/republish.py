@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Case, JSONField, TextField, Value, When
+from django.db.models import JSONField, TextField, Value
 from django.db.models.functions import Cast
 from django.db.transaction import atomic
 
@@ -18,6 +18,7 @@ from taskqueue.engine.control.retrying import reopen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.multi_worker import begin_anew
 from taskqueue.engine.notify import wake
+from taskqueue.engine.ready import make_due
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, later
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Task
@@ -82,21 +83,9 @@ def _replace(
     run_after = spec.run_after_at(now)
     if _is_alike(holder, spec, payload, run_after=run_after, now=now):
         return False
-    retrying = When(status=TaskStatus.RETRYING, then=Value(TaskStatus.RETRYING.value))
-    waiting = Case(retrying, default=Value(TaskStatus.SCHEDULED.value))
-    waits = run_after > now
-    changed = (
-        Task.objects.using(connection.alias)
-        .filter(status__in=sorted(PENDING), id=holder.id)
-        .update(
-            args=_json(payload.args),
-            kwargs=_json(payload.kwargs),
-            run_after=run_after,
-            status=waiting if waits else TaskStatus.READY.value,
-            ready_at=None if waits else now,
-        )
-    )
-    return bool(changed)
+    waiting = Task.objects.using(connection.alias).filter(id=holder.id, status__in=sorted(PENDING))
+    arguments = {"args": _json(payload.args), "kwargs": _json(payload.kwargs)}
+    return make_due(waiting, due=run_after, now=now, **arguments) > 0
 
 
 def _is_alike(
@@ -132,19 +121,15 @@ def _restart(
         reopen(connection, [task])
         begin_anew(connection, task)
         now = spec.at or dialect_for(connection).now(connection)
-        run_after = spec.run_after_at(now)
-        waits = run_after > now
-        tasks.update(
+        make_due(
+            tasks,
+            due=spec.run_after_at(now),
+            now=now,
             args=_json(payload.args),
             kwargs=_json(payload.kwargs),
-            run_after=run_after,
-            status=TaskStatus.READY,
-            ready_at=now,
             deadline_at=spec.deadline_at or later(now, spec.deadline_in),
             expires_at=later(now, spec.expires_in),
         )
-        if waits:
-            tasks.update(status=TaskStatus.SCHEDULED, ready_at=None)
         act = Act(str(task.id), before=holder.status, detail="published again")
         audit(connection, "task", "retry", [act], person=person("", f"restart={spec.restart}"))
         wake(project_connection(), spec.queue_name)

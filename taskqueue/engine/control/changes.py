@@ -8,11 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Case, Value, When
 from django.db.transaction import atomic
 
 from taskqueue.core.retries import seconds_of
-from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.option_kinds import Moment
 from taskqueue.declarations.options import check_options
 from taskqueue.engine.connections import project_connection
@@ -21,6 +19,7 @@ from taskqueue.engine.control.locking import ALLOWED, Statuses, TaskId, id_of, l
 from taskqueue.engine.control.mutable_options import apply_terms, check_terms
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
+from taskqueue.engine.ready import make_due, make_ready
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Task
 
@@ -53,7 +52,7 @@ def run_now_each(
     if not tasks:
         return []
     now = dialect_for(connection).now(connection)
-    _rows(connection, tasks).update(status=TaskStatus.READY, run_after=now, ready_at=now)
+    make_ready(_rows(connection, tasks), now=now)
     audit(
         connection,
         "task",
@@ -97,15 +96,7 @@ def reschedule_each(
     tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
     if not tasks:
         return []
-    retrying = When(status=TaskStatus.RETRYING, then=Value(TaskStatus.RETRYING.value))
-    waits = due > now
-    _rows(connection, tasks).update(
-        status=Case(retrying, default=Value(TaskStatus.SCHEDULED.value))
-        if waits
-        else TaskStatus.READY.value,
-        run_after=due,
-        ready_at=None if waits else now,
-    )
+    make_due(_rows(connection, tasks), due=due, now=now)
     acts = [Act(str(task.id), task.status, f"to {due.isoformat()}") for task in tasks]
     audit(connection, "task", "reschedule", acts, person=person)
     # The duties learn from it when they are needed.

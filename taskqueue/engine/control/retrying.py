@@ -28,6 +28,7 @@ from taskqueue.engine.control.locking import (
 )
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
+from taskqueue.engine.ready import make_ready
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Occurrence, Task
 from taskqueue.models.occurrence import OccurrenceStatus
@@ -104,13 +105,12 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
     """Make finished tasks ready. A unique key that was released is not taken back."""
     now = dialect_for(connection).now(connection)
     chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])
-    chosen.update(
-        status=TaskStatus.READY,
+    make_ready(
+        chosen,
+        now=now,
         attempts_before_retry=F("attempt"),
         failures=0,
         crashes=0,
-        run_after=now,
-        ready_at=now,
         parked_at=None,
         started_at=None,
         finished_at=None,

@@ -1,0 +1,34 @@
+"""The one door to `ready`: whoever makes tasks ready that are there does it here.
+
+Statements that find such tasks by themselves word the same in each dialect: the insert of a new
+task (`enqueue`), the promotion of what is due (`duties`), and the record of an attempt that counts
+for nothing (`record`). A task of several workers that nobody has started goes back to `ready` where
+its end is settled (`multi_worker.settling`). Nothing else writes `ready` or `ready_at`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, QuerySet, Value, When
+
+from taskqueue.core.states import TaskStatus
+from taskqueue.models import Task
+
+RETRYING_STAYS = Case(
+    When(status=TaskStatus.RETRYING.value, then=Value(TaskStatus.RETRYING.value)),
+    default=Value(TaskStatus.SCHEDULED.value),
+)
+
+
+def make_ready(tasks: QuerySet[Task], *, now: datetime, **columns: Any) -> int:
+    """Make the tasks ready, with these columns too; how many there were."""
+    return tasks.update(status=TaskStatus.READY.value, run_after=now, ready_at=now, **columns)
+
+
+def make_due(tasks: QuerySet[Task], *, due: datetime, now: datetime, **columns: Any) -> int:
+    """Make the tasks ready, or let them wait where they are due later; how many there were."""
+    if due <= now:
+        return make_ready(tasks, now=now, **columns)
+    return tasks.update(status=RETRYING_STAYS, run_after=due, ready_at=None, **columns)
