@@ -32,7 +32,7 @@ class Workers:
         self._connection = connection
         self._choice = choice
         queues = {choice.queue_name: 1} if choice.queue_name else {}
-        self._lanes = QueueQuotas(QueueChoice(queues))
+        self._quotas = QueueQuotas(QueueChoice(queues))
         self._registered: list[tuple[Registered, Registration]] = []
         self._known: set[str] = set()
 
@@ -60,7 +60,7 @@ class Workers:
     def _claims(self, name: str) -> Claims:
         # A new one each time: it remembers for a second which queues have tasks.
         duration = get_settings().LEASE_DURATION
-        return Claims(self._lanes, worker_name=name, slots=1, lease_duration=duration)
+        return Claims(self._quotas, worker_name=name, slots=1, lease_duration=duration)
 
     def _apart(self) -> QuerySet[Task]:
         """The open tasks that not every worker may take."""

@@ -13,44 +13,40 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from taskqueue.worker import frames
+from taskqueue.worker.deadlines import ChildDeadline
 from taskqueue.worker.frames import Frame, Unpacker, pack
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.watchdog import Watchdog
 
 READ_SIZE = 1 << 18
-NEVER = float("inf")
-"""The deadline of a child that holds nothing."""
-NEAR = 1.0
-"""Seconds before a deadline, at which it is looked at whether it has to be kept."""
 
 
 class ChildProcess:
-    """A child with its orders. Orders start in the order in which they were sent.
+    """A child with its orders, which start in the order in which they were sent.
 
-    So what runs in it is known without asking: of those it holds, the first as many as it has
-    slots. What stands behind them has not started, whatever happens to the child.
+    So it is known without asking what runs in it: of the jobs it holds, the first as many as it
+    has slots. The others have not started, whatever happens to the child.
     """
 
     def __init__(
         self,
+        options: WorkerOptions,
         *,
-        pool: str,
         slots: int,
-        worker_name: str,
-        max_memory: float | None,
         declares: bool,
         watchdog: Watchdog,
         presence: int | None = None,
     ) -> None:
-        ours, theirs = socket.socketpair()
+        self.socket, theirs = socket.socketpair()
+        self.socket.setblocking(False)
         setup = {
-            "pool": pool,
+            "pool": options.pool,
             "slots": slots,
-            "worker_name": worker_name,
-            "max_memory": max_memory,
+            "worker_name": options.name,
+            "max_memory": options.max_memory,
             "declares": declares,
             "socket": theirs.fileno(),
             "presence": presence,
@@ -63,16 +59,13 @@ class ChildProcess:
                 [sys.executable, "-m", "taskqueue.worker.child"],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno(), *([] if presence is None else [presence])],
-                env=_environment(setup),
+                env={**os.environ, "TASKQUEUE_CHILD": json.dumps(setup)},
                 # Signals of the terminal are the parent's to answer.
                 start_new_session=True,
             )
-        ours.setblocking(False)
-        self.socket = ours
         self.slots = slots
-        self.pool = pool
         self.declares = declares
-        """Whether it brings what its code declares to the database."""
+        """Whether it brings the schedules that its code declares to the database."""
         self.is_ready = False
         self.is_condemned = False
         """Takes nothing new, and is replaced once what runs in it has ended."""
@@ -80,19 +73,14 @@ class ChildProcess:
         self.is_exiting = False
         self.is_recalling = False
         self.is_blocked = False
-        """Its socket is full: what is sent waits until it reads."""
+        """Its socket is full: frames wait until it reads."""
         self.started = 0
         self.held: dict[int, Job] = {}
         self.stuck: dict[int, Job] = {}
         """Jobs whose lease has ended while their body cannot be stopped: their slots stay busy."""
         self.files: list[str] = []
         self.trouble = ""
-        self.born_at = time.monotonic()
-        self.deadline = NEVER
-        self._bounding = threading.Lock()
-        self._is_buried = False
-        self._watchdog = watchdog
-        watchdog.live_until(self.process.pid, self.deadline)
+        self.deadline = ChildDeadline(self.process.pid, self.held, self.stuck, watchdog)
         self._unpacker = Unpacker()
         self._outgoing = bytearray()
         self._sending = threading.Lock()
@@ -121,30 +109,35 @@ class ChildProcess:
         return islice(self.held.values(), self.slots - len(self.stuck))
 
     def waiting(self) -> list[Job]:
-        """The jobs that stand behind them."""
+        """The jobs that wait behind the running ones."""
         return list(islice(self.held.values(), self.slots - len(self.stuck), None))
 
     def send_orders(self, jobs: list[Job], now: float) -> bool:
-        """Hand jobs to the child; False if it is too late for one of them, and none was handed.
-
-        The guardian knows until when they are safe before the child knows of them. Where this
-        process is frozen on the way, the guardian acts, or the second look at the clock sees it.
-        """
+        """Hand jobs to the child; False if it is too late for one of them, and none was handed."""
         free = self.slots - len(self.stuck) - len(self.held)
-        safe_until = min(job.safe_until for job in jobs)
-        with self._bounding:
-            if time.monotonic() >= safe_until:
-                return False
-            self._bound(min(self.deadline, safe_until))
-            if time.monotonic() >= safe_until:
-                return False
-            for job in jobs:
-                self.held[job.lease_id] = job
+        if not self.deadline.hold(jobs):
+            return False
         for job in jobs[: max(0, free)]:
             job.start(now)
         self.started += len(jobs)
         self.send((frames.RUN, [job.order for job in jobs]))
         return True
+
+    def recall(self) -> None:
+        """Ask for the orders back whose bodies have not started."""
+        waiting = self.waiting()
+        if waiting and not self.is_recalling:
+            self.is_recalling = True
+            self.send((frames.RECALL, [job.lease_id for job in waiting]))
+
+    def recalled(self, lease_ids: list[int]) -> list[Job]:
+        """Take these orders back: their bodies have not started."""
+        self.is_recalling = False
+        jobs = [self.held.pop(lease_id) for lease_id in lease_ids if lease_id in self.held]
+        for job in jobs:
+            job.unstart()
+        self.started -= len(jobs)
+        return jobs
 
     def take_back(self, lease_id: int, now: float) -> Job | None:
         """A job is no longer with the child; the next one in line has started."""
@@ -169,11 +162,10 @@ class ChildProcess:
             self._outgoing += pack(frame)
             self._push()
 
-    def push(self) -> bool:
-        """Send what was kept; whether something is left."""
+    def push(self) -> None:
+        """Send what was kept."""
         with self._sending:
             self._push()
-            return bool(self._outgoing)
 
     @property
     def has_outgoing(self) -> bool:
@@ -191,7 +183,7 @@ class ChildProcess:
             self._outgoing.clear()
 
     def receive(self) -> tuple[list[Frame], bool]:
-        """What the child has said, and whether it is gone."""
+        """Return the frames of the child that have arrived, and whether it is gone."""
         received: list[Frame] = []
         while True:
             try:
@@ -206,32 +198,6 @@ class ChildProcess:
             if len(data) < READ_SIZE:
                 return received, False
 
-    def pulse(self, deadline: float) -> None:
-        """Let the child live until that moment, as far as what it holds allows.
-
-        One that holds nothing can harm nobody, and lives as long as its parent. Past its last
-        moment a child is being killed. The main thread and that of the heartbeat may call it.
-        """
-        with self._bounding:
-            if self.held or self.stuck:
-                self._bound(min(deadline, self._safe_until()))
-            else:
-                self._bound(NEVER)
-
-    def relax(self, now: float) -> None:
-        """Let a child live on whose deadline is near, and that of a job which has ended since."""
-        if self.deadline - now < NEAR and not self.stuck:
-            with self._bounding:
-                self._bound(self._safe_until())
-
-    def _safe_until(self) -> float:
-        return min((job.safe_until for job in list(self.held.values())), default=NEVER)
-
-    def _bound(self, deadline: float) -> None:
-        if time.monotonic() < self.deadline != deadline and not self._is_buried:
-            self.deadline = deadline
-            self._watchdog.live_until(self.process.pid, deadline)
-
     def kill(self) -> None:
         """End the child and what it started, at once."""
         self.is_killed = True
@@ -241,9 +207,9 @@ class ChildProcess:
             self.process.kill()
 
     def await_exit(self, seconds: float) -> None:
-        """Wait for its end, which it was asked for; for so long at most.
+        """Wait for the end that it was asked for; for so long at most.
 
-        It is not buried: until then its number, and that of its group, are nobody else's.
+        It is not buried yet: its process id, and that of its group, are still its own.
         """
         ends_at = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
@@ -253,21 +219,14 @@ class ChildProcess:
                     return
 
     def bury(self) -> int:
-        """Wait for the end of a child that is gone; how it ended."""
+        """Wait for the end of a child that is gone, and return its exit code."""
         self.socket.close()
-        with self._bounding:
-            # Its number may soon be another's, and the heartbeat may still know of it.
-            self._is_buried = True
-        self._watchdog.forget(self.process.pid)
+        self.deadline.end()
         try:
             return self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self.kill()
             return self.process.wait()
-
-
-def _environment(setup: dict[str, Any]) -> dict[str, str]:
-    return {**os.environ, "TASKQUEUE_CHILD": json.dumps(setup)}
 
 
 def describe_exit(code: int) -> str:

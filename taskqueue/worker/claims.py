@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -14,7 +15,7 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
-from taskqueue.worker.options import QueueQuotas
+from taskqueue.worker.options import QueueQuotas, Quotas
 
 DISCOVERY_INTERVAL = 1.0
 """Seconds for which a worker of all queues trusts the list of those that have tasks."""
@@ -33,9 +34,9 @@ class Claims:
     """Takes what only some workers may take before its equals, then what any may take."""
 
     def __init__(
-        self, lanes: QueueQuotas, *, worker_name: str, slots: int, lease_duration: timedelta
+        self, quotas: QueueQuotas, *, worker_name: str, slots: int, lease_duration: timedelta
     ) -> None:
-        self._lanes = lanes
+        self._quotas = quotas
         self._worker_name = worker_name
         self._slots = slots
         self._lease_duration = lease_duration
@@ -88,7 +89,7 @@ class Claims:
         if not apart:
             if is_sqlite(connection):
                 ready = dialect_for(connection).ready_queues(connection)
-                if not self._lanes.serving(ready):
+                if not self._quotas.serving(ready):
                     return []
             elif owns_session(connection):
                 return self._ordinary(connection, want, unknown)
@@ -103,7 +104,7 @@ class Claims:
         if now < self._slow_until:
             return []
         self._looked_apart_at = now
-        return self._lanes.serving(queues_apart(connection, worker=self._worker_name))
+        return self._quotas.serving(queues_apart(connection, worker=self._worker_name))
 
     def _apart(
         self, connection: BaseDatabaseWrapper, want: int, unknown: list[str], names: list[str]
@@ -141,22 +142,10 @@ class Claims:
         # A queue that is short is looked at without floors anyway.
         floors = self._floors.of(connection, names) if names and self._is_busy else NO_FLOORS
         while names and len(claimed) < want:
-            quotas = self._lanes.quotas(names, want - len(claimed))
-            began = time.monotonic()
-            found = dialect_for(connection).claim(
-                connection,
-                worker=self._worker_name,
-                quotas=quotas,
-                unknown=unknown,
-                lease_duration=self._lease_duration,
-                floors=floors,
-            )
-            if not floors:
-                self._floors.took(time.monotonic() - began)
-            claimed += found
-            counts = dict.fromkeys((name for name, _ in quotas), 0)
-            for each in found:
-                counts[each.queue_name] += 1
+            quotas = self._quotas.quotas(names, want - len(claimed))
+            batch = self._claim_quotas(connection, quotas, unknown, floors)
+            claimed += batch
+            counts = Counter(row.queue_name for row in batch)
             short = {name for name, quota in quotas if counts[name] < quota}
             if not short:
                 break
@@ -165,22 +154,42 @@ class Claims:
                 continue
             # What a queue could not give, the others may.
             names = [name for name in names if name not in short]
-            if self._lanes.serves_all:
-                self._known_queues = [n for n in self._known_queues if n not in short]
+            if self._quotas.serves_all:
+                self._known_queues = [name for name in self._known_queues if name not in short]
         return claimed
 
+    def _claim_quotas(
+        self,
+        connection: BaseDatabaseWrapper,
+        quotas: Quotas,
+        unknown: list[str],
+        floors: Mapping[str, datetime],
+    ) -> list[Claimed]:
+        began = time.monotonic()
+        batch = dialect_for(connection).claim(
+            connection,
+            worker=self._worker_name,
+            quotas=quotas,
+            unknown=unknown,
+            lease_duration=self._lease_duration,
+            floors=floors,
+        )
+        if not floors:
+            self._floors.took(time.monotonic() - began)
+        return batch
+
     def _queues(self, connection: BaseDatabaseWrapper) -> list[str]:
-        names = self._lanes.names
+        names = self._quotas.names
         if len(names) == 1:
             return names
-        if not self._lanes.serves_all:
-            return self._lanes.serving(dialect_for(connection).ready_queues(connection))
+        if not self._quotas.serves_all:
+            return self._quotas.serving(dialect_for(connection).ready_queues(connection))
         now = time.monotonic()
         if not self._known_queues or now - self._discovered_at > DISCOVERY_INTERVAL:
             self._known_queues = dialect_for(connection).ready_queues(connection)
             self._discovered_at = now
             self._remember(connection, self._known_queues)
-        return self._lanes.serving(self._known_queues)
+        return self._quotas.serving(self._known_queues)
 
     def _remember(self, connection: BaseDatabaseWrapper, names: list[str]) -> None:
         new = set(names) - self._remembered

@@ -1,7 +1,7 @@
-"""Errands to the database, run in a thread of their own, one at a time.
+"""The thread that talks to the database, one request at a time.
 
-The main thread hands out an errand and goes on serving children: limits are kept and crashes seen
-while the database takes its time, or is away.
+The main thread sends a request and goes on serving children: limits are kept and crashes seen while
+the database takes its time, or is away.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from django.db import DatabaseError, InterfaceError
 
 from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.notify import Listener
 from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.engine.transient_errors import is_outage
 from taskqueue.worker.duties import Duties
-from taskqueue.worker.record_and_claim import Intake
+from taskqueue.worker.worker_session import WorkerSession
 
 logger = logging.getLogger("taskqueue.worker")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Errand:
-    """What to write, how much to claim, and what else to look after."""
+class DatabaseRequest:
+    """What to write, how much to claim, and what else to do."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     lines: list[LogLine] = field(default_factory=list)
@@ -52,9 +53,9 @@ class Errand:
 
 @dataclass(kw_only=True)
 class Report:
-    """What came of an errand, as far as it got."""
+    """What came of a request, as far as it got."""
 
-    errand: Errand
+    request: DatabaseRequest
     has_exchanged: bool = False
     recorded: dict[int, Recorded] = field(default_factory=dict)
     claimed: list[Claimed] = field(default_factory=list)
@@ -65,88 +66,115 @@ class Report:
     """Of the unsure ones, those that had not."""
     unknown_leases: list[int] = field(default_factory=list)
     has_ready: bool | None = None
-    """What the duties saw; None: they were not served."""
+    """Whether the duties saw ready tasks; None: they were not served."""
+    duties_at: float | None = None
+    """When they are to be served next."""
     error: Exception | None = None
 
 
-class Errands:
-    """Runs errands in a thread, and rings when a report is there."""
+class DatabaseThread:
+    """Carries out requests, and wakes the main thread when a report is there."""
 
-    def __init__(self, intake: Intake, duties: Duties, ring: Callable[[], None]) -> None:
-        self._intake = intake
+    def __init__(self, session: WorkerSession, duties: Duties, wake: Callable[[], None]) -> None:
+        self._session = session
         self._duties = duties
-        self._ring = ring
-        self._errands: SimpleQueue[Errand | None] = SimpleQueue()
+        self._wake = wake
+        self._requests: SimpleQueue[DatabaseRequest | None] = SimpleQueue()
         self._reports: SimpleQueue[Report] = SimpleQueue()
-        self.under_way: Errand | None = None
+        self.under_way: DatabaseRequest | None = None
         self._is_outage = False
         """Whether the database was away when this thread last asked it."""
-        self.thread = threading.Thread(target=self._run, name="taskqueue-errands", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
         self.thread.start()
 
-    def send(self, errand: Errand) -> None:
-        """Begin an errand; the one before must have been reported."""
-        self.under_way = errand
-        self._errands.put(errand)
+    # From the main thread
+
+    def send(self, request: DatabaseRequest) -> None:
+        """Begin a request; the one before must have been reported."""
+        self.under_way = request
+        self._requests.put(request)
 
     def report(self) -> Report | None:
-        """The report of the errand under way, once it is there."""
+        """The report of the request under way, once it is there."""
         if self.under_way is None or self._reports.empty():
             return None
         self.under_way = None
         return self._reports.get()
 
+    @property
+    def listener(self) -> Listener | None:
+        """The listener; only between two requests, for they have its connection to themselves."""
+        return self._session.listener if self.under_way is None else None
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it works on SQLite."""
+        return self._session.is_sqlite
+
+    def hear(self) -> Exception | None:
+        """Take in notifications between two requests; the error where the connection is lost."""
+        if self.listener is not None:
+            try:
+                self.listener.hear()
+            except (DatabaseError, InterfaceError, OSError) as error:
+                self._session.close()
+                return error
+        return None
+
     def stop(self) -> None:
         """End the thread, unless the database keeps it."""
-        self._errands.put(None)
+        self._requests.put(None)
         self.thread.join(timeout=5)
 
+    # In the thread
+
     def _run(self) -> None:
-        while (errand := self._errands.get()) is not None:
-            report = Report(errand=errand)
+        while (request := self._requests.get()) is not None:
+            report = Report(request=request)
             try:
-                self._do(errand, report)
+                self._carry_out(request, report)
             except (DatabaseError, InterfaceError, OSError) as error:
                 report.error = error
                 self._is_outage = self._is_outage or is_outage(error)
             except Exception as error:
-                logger.exception("Errand failed")
+                logger.exception("Request to the database failed")
                 report.error = error
             if report.error is not None:
-                self._intake.close()
+                self._session.close()
                 _close_project_connection()
             self._reports.put(report)
-            self._ring()
-        self._intake.end()
+            self._wake()
+        self._session.end()
         _close_project_connection()
 
-    def _do(self, errand: Errand, report: Report) -> None:
-        intake = self._intake
-        intake.open()
+    def _carry_out(self, request: DatabaseRequest, report: Report) -> None:
+        session = self._session
+        session.open()
         if self._is_outage:
             self._is_outage = False
             self._duties.spare(time.monotonic())
-        if errand.held is not None:
-            report.unknown_leases = intake.unknown_leases(errand.held)
-        if errand.unsure:
-            report.ended, report.running = intake.resolve(errand.unsure)
+        if request.held is not None:
+            report.unknown_leases = session.unknown_leases(request.held)
+        if request.unsure:
+            report.ended, report.running = session.resolve(request.unsure)
         report.claimed_at = time.monotonic()
-        if errand.writes:
-            report.recorded, report.claimed = intake.exchange(
-                errand.outcomes, errand.lines, errand.notes, want=errand.want,
-                unknown=errand.unknown,
+        if request.writes:
+            report.recorded, report.claimed = session.record_and_claim(
+                request.outcomes, request.lines, request.notes,
+                want=request.want, unknown=request.unknown,
             )  # fmt: skip
-        elif errand.want:
-            report.claimed = intake.look_and_claim(errand.want, errand.unknown)
+        elif request.want:
+            report.claimed = session.look_and_claim(request.want, request.unknown)
         report.has_exchanged = True
-        if errand.is_busy:
-            intake.declare_idle(False)
-        elif len(report.claimed) < errand.want and errand.may_sleep and intake.declare_idle(True):
+        left = request.want - len(report.claimed)
+        if request.is_busy:
+            session.declare_idle(False)
+        elif left > 0 and request.may_sleep and session.declare_idle(True):
             # What was committed before the declaration was not announced: look once more.
-            left = errand.want - len(report.claimed)
-            report.claimed += intake.look_and_claim(left, errand.unknown)
-        if errand.with_duties:
-            report.has_ready = self._duties.step(intake.connection, time.monotonic())
+            report.claimed += session.look_and_claim(left, request.unknown)
+        if request.with_duties:
+            report.has_ready = self._duties.step(session.connection, time.monotonic())
+            report.duties_at = self._duties.next_at
 
 
 def _close_project_connection() -> None:

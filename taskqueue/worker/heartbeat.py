@@ -8,12 +8,11 @@ import random
 import threading
 import time
 from collections.abc import Iterable
-from typing import Protocol
-from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
@@ -23,12 +22,12 @@ from taskqueue.engine.live_changes import heed_terms
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.transient_errors import is_busy, is_lock_refused
-from taskqueue.engine.workers import Asked
-from taskqueue.models.worker import WorkerStatus
-from taskqueue.worker.children import ChildProcess
+from taskqueue.engine.workers import Registration
+from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import FENCE, Job
+from taskqueue.worker.leases import Leases
 from taskqueue.worker.memory import memory_of
-from taskqueue.worker.vitals import Vitals
+from taskqueue.worker.requests import Inbox
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -40,56 +39,29 @@ BUSY_TIMEOUT = 0.1
 """On SQLite: seconds of one try. A longer one would look for the lock only every 100 ms."""
 
 
-class Beating(Protocol):
-    """What the heartbeat needs to know of its worker; read from its own thread."""
-
-    @property
-    def held(self) -> dict[int, Job]:
-        """The leases that it believes it holds."""
-
-    def children(self) -> list[ChildProcess]:
-        """The children that live."""
-
-    def status(self) -> WorkerStatus:
-        """What the worker says of itself."""
-
-    def trouble(self) -> str:
-        """What keeps it from working."""
-
-    def on_renewal(self, renewal: Renewal) -> None:
-        """Take in what a ping found."""
-
-    def on_asked(self, asked: Asked) -> None:
-        """Take in what somebody asks of the worker."""
-
-    def on_replaced(self) -> None:
-        """Another worker has this one's name."""
-
-
 class Heartbeat:
     """Pings in a thread. A busy main thread does not delay it, nor a body, which runs elsewhere."""
 
     def __init__(
         self,
-        worker: Beating,
+        registration: Registration,
+        settings: Settings,
         *,
-        name: str,
         worker_id: int,
-        incarnation: UUID,
-        interval: float,
-        lease_seconds: float,
-        limits: Limits,
-        vitals: Vitals,
+        dispatcher: Dispatcher,
+        leases: Leases,
+        inbox: Inbox,
     ) -> None:
-        self._worker = worker
-        self._name = name
-        self._limits = limits
-        self._vitals = vitals
-        self._tally = Tally()
+        self._registration = registration
+        self._lease_seconds = registration.lease_seconds
+        self._interval = settings.PING_INTERVAL.total_seconds()
+        self._limits = Limits.of(settings)
         self._worker_id = worker_id
-        self._incarnation = incarnation
-        self._interval = interval
-        self._lease_seconds = lease_seconds
+        self._pool, self._mode = dispatcher.pool, dispatcher.mode
+        self._leases = leases
+        self._inbox = inbox
+        self._vitals = inbox.vitals
+        self._tally = Tally()
         self._connection: BaseDatabaseWrapper | None = None
         self._wake = threading.Event()
         self._is_over = False
@@ -99,7 +71,7 @@ class Heartbeat:
         self.thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Begin to beat."""
+        """Begin to ping."""
         self.thread.start()
 
     def hurry(self) -> None:
@@ -107,7 +79,7 @@ class Heartbeat:
         self._wake.set()
 
     def stop(self) -> None:
-        """End, within the ping that may be under way."""
+        """End the thread after the ping that may be under way."""
         self._is_over = True
         self._wake.set()
         self.thread.join(timeout=5)
@@ -120,9 +92,9 @@ class Heartbeat:
         self._close()
 
     def _try_step(self) -> float:
-        """One ping; how long to wait for the next."""
+        """Ping once; how long to wait until the next."""
         began = time.monotonic()
-        held = list(self._worker.held.values())
+        held = list(self._leases.held.values())
         try:
             self.step(began, held)
         except (DatabaseError, InterfaceError, OSError) as error:
@@ -163,20 +135,19 @@ class Heartbeat:
                     ids = [stop.lease_id for stop in renewal.stops]
                     dialect_for(connection).see_stops(connection, ids)
             renewal = self._heed_terms(connection, held, renewal)
-        children = self._worker.children()
         asked = workers.touch(
             connection,
             worker_id=self._worker_id,
-            incarnation=self._incarnation,
-            status=self._worker.status(),
+            incarnation=self._registration.incarnation,
+            status=self._mode.status,
             running_leases=len(held),
-            trouble=self._worker.trouble(),
-            memory_bytes=memory_of([os.getpid(), *(each.process.pid for each in children)]),
+            trouble=self._pool.trouble,
+            memory_bytes=memory_of(self._process_ids()),
         )
         if asked is None:
-            self._worker.on_replaced()
+            self._inbox.replace()
             return
-        self._worker.on_asked(asked)
+        self._inbox.requests.take(asked)
         # The end of what runs is for the main thread to bring about, with its graces.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
         # Nor was one renewed whose row somebody else had locked: it was passed over, and may be
@@ -184,8 +155,11 @@ class Heartbeat:
         known = renewal.renewed | renewal.ended
         self._has_missed = any(job.lease_id not in known for job in held)
         safe = known - ended
-        self._pulse(began, [job for job in held if job.lease_id in safe])
-        self._worker.on_renewal(renewal)
+        self._extend(began, [job for job in held if job.lease_id in safe])
+        self._inbox.add(renewal)
+
+    def _process_ids(self) -> list[int]:
+        return [os.getpid(), *(child.process.pid for child in list(self._pool.children))]
 
     def _heed_terms(
         self, connection: BaseDatabaseWrapper, held: list[Job], renewal: Renewal
@@ -198,7 +172,7 @@ class Heartbeat:
             with self._tally.guard(), transaction(connection):
                 terms = heed_terms(
                     connection,
-                    worker=self._name,
+                    worker=self._registration.name,
                     lease_ids=sorted(renewal.renewed),
                     limits=self._limits,
                     tally=self._tally,
@@ -219,17 +193,17 @@ class Heartbeat:
             None if job.started_at is None else now - job.started_at,
         )
 
-    def _pulse(self, began: float, renewed: Iterable[Job]) -> None:
+    def _extend(self, began: float, renewed: Iterable[Job]) -> None:
         """Let children live on; not beyond what is safe for a job that came in meanwhile."""
         for job in renewed:
             job.renewed(began)
-        for child in self._worker.children():
-            child.pulse(began + FENCE * self._lease_seconds)
+        for child in list(self._pool.children):
+            child.deadline.extend(began + FENCE * self._lease_seconds)
 
     def _on_error(self, error: Exception) -> float:
         if self._connection is not None and is_busy(error):
             # Nobody else can write either, so nobody can take over: no reason to fence.
-            self._pulse(time.monotonic(), list(self._worker.held.values()))
+            self._extend(time.monotonic(), list(self._leases.held.values()))
             self._vitals.delayed()
             return RETRY_BUSY
         self._vitals.failed()
@@ -238,8 +212,8 @@ class Heartbeat:
             logger.error("Pings fail, bodies end when leases run out error=%s", one_line(error))
         self._close()
         # A child whose last job has ended meanwhile loses nothing when the database is away.
-        for child in self._worker.children():
-            child.pulse(child.deadline)
+        for child in list(self._pool.children):
+            child.deadline.extend(child.deadline.at)
         return RETRY * (0.5 + random.random())  # noqa: S311
 
     def _close(self) -> None:

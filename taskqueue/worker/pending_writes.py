@@ -1,4 +1,4 @@
-"""What the pool has found out and the database does not know yet."""
+"""Outcomes, log lines and progress that are not yet written to the database."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class PendingWrites:
         """Leases whose success may or may not have been committed: when it began and ended."""
         self.unknown: dict[str, float] = {}
         """Names that no child here can run, and when that was found."""
-        self._told_unknown: set[str] = set()
+        self._logged_unknown: set[str] = set()
         self.lines: list[Line] = []
         self.progress: dict[int, tuple[float, str]] = {}
 
     @property
     def has_reports(self) -> bool:
-        """Whether running bodies have said something."""
+        """Whether running bodies have reported something."""
         return bool(self.lines or self.progress)
 
     def unknown_names(self, now: float, *, limit: float) -> list[str]:
@@ -40,11 +40,16 @@ class PendingWrites:
         return list(self.unknown)
 
     def learn_unknown(self, name: str, now: float) -> bool:
-        """No child here can run that name; whether this is the first that is heard of it."""
+        """Remember that no child here can run that name; whether that is news."""
         self.unknown[name] = now
-        is_news = name not in self._told_unknown
-        self._told_unknown.add(name)
+        is_news = name not in self._logged_unknown
+        self._logged_unknown.add(name)
         return is_news
+
+    def take_recorded(self) -> list[int]:
+        """Return the leases that children have recorded, once."""
+        recorded, self.recorded = self.recorded, []
+        return recorded
 
     def take_outcomes(self, now: float) -> list[Outcome]:
         """The outcomes, their moments turned into ages for the database's clock to subtract."""
@@ -80,7 +85,7 @@ class PendingWrites:
     def put_back(
         self, outcomes: list[Outcome], lines: list[LogLine], notes: list[Note], taken_at: float
     ) -> None:
-        """What was taken has not been written: keep it for the next time."""
+        """Keep what was taken and could not be written for the next time."""
         self.outcomes = [_dated(outcome, taken_at) for outcome in outcomes] + self.outcomes
         self.lines = [
             (line.lease_id, taken_at - line.age, line.level, line.logger, line.message)

@@ -1,29 +1,53 @@
-"""What is asked of a worker from outside: by people, who ask in the database."""
+"""What pings bring: requests of people and ended leases; and whether the worker takes tasks."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 
 from taskqueue.core.log_text import one_line
+from taskqueue.engine.rows import Renewal
 from taskqueue.engine.workers import Asked
-from taskqueue.models.worker import WorkerRequest
+from taskqueue.models.worker import WorkerRequest, WorkerStatus
+from taskqueue.worker.vitals import Vitals
 
 logger = logging.getLogger("taskqueue.worker")
 
 STOPS = {WorkerRequest.STOP: 1, WorkerRequest.KILL: 2}
-"""To how many stopping signals a request comes."""
+"""How many stopping signals a request stands for."""
+
+
+class Mode:
+    """Whether the worker takes tasks. The main thread changes it, every thread reads it."""
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+        self.is_quiet = False
+        """Whether it finishes what runs, and stays."""
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether anything may be claimed, or started."""
+        return not (self.is_stopping or self.is_quiet)
+
+    @property
+    def status(self) -> WorkerStatus:
+        """The status in the worker's row."""
+        if self.is_stopping:
+            return WorkerStatus.STOPPING
+        return WorkerStatus.QUIET if self.is_quiet else WorkerStatus.RUNNING
 
 
 class Requests:
-    """Keeps the strongest request; the heartbeat brings them, the main thread heeds them."""
+    """Keeps the strongest request; the heartbeat brings it, the main thread acts on it."""
 
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self._ring = ring
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
         self._request = ""
 
     def take(self, asked: Asked) -> None:
-        """Take in what a ping brought; the database keeps a weaker one from replacing it."""
+        """Take in the request of a ping; the database keeps a weaker one from replacing it."""
         if asked.request == self._request:
             return
         if not asked.request:
@@ -32,14 +56,14 @@ class Requests:
         by, reason = one_line(asked.by), one_line(asked.reason)
         logger.info("Asked request=%s by=%s reason=%s", asked.request, by, reason)
         self._request = asked.request
-        self._ring()
+        self._wake()
 
     def _resume(self) -> None:
-        """Forget that it was asked to be quiet: that alone can be taken back."""
+        """Forget a request to be quiet, the only one that can be taken back."""
         if self._request == WorkerRequest.QUIET:
             logger.info("Resumed")
             self._request = ""
-            self._ring()
+            self._wake()
 
     @property
     def is_quiet(self) -> bool:
@@ -48,5 +72,45 @@ class Requests:
 
     @property
     def stops(self) -> int:
-        """How many stopping signals were sent, as it were."""
+        """How many stopping signals the request stands for."""
         return STOPS.get(WorkerRequest(self._request), 0) if self._request else 0
+
+
+class Inbox:
+    """What pings and notifications bring, left for the main thread."""
+
+    def __init__(self, wake: Callable[[], None], vitals: Vitals) -> None:
+        self._wake = wake
+        self._renewals: deque[Renewal] = deque()
+        self.vitals = vitals
+        self.requests = Requests(wake)
+        self._has_heard = False
+        self.is_replaced = False
+        """Whether another worker has this one's name: this one ends, and writes nothing more."""
+
+    def add(self, renewal: Renewal) -> None:
+        """Keep what a ping found, if there is something to do."""
+        if renewal.ended or renewal.stops:
+            self._renewals.append(renewal)
+            self._wake()
+
+    def take_renewals(self) -> Iterator[Renewal]:
+        """Take what was kept."""
+        while self._renewals:
+            yield self._renewals.popleft()
+
+    def hear(self) -> None:
+        """Something was enqueued."""
+        self._has_heard = True
+
+    def take_heard(self) -> bool:
+        """Whether something was enqueued since this was last asked."""
+        if not self._has_heard:
+            return False
+        self._has_heard = False
+        return True
+
+    def replace(self) -> None:
+        """Another worker has this one's name."""
+        self.is_replaced = True
+        self._wake()

@@ -9,51 +9,52 @@ from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome
 from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.pool import Pool
 
 logger = logging.getLogger("taskqueue.worker")
 
 
-class Stopping:
-    """Keeps limits and stops.
+class Stopper:
+    """Carries out stops and time limits.
 
     A body that is asked to stop has `STOP_GRACE`, then it is interrupted; `KILL_GRACE` later its
     child is killed. A thread cannot be killed: there the lease ends, and the slot stays busy. At
     its own time limit a body is interrupted by its child; here it is ended when that was in vain.
     """
 
-    def __init__(self, pool: Pool, settings: Settings) -> None:
-        self._pool = pool
+    def __init__(self, dispatcher: Dispatcher, settings: Settings) -> None:
+        self._dispatcher = dispatcher
+        self._pool, self._pending = dispatcher.pool, dispatcher.pending
         self._stop_grace = settings.STOP_GRACE.total_seconds()
         self._kill_grace = settings.KILL_GRACE.total_seconds()
 
     def ask(self, lease_id: int, reason: str, now: float) -> None:
-        """Begin to stop a job: what has not started ends, a body is told."""
-        found = self._pool.find(lease_id)
-        if found is None or found[1].stop_reason is not None:
+        """Begin to stop a job: one that has not started ends, a body is asked."""
+        place = self._dispatcher.find(lease_id)
+        if place is None or place[1].stop_reason is not None:
             return
-        child, job = found
+        child, job = place
         job.stop_reason = reason
         job.asked_at = now
         if child is None:
-            self._pool.backlog.remove(job)
-            self._pool.hand_back(job)
+            self._dispatcher.remove(job)
+            self._dispatcher.hand_back(job)
             return
         # One that waits in the child is handed back from there.
         child.send((frames.RECALL, [lease_id]))
         child.send((frames.ASK, lease_id, reason))
 
     def drop(self, lease_id: int) -> None:
-        """A lease has ended elsewhere: its body must not go on, and nothing of it is written."""
-        found = self._pool.find(lease_id)
-        if found is None or found[1].is_over:
+        """End the body of a lease that has ended elsewhere; nothing of it is written."""
+        place = self._dispatcher.find(lease_id)
+        if place is None or place[1].is_over:
             return
-        child, job = found
+        child, job = place
         logger.warning("Lease ended elsewhere task=%s lease=%s", job.task_id, lease_id)
         job.is_over = True
         if child is None:
-            self._pool.backlog.remove(job)
+            self._dispatcher.remove(job)
         elif job.started_at is None:
             child.send((frames.RECALL, [lease_id]))
         elif self._pool.can_kill:
@@ -90,7 +91,7 @@ class Stopping:
             "Body did not stop task=%s id=%s outcome=%s",
             one_line(job.name), job.task_id, outcome.kind,
         )  # fmt: skip
-        self._pool.pending.outcomes.append(outcome)
+        self._pending.outcomes.append(outcome)
         job.is_over = True
         if self._pool.can_kill:
             child.kill()
@@ -98,34 +99,18 @@ class Stopping:
             # Whatever the body raises later is no failure of its own.
             child.send((frames.ASK, job.lease_id, outcome.error_message))
             child.leave_stuck(job.lease_id)
-            self._pool.recall(child)
+            child.recall()
 
     def next_limit(self) -> float | None:
         """When `enforce` is needed next."""
         moments = []
-        for child in self._pool.children:
-            for job in child.running():
-                if job.is_over:
-                    continue
-                if job.limit_at is not None:
-                    moments.append(job.limit_at + self._kill_grace)
-                if job.interrupted_at is not None:
-                    moments.append(job.interrupted_at + self._kill_grace)
-                elif job.asked_at is not None:
-                    moments.append(job.asked_at + self._stop_grace)
+        for job in self._pool.running():
+            if job.is_over:
+                continue
+            if job.limit_at is not None:
+                moments.append(job.limit_at + self._kill_grace)
+            if job.interrupted_at is not None:
+                moments.append(job.interrupted_at + self._kill_grace)
+            elif job.asked_at is not None:
+                moments.append(job.asked_at + self._stop_grace)
         return min(moments, default=None)
-
-    def interrupt_all(self, now: float) -> None:
-        """Return everything at once: kill what runs, uncounted."""
-        pool = self._pool
-        for child in list(pool.children):
-            for job in child.running():
-                if not job.is_over:
-                    job.is_over = True
-                    pool.pending.outcomes.append(endings.interrupted(job, now))
-            for job in child.waiting():
-                pool.hand_back(job)
-            # A child that holds nothing may live: first its end, then that.
-            child.kill()
-            child.held.clear()
-        pool.hand_back_backlog()

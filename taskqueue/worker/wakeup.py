@@ -1,17 +1,15 @@
-"""What wakes a worker: signals, other threads, children, notifications, changed code."""
+"""What wakes the main thread: other threads, children, notifications, changed code."""
 
 from __future__ import annotations
 
 import os
 import selectors
-import signal
 import threading
 from collections.abc import Callable, Iterable
-from types import FrameType
 from typing import Any
 
 
-class Alarm:
+class WakePipe:
     """A pipe that any thread, and any signal handler, can write to."""
 
     def __init__(self) -> None:
@@ -23,15 +21,15 @@ class Alarm:
         """The end to wait on."""
         return self._read
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the sleeper."""
         try:
             os.write(self._write, b"!")
         except (BlockingIOError, OSError):
             pass
 
-    def silence(self) -> None:
-        """Forget that it rang."""
+    def clear(self) -> None:
+        """Forget that it was woken."""
         try:
             while os.read(self._read, 4096):
                 pass
@@ -44,35 +42,8 @@ class Alarm:
         os.close(self._write)
 
 
-class Signals:
-    """Handlers for the time a worker runs; they count, and ring.
-
-    Once there was a signal, later ones are ignored after that time too: the process is on its way
-    out, and one more must not change its exit code.
-    """
-
-    def __init__(self, alarm: Alarm, numbers: Iterable[signal.Signals]) -> None:
-        self._alarm = alarm
-        self._numbers = tuple(numbers)
-        self._before: dict[signal.Signals, Any] = {}
-        self.count = 0
-
-    def __enter__(self) -> Signals:
-        for number in self._numbers:
-            self._before[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, signal.SIG_IGN if self.count else handler)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.count += 1
-        self._alarm.ring()
-
-
 class Watch:
-    """A selector over what changes: children come and go, connections are opened anew."""
+    """A selector whose sources change: children come and go, connections are opened anew."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -93,7 +64,7 @@ class Watch:
             pass
 
     def wait(self, seconds: float) -> list[Callable[[], None]]:
-        """What to call, once something is ready or the time is over."""
+        """Wait until something is ready or the time is over, and return what to call."""
         return [key.data for key, _ in self._selector.select(max(0.0, seconds))]
 
     def close(self) -> None:
@@ -106,7 +77,7 @@ INTERVAL = 0.5
 
 
 class Reloader:
-    """Looks at the files that the children have imported."""
+    """Watches the files that the children have imported."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
@@ -114,10 +85,11 @@ class Reloader:
         self._lock = threading.Lock()
         self._is_over = threading.Event()
         self.changed = ""
+        self._pending = False
         threading.Thread(target=self._look, name="taskqueue-reload", daemon=True).start()
 
     def watch(self, files: Iterable[str]) -> None:
-        """Look at these files too."""
+        """Watch these files too."""
         with self._lock:
             for path in files:
                 self._times.setdefault(path, _modified(path))
@@ -128,8 +100,6 @@ class Reloader:
             return False
         self._pending = False
         return True
-
-    _pending = False
 
     def _look(self) -> None:
         while not self._is_over.wait(INTERVAL):

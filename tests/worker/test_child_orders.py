@@ -12,6 +12,7 @@ import pytest
 from taskqueue.worker import frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Order
+from taskqueue.worker.options import WorkerOptions
 from tests.sample.tasks import append_and_wait, append_to
 from tests.worker_process import wait_until
 
@@ -55,9 +56,8 @@ class Told:
 @pytest.fixture
 def told() -> Iterator[Told]:
     child = ChildProcess(
-        pool="process", slots=1, worker_name="w", max_memory=None, declares=False,
-        watchdog=cast(Any, NoWatchdog()),
-    )  # fmt: skip
+        WorkerOptions(name="w"), slots=1, declares=False, watchdog=cast(Any, NoWatchdog())
+    )
     told = Told(child)
     wait_until(lambda: told.has_said(frames.READY), 30)
     yield told

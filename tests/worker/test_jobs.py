@@ -12,11 +12,17 @@ import pytest
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.rows import Claimed
-from taskqueue.worker import children, pool
-from taskqueue.worker.children import NEVER, ChildProcess
+from taskqueue.worker import children, deadlines, dispatch, frames
+from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.deadlines import NEVER
+from taskqueue.worker.dispatch import Dispatcher, Prefetch
 from taskqueue.worker.jobs import Job, Order
+from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pending_writes import PendingWrites
+from taskqueue.worker.pool import Pool
+from taskqueue.worker.receiving import Receiver
+from taskqueue.worker.requests import Mode
 
 CLAIMED = Claimed(
     lease_id=7, task_id="id", name="n", attempt=2, args="[1]", kwargs="{}", options="",
@@ -58,45 +64,55 @@ class Watchdog:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (children, pool):
+    for module in (children, deadlines, dispatch):
         monkeypatch.setattr(module, "time", clock)
     return clock
 
 
 @pytest.fixture
-def child(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[ChildProcess]:
+def watchdog() -> Watchdog:
+    return Watchdog()
+
+
+@pytest.fixture
+def child(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, watchdog: Watchdog
+) -> Iterator[ChildProcess]:
     """An idle one with a free slot, but for its process."""
     process = SimpleNamespace(pid=7, wait=lambda timeout=None: 0)
     popen = SimpleNamespace(Popen=lambda *args, **options: process, DEVNULL=subprocess.DEVNULL)
     monkeypatch.setattr(children, "subprocess", popen)
     child = ChildProcess(
-        pool="process", slots=1, worker_name="w", max_memory=None, declares=False,
-        watchdog=cast(Any, Watchdog()),
-    )  # fmt: skip
+        WorkerOptions(name="w"), slots=1, declares=False, watchdog=cast(Any, watchdog)
+    )
     child.is_ready = True
     yield child
     child.socket.close()
 
 
-def pool_with(child: ChildProcess, job: Job) -> pool.Pool:
-    made = pool.Pool(WorkerOptions(), get_settings(), child._watchdog)
-    made.children.append(child)
-    made.add([job])
-    return made
+@pytest.fixture
+def dispatcher(child: ChildProcess, watchdog: Watchdog) -> Dispatcher:
+    """With one child."""
+    options, mode = WorkerOptions(), Mode()
+    pool = Pool(options, cast(Any, watchdog), mode=mode, meter=Meter())
+    pool.children.append(child)
+    prefetch = Prefetch(get_settings().CLAIM_AHEAD)
+    return Dispatcher(options, pool, PendingWrites(), mode=mode, prefetch=prefetch)
 
 
 def test_a_job_whose_claim_was_answered_too_late_is_handed_back_not_out(
-    child: ChildProcess,
+    child: ChildProcess, dispatcher: Dispatcher
 ) -> None:
     job = Job(CLAIMED, NOW - 6.1, usual_lease=10)
-    pool = pool_with(child, job)
-    pool.dispatch(NOW)
+    dispatcher.add([job])
+    dispatcher.dispatch(NOW)
     assert child.held == {}
-    assert [(each.lease_id, each.kind) for each in pool.pending.outcomes] == [(7, "unstarted")]
+    outcomes = dispatcher.pending.outcomes
+    assert [(outcome.lease_id, outcome.kind) for outcome in outcomes] == [(7, "unstarted")]
 
     job.renewed(NOW)
-    pool.add([job])
-    pool.dispatch(NOW)
+    dispatcher.add([job])
+    dispatcher.dispatch(NOW)
     assert child.held == {7: job}
 
 
@@ -104,64 +120,70 @@ def test_a_job_whose_claim_was_answered_too_late_is_handed_back_not_out(
     ("before", "after"), [(NEVER, NOW + 4), (NOW + 100, NOW + 4), (NOW + 1,) * 2]
 )
 def test_a_child_lives_no_longer_than_is_safe_for_the_job_that_it_is_handed(
-    child: ChildProcess, before: float, after: float
+    child: ChildProcess,
+    dispatcher: Dispatcher,
+    watchdog: Watchdog,
+    before: float,
+    after: float,
 ) -> None:
-    watchdog = cast(Any, child._watchdog)
-    child.deadline = watchdog.deadlines[7] = before
-    pool_with(child, Job(CLAIMED, NOW - 2, usual_lease=10)).dispatch(NOW)
-    assert child.deadline == watchdog.deadlines[7] == after
+    child.deadline.at = watchdog.deadlines[7] = before
+    dispatcher.add([Job(CLAIMED, NOW - 2, usual_lease=10)])
+    dispatcher.dispatch(NOW)
+    assert child.deadline.at == watchdog.deadlines[7] == after
 
 
 def test_a_worker_that_is_frozen_as_it_hands_a_job_out_keeps_it_from_the_child(
-    child: ChildProcess, clock: Clock
+    child: ChildProcess, dispatcher: Dispatcher, watchdog: Watchdog, clock: Clock
 ) -> None:
     def freeze() -> None:
         clock.now += 3600
 
-    watchdog = cast(Any, child._watchdog)
     watchdog.on_told = freeze
-    pool = pool_with(child, Job(CLAIMED, NOW, usual_lease=10))
-    pool.dispatch(NOW)
+    dispatcher.add([Job(CLAIMED, NOW, usual_lease=10)])
+    dispatcher.dispatch(NOW)
     assert watchdog.deadlines == {7: NOW + 6}, "the guardian ends the child meanwhile"
     assert child.held == {}
-    assert [each.kind for each in pool.pending.outcomes] == ["unstarted"]
+    assert [outcome.kind for outcome in dispatcher.pending.outcomes] == ["unstarted"]
 
 
 def test_near_its_deadline_a_child_is_bound_by_what_it_holds_now(
-    child: ChildProcess, clock: Clock
+    child: ChildProcess, dispatcher: Dispatcher, watchdog: Watchdog, clock: Clock
 ) -> None:
-    watchdog = cast(Any, child._watchdog)
-    brief = CLAIMED._replace(lease_id=1, lease_seconds=4.0)
-    pool = pool_with(child, Job(brief, NOW, usual_lease=100))
-    pool.dispatch(NOW)
-    assert (child.deadline, pool.next_deadline(NOW)) == (NOW + 2.4, NOW + 1.4)
+    pool, brief = dispatcher.pool, CLAIMED._replace(lease_id=1, lease_seconds=4.0)
+    dispatcher.add([Job(brief, NOW, usual_lease=100)])
+    dispatcher.dispatch(NOW)
+    assert (child.deadline.at, pool.next_deadline(NOW)) == (NOW + 2.4, NOW + 1.4)
     child.take_back(1, NOW)
-    pool.add([Job(CLAIMED, NOW, usual_lease=100)])
-    pool.dispatch(NOW)
-    assert child.deadline == NOW + 2.4
+    dispatcher.add([Job(CLAIMED, NOW, usual_lease=100)])
+    dispatcher.dispatch(NOW)
+    assert child.deadline.at == NOW + 2.4
     clock.now = NOW + 1.5
     pool.relax(clock.now)
-    assert child.deadline == watchdog.deadlines[7] == NOW + 60
+    assert child.deadline.at == watchdog.deadlines[7] == NOW + 60
     child.take_back(7, clock.now)
     clock.now = NOW + 59.5
     pool.relax(clock.now)
-    assert child.deadline == watchdog.deadlines[7] == NEVER
+    assert child.deadline.at == watchdog.deadlines[7] == NEVER
     assert pool.next_deadline(clock.now) == NEVER
 
 
-def test_a_child_that_has_died_is_none_of_the_guardians(child: ChildProcess) -> None:
+def test_a_child_that_has_died_is_none_of_the_guardians(
+    child: ChildProcess, watchdog: Watchdog
+) -> None:
     child.held[7] = Job(CLAIMED, NOW, usual_lease=10)
     child.bury()
-    child.pulse(NOW + 6)
-    assert cast(Any, child._watchdog).deadlines == {}
+    child.deadline.extend(NOW + 6)
+    assert watchdog.deadlines == {}
 
 
-def test_what_a_child_gave_back_has_not_started(child: ChildProcess) -> None:
+def test_what_a_child_gave_back_has_not_started(
+    child: ChildProcess, dispatcher: Dispatcher
+) -> None:
     job = Job(CLAIMED, NOW, usual_lease=10)
-    pool = pool_with(child, job)
-    pool.dispatch(NOW)
+    dispatcher.add([job])
+    dispatcher.dispatch(NOW)
     assert job.started_at is not None
-    pool._recalled(child, [7], NOW)
+    Receiver(dispatcher, Meter())._take_in(child, (frames.RECALLED, [7]), NOW)
     assert (job.started_at, job.limit_at) == (None, None)
 
 

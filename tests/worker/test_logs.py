@@ -8,7 +8,7 @@ import pytest
 
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.worker.coordinator import _log_outcome
+from taskqueue.worker.leases import log_outcome
 from tests.worker.test_meter import job
 
 FORGED = "line1\n2026-11-22 00:00:00,000 INFO Worker stopped name=forged\x1b[2J\r\u2028end\n"
@@ -21,7 +21,7 @@ def test_what_a_body_raises_can_neither_forge_a_line_nor_steer_a_terminal(
         1, OutcomeKind.FAILED, 0.0, error_class="shop.Odd\nError", error_message=FORGED
     )
     with caplog.at_level(logging.WARNING, "taskqueue"):
-        _log_outcome(job(), outcome, "failed")
+        log_outcome(job(), outcome, "failed")
     [record] = caplog.records
     told = record.getMessage()
     assert told.isprintable()

@@ -91,4 +91,4 @@ def children_outlive_leases(planting: Planting) -> None:
 
 def stops_not_enforced(planting: Planting) -> None:
     """A body that does not listen is let go on."""
-    planting.replace("taskqueue.worker.stopping:Stopping.enforce", lambda self, now: None)
+    planting.replace("taskqueue.worker.stopping:Stopper.enforce", lambda self, now: None)

@@ -14,7 +14,7 @@ from typing import Any
 
 from taskqueue.management.cli.top.frame import Line
 from taskqueue.management.cli.writing import legible
-from taskqueue.worker.wakeup import Alarm
+from taskqueue.worker.wakeup import WakePipe
 
 # Sequences of ECMA-48 and of xterm, which every terminal of today knows.
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
@@ -33,7 +33,7 @@ class Screen:
     def __init__(self) -> None:
         self._output = sys.stdout.fileno()
         self._input = sys.stdin.fileno() if sys.stdin.isatty() else None
-        self._alarm = Alarm()
+        self._wake_pipe = WakePipe()
         self._before: dict[signal.Signals, Any] = {}
         self._modes: list[Any] = []
 
@@ -52,7 +52,7 @@ class Screen:
         self._give_back()
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        # The alarm stays open: whoever still reads in the background may ring it.
+        # The pipe stays open: a read in the background may still write to it.
 
     @property
     def size(self) -> tuple[int, int]:
@@ -77,13 +77,13 @@ class Screen:
 
     def ring(self) -> None:
         """End the wait, from any thread."""
-        self._alarm.ring()
+        self._wake_pipe.wake()
 
     def wait(self, seconds: float) -> bool:
         """Until the time is over, a key is pressed or the size changes; whether to go on."""
-        watched = [self._alarm.fileno(), *([] if self._input is None else [self._input])]
+        watched = [self._wake_pipe.fileno(), *([] if self._input is None else [self._input])]
         ready, _, _ = select.select(watched, [], [], seconds)
-        self._alarm.silence()
+        self._wake_pipe.clear()
         if self._input is not None and self._input in ready:
             pressed = os.read(self._input, 1024)
             return bool(pressed) and not QUIT_KEYS & set(pressed)

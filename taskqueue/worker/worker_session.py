@@ -1,4 +1,4 @@
-"""The worker's connection to the database: one transaction records a batch and claims the next."""
+"""The worker's database session: one transaction records a batch and claims the next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Registered
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.options import QueueQuotas
+from taskqueue.worker.options import QueueQuotas, WorkerOptions
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -34,27 +34,25 @@ PROOF_INTERVAL = 60.0
 """Seconds until the next try to prove a session, where there was no connection for a witness."""
 
 
-class Intake:
+class WorkerSession:
     """One connection, on which the worker records, claims and listens."""
 
     def __init__(
         self,
+        options: WorkerOptions,
         settings: Settings,
         *,
-        lanes: QueueQuotas,
-        worker_name: str,
         registered: Registered,
-        slots: int,
         heard: Callable[[str], None],
         tally: Tally,
     ) -> None:
         self._limits = Limits.of(settings)
         self._lease_duration: timedelta = settings.LEASE_DURATION
-        self._worker_name = worker_name
+        self._worker_name = options.name
         self._claims = Claims(
-            lanes,
-            worker_name=worker_name,
-            slots=slots,
+            QueueQuotas(options.queues),
+            worker_name=options.name,
+            slots=options.concurrency,
             lease_duration=settings.LEASE_DURATION,
         )
         self._registered = registered
@@ -131,7 +129,7 @@ class Intake:
             except Exception as error:
                 logger.debug("Connection did not close error=%s", error)
 
-    def exchange(
+    def record_and_claim(
         self,
         outcomes: list[Outcome],
         lines: list[LogLine],

@@ -11,8 +11,8 @@ from taskqueue.conf import get_settings
 from taskqueue.engine.statement import change
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Worker
-from taskqueue.worker import record_and_claim
-from taskqueue.worker.options import QueueChoice, QueueQuotas
+from taskqueue.worker import worker_session
+from taskqueue.worker.options import WorkerOptions
 from tests.engine.test_workers import registered
 
 ROLE = "taskqueue_one_connection"
@@ -34,19 +34,22 @@ def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_a_worker_listens_as_soon_as_the_server_grants_it_a_second_connection(
     role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_and_claim, "PROOF_INTERVAL", 0.0)
+    monkeypatch.setattr(worker_session, "PROOF_INTERVAL", 0.0)
     _, found = registered("w1")
-    taking = record_and_claim.Intake(
-        get_settings(), lanes=QueueQuotas(QueueChoice({})), worker_name="w1", registered=found,
-        slots=1, heard=lambda payload: None, tally=Tally(),
-    )  # fmt: skip
+    session = worker_session.WorkerSession(
+        WorkerOptions(name="w1"),
+        get_settings(),
+        registered=found,
+        heard=lambda payload: None,
+        tally=Tally(),
+    )
     try:
-        taking.open()
-        assert taking.listener is None
+        session.open()
+        assert session.listener is None
         assert Worker.objects.get().listens is None
         change(connection, f"ALTER ROLE {role} CONNECTION LIMIT 2")
-        taking.open()
-        assert taking.listener is not None
+        session.open()
+        assert session.listener is not None
         assert Worker.objects.get().listens is True
     finally:
-        taking.end()
+        session.end()

@@ -1,0 +1,252 @@
+"""Jobs on their way to children: which wait, which child gets them, how many more to claim."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from taskqueue.worker import endings
+from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.meter import Standing
+from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.pending_writes import PendingWrites
+from taskqueue.worker.pool import Pool
+from taskqueue.worker.requests import Mode
+
+STALL = 0.05
+"""Seconds after which orders behind a running body go to an idle child."""
+LONG_STALL = 1.0
+"""Seconds after which they go back to the database."""
+ORDERS_A_FRAME = 64
+UNLIMITED_TASKS = 1_000_000
+
+WINDOW = 0.04
+"""Seconds of work that may wait in the worker."""
+MAX_PER_SLOT = 192
+MAX_PREFETCH = 512
+FIRST_GUESS = 0.05
+"""Seconds that a body takes, before any has run: too long for a reserve."""
+SHORTEST_BODY = 0.0002
+"""Seconds that the shortest body costs, with what surrounds it."""
+
+
+class Prefetch:
+    """How many tasks a worker claims beyond its free slots.
+
+    It learns how long bodies take, and reserves tens of milliseconds' worth of them. Without a
+    reserve, two slots mean batches of two and a tenth of the speed; with one behind long bodies,
+    tasks wait here while other workers are idle. So it grows slowly and shrinks at once.
+    """
+
+    def __init__(self, setting: int | str) -> None:
+        self._fixed = setting if isinstance(setting, int) else None
+        self._seconds = FIRST_GUESS
+
+    def learn(self, seconds: float) -> None:
+        """Learn from a body that took that long."""
+        weight = 0.5 if seconds > self._seconds else 0.2
+        self._seconds += weight * (max(seconds, SHORTEST_BODY) - self._seconds)
+
+    def depth(self, slots: int) -> int:
+        """How many orders may stand behind the running bodies of a child with that many slots."""
+        if self._fixed is not None:
+            return self._fixed
+        return slots * min(MAX_PER_SLOT, int(WINDOW / max(self._seconds, SHORTEST_BODY)))
+
+    def reserve(self, slots: int, stalled: float) -> int:
+        """How many tasks to hold beyond the slots, when some body has run for `stalled` already."""
+        if self._fixed is not None:
+            return self._fixed
+        return 0 if stalled > WINDOW else min(MAX_PREFETCH, self.depth(slots))
+
+
+class Dispatcher:
+    """Hands jobs to children: first one for each free slot, then behind the running ones."""
+
+    def __init__(
+        self,
+        options: WorkerOptions,
+        pool: Pool,
+        pending: PendingWrites,
+        *,
+        mode: Mode,
+        prefetch: Prefetch,
+    ) -> None:
+        self._max_tasks = options.max_tasks
+        self._slots = options.concurrency
+        self.pool = pool
+        self.pending = pending
+        self.mode = mode
+        self.prefetch = prefetch
+        self._backlog: deque[Job] = deque()
+
+    # Capacity
+
+    @property
+    def held(self) -> int:
+        """How many jobs wait here or are with children."""
+        return len(self._backlog) + self.pool.held
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether jobs wait, here or behind a running body."""
+        return bool(self._backlog) or any(child.waiting() for child in self.pool.children)
+
+    def wanted(self, now: float) -> int:
+        """How many more tasks to claim."""
+        ready = self.pool.ready
+        slots = sum(child.slots - len(child.stuck) for child in ready)
+        if not slots or not self.mode.takes_tasks or not self.pool.is_guarded:
+            return 0
+        if any(job.needs_own_child for job in self._backlog):
+            return 0
+        free = sum(child.free_slots for child in ready)
+        reserve = self.prefetch.reserve(slots, _longest_running(ready, now))
+        waiting = len(self._backlog) + sum(max(0, len(child.held) - child.slots) for child in ready)
+        return max(0, free + reserve - waiting)
+
+    def standing(self) -> Standing:
+        """How busy it is; any thread may ask: only lengths are read, for the dicts may change."""
+        children = list(self.pool.children)
+        return Standing(
+            slots=self._slots,
+            busy=sum(min(len(child.held) + len(child.stuck), child.slots) for child in children),
+            held=self.held,
+            pids=tuple(child.process.pid for child in children),
+        )
+
+    def find(self, lease_id: int) -> tuple[ChildProcess | None, Job] | None:
+        """The job of a lease, and the child that has it, if it is here."""
+        for child in self.pool.children:
+            if job := child.held.get(lease_id):
+                return child, job
+        return next(((None, job) for job in self._backlog if job.lease_id == lease_id), None)
+
+    # To the children
+
+    def add(self, jobs: list[Job]) -> None:
+        """Take claimed jobs; return them where the worker has been told to take none meanwhile."""
+        self._backlog.extend(jobs)
+        if not self.mode.takes_tasks:
+            self._hand_back_backlog()
+
+    def dispatch(self, now: float) -> None:
+        """Hand waiting jobs to children: first one for each free slot, then behind them."""
+        if not self._backlog:
+            return
+        ready = sorted(self.pool.ready, key=lambda child: len(child.held))
+        for child in ready:
+            self._hand(child, child.free_slots, now)
+        swift = [
+            child
+            for child in ready
+            if _longest_running([child], now) <= STALL
+            and not any(job.needs_own_child for job in child.held.values())
+        ]
+        for number, child in enumerate(swift):
+            share = -(-len(self._backlog) // (len(swift) - number))
+            depth = self.prefetch.depth(child.slots)
+            room = child.slots + depth - len(child.held) - len(child.stuck)
+            self._hand(child, min(room, share), now)
+
+    def _hand(self, child: ChildProcess, room: int, now: float) -> None:
+        jobs = self._next_jobs(child, min(room, self._tasks_left(child)))
+        for start in range(0, len(jobs), ORDERS_A_FRAME):
+            batch = jobs[start : start + ORDERS_A_FRAME]
+            if not child.send_orders(batch, now):
+                for job in batch:
+                    self.hand_back(job)
+        if jobs and self._tasks_left(child) <= 0:
+            child.is_condemned = True
+
+    def _next_jobs(self, child: ChildProcess, room: int) -> list[Job]:
+        jobs: list[Job] = []
+        while self._backlog and len(jobs) < room:
+            if self._backlog[0].needs_own_child and (jobs or child.held):
+                break
+            job = self._backlog.popleft()
+            if time.monotonic() >= job.safe_until:
+                # Its claim was answered late, or this process was frozen: others may have it.
+                self.hand_back(job)
+                continue
+            jobs.append(job)
+            if job.needs_own_child:
+                break
+        return jobs
+
+    def _tasks_left(self, child: ChildProcess) -> int:
+        return UNLIMITED_TASKS if self._max_tasks is None else self._max_tasks - child.started
+
+    # Back from the children
+
+    def rebalance(self, now: float) -> None:
+        """Call back orders that stand behind a body which takes its time."""
+        children = self.pool.children
+        is_one_idle = any(child.takes_orders and not child.held for child in children)
+        for child in children:
+            if child.is_recalling or len(child.held) <= child.slots - len(child.stuck):
+                continue
+            head = next(child.running(), None)
+            since = head.started_at if head else None
+            stalled = now - since if since is not None else LONG_STALL
+            if stalled > LONG_STALL or (is_one_idle and stalled > STALL):
+                child.recall()
+        while self._backlog and now - self._backlog[0].claimed_at > LONG_STALL:
+            if self._has_free_slot and not self._backlog[0].needs_own_child:
+                break
+            self.hand_back(self._backlog.popleft())
+
+    @property
+    def _has_free_slot(self) -> bool:
+        return any(child.free_slots for child in self.pool.ready)
+
+    def take_back(self, jobs: list[Job]) -> None:
+        """Take jobs that came back from a child without having started."""
+        waiting = []
+        for job in jobs:
+            if not self.mode.takes_tasks or job.stop_reason is not None:
+                self.hand_back(job)
+            elif not job.is_over:
+                waiting.append(job)
+        self._backlog.extendleft(reversed(waiting))
+
+    def remove(self, job: Job) -> None:
+        """Remove a job that waits here."""
+        self._backlog.remove(job)
+
+    # Back to the database
+
+    def hand_back(self, job: Job) -> None:
+        """Return a job whose body never started."""
+        if not job.is_over:
+            self.pending.outcomes.append(endings.unstarted(job, time.monotonic()))
+
+    def hand_back_waiting(self) -> None:
+        """Return every job that has not started."""
+        self._hand_back_backlog()
+        for child in self.pool.children:
+            child.recall()
+
+    def end_all(self, now: float) -> None:
+        """Return every job at once: kill what runs, uncounted."""
+        for child in list(self.pool.children):
+            for job in child.running():
+                if not job.is_over:
+                    job.is_over = True
+                    self.pending.outcomes.append(endings.interrupted(job, now))
+            for job in child.waiting():
+                self.hand_back(job)
+            # A child that holds nothing may live: first its end, then that.
+            child.kill()
+            child.held.clear()
+        self._hand_back_backlog()
+
+    def _hand_back_backlog(self) -> None:
+        while self._backlog:
+            self.hand_back(self._backlog.popleft())
+
+
+def _longest_running(children: list[ChildProcess], now: float) -> float:
+    heads = (next(child.running(), None) for child in children)
+    return max((now - job.started_at for job in heads if job and job.started_at), default=0.0)

@@ -1,0 +1,109 @@
+"""The leases that a worker believes it holds."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable
+
+from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.core.states import WAITING
+from taskqueue.engine.rows import Claimed
+from taskqueue.engine.tally import Subject
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.logs import log_ended, log_unlogged
+from taskqueue.worker.meter import Meter
+from taskqueue.worker.summary import ProgressLine
+
+logger = logging.getLogger("taskqueue.worker")
+
+
+class Leases:
+    """Takes leases in as tasks are claimed, and lets go of them as their ends are recorded.
+
+    The main thread changes them; the heartbeat, which renews them, and the database thread look.
+    """
+
+    def __init__(
+        self, *, lease_seconds: float, meter: Meter, progress: ProgressLine | None
+    ) -> None:
+        self.held: dict[int, Job] = {}
+        self._lease_seconds = lease_seconds
+        self._meter = meter
+        self._progress = progress
+
+    def subject_of(self, lease_id: int) -> Subject | None:
+        """The task of a lease, as far as it is known here."""
+        job = self.held.get(lease_id)
+        return None if job is None else job.subject()
+
+    def take(self, claimed: list[Claimed], claimed_at: float, *, want: int) -> list[Job]:
+        """Take claimed tasks in, as jobs; `want` of them were wanted."""
+        if want:
+            self._meter.claimed_batch(len(claimed))
+        jobs = [Job(row, claimed_at, usual_lease=self._lease_seconds) for row in claimed]
+        self.held.update((job.lease_id, job) for job in jobs)
+        return jobs
+
+    def drop(self, lease_id: int) -> None:
+        """Let go of a lease that has ended elsewhere."""
+        self.held.pop(lease_id, None)
+
+    def let_go_recorded(self, lease_ids: Iterable[int]) -> bool:
+        """Atomic bodies have recorded these themselves; whether some was a run of a schedule."""
+        jobs = [job for lease_id in lease_ids if (job := self.held.pop(lease_id, None))]
+        if self._progress:
+            for _ in jobs:
+                self._progress.count("succeeded")
+        return any(job.is_scheduled for job in jobs)
+
+    def settle(
+        self,
+        outcomes: list[Outcome],
+        recorded: dict[int, Recorded],
+        *,
+        sent_at: float,
+        now: float,
+    ) -> float:
+        """Let go of leases whose outcomes were recorded; when the duties have to look next."""
+        look_at = math.inf
+        for outcome in outcomes:
+            job = self.held.pop(outcome.lease_id, None)
+            row = recorded.get(outcome.lease_id)
+            status = row and row.task_status
+            if row is not None and job is not None:
+                self._meter.recorded(job, outcome, row, sent_at=sent_at)
+            if self._progress and status is not None:
+                self._progress.count(status)
+            if status in WAITING:
+                # The delay after a crash stands in its task: the duties look when that is over.
+                delay = 0.0 if outcome.kind == OutcomeKind.LOST else outcome.delay
+                look_at = min(look_at, now + delay)
+            elif job is not None and job.is_scheduled:
+                # The next run of its schedule may have to wait for this end.
+                look_at = min(look_at, now)
+            if job is not None:
+                log_outcome(job, outcome, status)
+        return look_at
+
+    def end(self) -> None:
+        """Complete the progress line."""
+        if self._progress:
+            self._progress.end()
+
+
+def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
+    """Log a recorded outcome, where no child has logged it, or where each attempt is logged."""
+    if outcome.kind == OutcomeKind.SUCCEEDED and not logger.isEnabledFor(logging.DEBUG):
+        return
+    log_unlogged(job, outcome, status)
+    if outcome.kind == OutcomeKind.FENCED:
+        logger.warning(
+            "Attempt ended without a renewed lease task=%s id=%s now=%s reason=%s",
+            one_line(job.name), job.task_id, status or "ended before",
+            one_line(outcome.error_message[:500]),
+        )  # fmt: skip
+    if outcome.kind != OutcomeKind.UNSTARTED:
+        seconds = None if outcome.started is None else outcome.started - outcome.ended
+        log_ended(job, outcome.kind, status, seconds=seconds)

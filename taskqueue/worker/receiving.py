@@ -1,0 +1,109 @@
+"""What children send: outcomes, reports, returned orders, and their end."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+
+from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.worker import endings, frames
+from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.dispatch import Dispatcher
+from taskqueue.worker.logs import log_ended, note_logged
+from taskqueue.worker.meter import Meter
+
+logger = logging.getLogger("taskqueue.worker")
+
+
+class Receiver:
+    """Takes in the frames of children."""
+
+    def __init__(self, dispatcher: Dispatcher, meter: Meter) -> None:
+        self._dispatcher = dispatcher
+        self._pool, self._pending = dispatcher.pool, dispatcher.pending
+        self._meter = meter
+
+    def receive(
+        self, child: ChildProcess, now: float, forget: Callable[[socket.socket], None]
+    ) -> None:
+        """Take in the frames of a child, or its end: then its socket is forgotten, and closed."""
+        received, is_gone = child.receive()
+        for frame in received:
+            self._take_in(child, frame, now)
+        if is_gone:
+            forget(child.socket)
+            self._bury(child, now)
+
+    def _take_in(self, child: ChildProcess, frame: frames.Frame, now: float) -> None:
+        match frame[0]:
+            case frames.OUTCOME:
+                self._finish(child, Outcome._make(frame[1]), now)
+            case frames.RECORDED | frames.UNSURE:
+                self._committed(child, frame, now)
+            case frames.PROGRESS:
+                self._pending.progress.update(
+                    (lease_id, (percent, text)) for lease_id, percent, text in frame[1]
+                )
+            case frames.LINES:
+                self._pending.lines.extend(frame[1])
+            case frames.RECALLED:
+                self._dispatcher.take_back(child.recalled(frame[1]))
+            case frames.READY:
+                self._pool.on_started(child, frame[1])
+            case frames.SYNCED:
+                self._pool.has_declared = True
+            case frames.OVERWEIGHT:
+                child.is_condemned = True
+                child.recall()
+            case frames.BROKEN:
+                child.trouble = frame[1]
+
+    def _committed(self, child: ChildProcess, frame: frames.Frame, now: float) -> None:
+        """The transaction of an atomic body ended: recorded, or its COMMIT got no answer."""
+        kind, lease_id, started_at, ended_at = frame
+        job = child.take_back(lease_id, now)
+        if job is None:
+            return
+        if kind == frames.RECORDED:
+            self._meter.recorded_itself(job, started_at=started_at, ended_at=ended_at)
+            log_ended(job, "succeeded", "succeeded", seconds=ended_at - started_at)
+            self._pending.recorded.append(lease_id)
+        else:
+            self._pending.unsure[lease_id] = started_at, ended_at
+        self._dispatcher.prefetch.learn(ended_at - started_at)
+
+    def _finish(self, child: ChildProcess, outcome: Outcome, now: float) -> None:
+        job = child.take_back(outcome.lease_id, now)
+        if job is None or job.is_over:
+            return
+        if outcome.kind == OutcomeKind.FAILED:
+            note_logged(job, outcome)
+        if outcome.started is not None:
+            self._dispatcher.prefetch.learn(outcome.ended - outcome.started)
+        if outcome.kind == OutcomeKind.PARKED:
+            if self._pending.learn_unknown(job.name, now):
+                logger.warning(
+                    "Task parked for a worker that knows it task=%s id=%s reason=%s",
+                    one_line(job.name), job.task_id, one_line(outcome.error_message),
+                )  # fmt: skip
+        elif job.stop_reason and outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.RETURNED):
+            # The stop was seen: the success no longer counts, and an atomic body was undone.
+            outcome = outcome._replace(
+                kind=OutcomeKind.STOPPED, return_value=None, error_message=""
+            )
+        if outcome.kind == OutcomeKind.STOPPED and job.stop_reason and not outcome.error_message:
+            outcome = outcome._replace(error_message=job.stop_reason)
+        self._pending.outcomes.append(outcome)
+
+    def _bury(self, child: ChildProcess, now: float) -> None:
+        """A child is gone: what ran in it is lost, what waited in it goes on."""
+        running = [job for job in child.running() if not job.is_over]
+        is_fenced = now >= child.deadline.at and not child.is_killed
+        end = self._pool.bury(child, running, now)
+        self._pending.outcomes += [
+            endings.fenced(job, now) if is_fenced else endings.lost(job, now, end=end)
+            for job in running
+        ]
+        self._dispatcher.take_back(child.waiting())
