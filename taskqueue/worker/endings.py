@@ -27,13 +27,13 @@ from taskqueue.exceptions import (
     Stopped,
     TaskTimeout,
 )
-from taskqueue.worker.jobs import Job
+from taskqueue.worker.jobs import Job, Order
 
 
 def unstarted(job: Job, now: float) -> Outcome:
     """Its body never started: handed back, or stopped if somebody asked for that."""
     if job.stop_reason is not None:
-        return Outcome(job.lease_id, OutcomeKind.STOPPED, now, error_message=job.stop_reason)
+        return stopped(job, now)
     return Outcome(job.lease_id, OutcomeKind.UNSTARTED, now)
 
 
@@ -41,48 +41,23 @@ def interrupted(job: Job, now: float) -> Outcome:
     """Its body was killed by a shutdown: it runs again, unless somebody asked it to stop."""
     if job.stop_reason is not None:
         return stopped(job, now)
-    return Outcome(
-        job.lease_id,
-        OutcomeKind.RETURNED,
-        now,
-        error_message="The worker was shut down.",
-        started=job.started_at,
-    )
+    return _ended(job, OutcomeKind.RETURNED, now, "The worker was shut down.")
 
 
 def stopped(job: Job, now: float) -> Outcome:
     """Somebody asked it to stop."""
-    return Outcome(
-        job.lease_id,
-        OutcomeKind.STOPPED,
-        now,
-        error_message=job.stop_reason or "",
-        started=job.started_at,
-    )
+    return _ended(job, OutcomeKind.STOPPED, now, job.stop_reason or "")
 
 
 def lost(job: Job, now: float, *, end: str) -> Outcome:
     """The child that ran it died: a crash."""
-    return Outcome(
-        job.lease_id,
-        OutcomeKind.LOST,
-        now,
-        error_class=class_path(AttemptLost),
-        error_message=f"The child process died: {end}.",
-        started=job.started_at,
-    )
+    return _ended(job, OutcomeKind.LOST, now, f"The child process died: {end}.", AttemptLost)
 
 
 def fenced(job: Job, now: float) -> Outcome:
     """The worker could not renew the lease, and its child ended itself in time: no crash."""
-    return Outcome(
-        job.lease_id,
-        OutcomeKind.FENCED,
-        now,
-        error_class=class_path(AttemptLost),
-        error_message="The worker could not renew its leases in time, and stopped its bodies.",
-        started=job.started_at,
-    )
+    message = "The worker could not renew its leases in time, and stopped its bodies."
+    return _ended(job, OutcomeKind.FENCED, now, message, AttemptLost)
 
 
 def unconfirmed(lease_id: int, started_at: float, ended_at: float) -> Outcome:
@@ -110,14 +85,25 @@ def time_over(job: Job, now: float) -> Outcome:
             f"The body ran for longer than its timeout of {job.timeout:g} s, "
             "and did not stop when it was interrupted."
         )
-    return Outcome(
-        job.lease_id,
-        OutcomeKind.FAILED,
-        now,
-        error_class=class_path(error),
-        error_message=message,
+    return _ended(job, OutcomeKind.FAILED, now, message, error)._replace(
         delay=snapshots.delay(job.snapshot, job.failures + 1),
         retryable=not at_deadline and snapshots.retries(job.snapshot, error),
+    )
+
+
+def _ended(
+    job: Job,
+    kind: OutcomeKind,
+    now: float,
+    message: str,
+    error: type[BaseException] | None = None,
+) -> Outcome:
+    return Outcome(
+        job.lease_id,
+        kind,
+        now,
+        error_class=class_path(error) if error else "",
+        error_message=message,
         started=job.started_at,
     )
 
@@ -130,18 +116,16 @@ NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, DeadlineExceeded, GiveUp)
 
 def verdict_on(
     error: BaseException,
+    order: Order,
     *,
-    lease_id: int,
     definition: BaseDefinition[Any, Any] | None,
     snapshot: dict[str, Any],
-    failures: int,
     result: Callable[[], Any],
-    task_id: str,
     started_at: float,
 ) -> Outcome:
-    """The outcome of an attempt that raised `error` now, after that many earlier failures."""
+    """The outcome of an attempt that raised `error` now."""
     outcome = Outcome(
-        lease_id,
+        order.lease_id,
         OutcomeKind.FAILED,
         time.monotonic(),
         error_message=_message(error),
@@ -165,9 +149,9 @@ def verdict_on(
         return outcome._replace(retryable=False)
     delay = None
     if definition is not None and "backoff" not in snapshot:
-        delay = _delay_by_callable(error, definition, result, task_id)
+        delay = _delay_by_callable(error, definition, result, order.task_id)
     if delay is None:
-        delay = snapshots.delay(snapshot, failures + 1)
+        delay = snapshots.delay(snapshot, order.failures + 1)
     return outcome._replace(delay=delay)
 
 
@@ -177,7 +161,7 @@ def _delay_by_callable(
     result: Callable[[], Any],
     task_id: str,
 ) -> float | None:
-    """What the definition's callable says; None where it has none, or one that fails."""
+    """The delay that the definition's callable returns; None without one, or where it fails."""
     backoff = definition.options.backoff
     if isinstance(backoff, Backoff) or backoff is None:
         return None
@@ -207,7 +191,7 @@ def _message(error: BaseException) -> str:
 
 
 def _traceback(error: BaseException) -> str:
-    """The end of the traceback says most: a long one is cut in its middle."""
+    """The traceback as text, a long one cut in its middle: its end says most."""
     limit = get_settings().MAX_TRACEBACK
     try:
         text = "".join(traceback.format_exception(error, limit=200))

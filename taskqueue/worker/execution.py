@@ -159,12 +159,10 @@ class Attempt:
         logs.trim_traceback(error)
         outcome = verdict_on(
             error,
-            lease_id=self.order.lease_id,
+            self.order,
             definition=self.definition,
             snapshot=self.snapshot,
-            failures=self.order.failures,
             result=lambda: self.context.task_result,
-            task_id=self.order.task_id,
             started_at=self.started_at,
         )
         if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
 
 from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
@@ -13,6 +14,8 @@ from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import Job
 
 logger = logging.getLogger("taskqueue.worker")
+
+Step = Callable[[ChildProcess, Job, float], None]
 
 
 class Stopper:
@@ -75,15 +78,34 @@ class Stopper:
                     child.kill()
 
     def _enforce(self, child: ChildProcess, job: Job, now: float) -> None:
-        if job.limit_at is not None and now >= job.limit_at + self._kill_grace:
-            self._end(child, job, endings.time_over(job, now))
-        elif job.asked_at is None:
-            return
-        elif job.interrupted_at is None and now >= job.asked_at + self._stop_grace:
-            job.interrupted_at = now
-            child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
-        elif job.interrupted_at is not None and now >= job.interrupted_at + self._kill_grace:
-            self._end(child, job, endings.stopped(job, now))
+        for due_at, step in self._steps(job):
+            if now >= due_at:
+                step(child, job, now)
+                return
+
+    def next_limit(self) -> float | None:
+        """When `enforce` is needed next."""
+        jobs = (job for job in self._pool.running() if not job.is_over)
+        return min((due_at for job in jobs for due_at, _ in self._steps(job)), default=None)
+
+    def _steps(self, job: Job) -> Iterator[tuple[float, Step]]:
+        """What is done about a running body next, and when, the gravest step first."""
+        if job.limit_at is not None:
+            yield job.limit_at + self._kill_grace, self._end_at_limit
+        if job.interrupted_at is not None:
+            yield job.interrupted_at + self._kill_grace, self._end_as_stopped
+        elif job.asked_at is not None:
+            yield job.asked_at + self._stop_grace, self._interrupt
+
+    def _interrupt(self, child: ChildProcess, job: Job, now: float) -> None:
+        job.interrupted_at = now
+        child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
+
+    def _end_at_limit(self, child: ChildProcess, job: Job, now: float) -> None:
+        self._end(child, job, endings.time_over(job, now))
+
+    def _end_as_stopped(self, child: ChildProcess, job: Job, now: float) -> None:
+        self._end(child, job, endings.stopped(job, now))
 
     def _end(self, child: ChildProcess, job: Job, outcome: Outcome) -> None:
         """End a body that did not end when it was interrupted."""
@@ -100,17 +122,3 @@ class Stopper:
             child.send((frames.ASK, job.lease_id, outcome.error_message))
             child.leave_stuck(job.lease_id)
             child.recall()
-
-    def next_limit(self) -> float | None:
-        """When `enforce` is needed next."""
-        moments = []
-        for job in self._pool.running():
-            if job.is_over:
-                continue
-            if job.limit_at is not None:
-                moments.append(job.limit_at + self._kill_grace)
-            if job.interrupted_at is not None:
-                moments.append(job.interrupted_at + self._kill_grace)
-            elif job.asked_at is not None:
-                moments.append(job.asked_at + self._stop_grace)
-        return min(moments, default=None)

@@ -13,6 +13,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.retries import seconds_of
 from taskqueue.definitions import Definition
 from taskqueue.worker.endings import verdict_on
+from taskqueue.worker.jobs import Order
 
 
 def _body() -> None: ...
@@ -35,12 +36,10 @@ def verdict(
 ) -> Any:
     return verdict_on(
         error,
-        lease_id=1,
+        Order(1, "the-id", "n", 1, "[]", "{}", "", "", failures, 9, None, "q", None),
         definition=definition,
         snapshot=snapshot,
-        failures=failures,
         result=lambda: "the result",
-        task_id="the-id",
         started_at=1.0,
     )
 
