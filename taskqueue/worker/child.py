@@ -1,6 +1,6 @@
-"""A child process: takes orders from its parent, runs bodies, sends back what they came to.
+"""A child process: takes orders from its parent, runs bodies, sends back their outcomes.
 
-Started clean, never forked from the parent: it shares nothing with it but a socket.
+It is started clean, never forked from the parent, and shares nothing with it but a socket.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from taskqueue.worker.memory import resident_megabytes
 from taskqueue.worker.presence import hold_alone
 
 EXIT_SECONDS = 3.0
-"""How long the functions that were registered with `atexit` may take."""
+"""Seconds that the functions registered with `atexit` may take."""
 PARENT_DIED = 1  # PR_SET_PDEATHSIG
 
 
@@ -48,8 +48,8 @@ class Child:
         keep_logs()
         self._orders: SimpleQueue[Any] = SimpleQueue()
         self._waiting: dict[int, Any] = {}
-        """The orders that are to run, by their leases: one that was called back is none of them,
-        wherever it stands in the line, also when the same has been sent again since."""
+        """The orders that are to run, by lease. One that was called back is not among them, though
+        it still stands in the queue, and may have been sent again since."""
         self._running: dict[int, Any] = {}
         self._limits: dict[int, tuple[float, str, str]] = {}
         self._limits_changed = threading.Event()
@@ -162,7 +162,7 @@ class Child:
             self._limits_changed.clear()
             now = time.monotonic()
             with self._lock:
-                over = [(id, limit) for id, limit in self._limits.items() if limit[0] <= now]
+                over = [(key, limit) for key, limit in self._limits.items() if limit[0] <= now]
                 for lease_id, _ in over:
                     del self._limits[lease_id]
             for lease_id, (_, why, detail) in over:
@@ -189,7 +189,7 @@ class Child:
             running[0]._request_stop(reason)
 
     def _listen(self) -> None:
-        """Take what the parent says; without it, there is nothing to live for."""
+        """Obey the parent, and end without it."""
         unpacker = Unpacker()
         try:
             while data := self._socket.recv(1 << 18):
@@ -243,11 +243,11 @@ def die_with_parent(parent: int) -> None:
 
 
 def leave_to_parent(number: int, stack: object) -> None:
-    """Do nothing: supervisors signal a whole group, and the parent says what becomes of bodies."""
+    """Do nothing: supervisors signal a whole group, and the parent decides about the bodies."""
 
 
 def end_in_order() -> None:
-    """Run what was registered with `atexit`, such as the sending of errors that were reported."""
+    """Run the functions registered with `atexit`, such as the sending of reported errors."""
     end = threading.Timer(EXIT_SECONDS, os._exit, (0,))
     end.daemon = True
     end.start()
@@ -260,7 +260,7 @@ _setup: dict[str, Any] = {}
 
 
 def main() -> None:
-    """Begin: the parent says how in the environment, and everything else over the socket."""
+    """Start with the settings that the parent left in the environment, then obey its frames."""
     _setup.update(json.loads(os.environ.pop("TASKQUEUE_CHILD")))
     die_with_parent(_setup["parent"])
     # A handler, not SIG_IGN, which the programs that bodies start would inherit.

@@ -1,4 +1,4 @@
-"""Claims: which tasks a worker takes next, from which of its queues."""
+"""Claims: which tasks a worker takes next, and from which of its queues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ still, and says nothing of the next one."""
 
 
 class Claims:
-    """Takes what only some workers may take before its equals, then what any may take."""
+    """Claims tasks: those that only some workers may run go before ordinary ones of their rank."""
 
     def __init__(
         self, quotas: QueueQuotas, *, worker_name: str, slots: int, lease_duration: timedelta
@@ -49,7 +49,7 @@ class Claims:
         self._looked_apart_at = 0.0
         self._slow_until = 0.0
         self._slow_looks = 0
-        """How many in a row."""
+        """Slow looks in a row."""
 
     def claim(
         self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
@@ -80,7 +80,7 @@ class Claims:
     def look_and_claim(
         self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
     ) -> list[Claimed]:
-        """Claim, with nothing to write before it.
+        """Claim where there is nothing to record before.
 
         On PostgreSQL the ordinary claim is a transaction of its own; on SQLite a look costs less
         than the write lock that a claim takes.

@@ -1,4 +1,4 @@
-"""The context of the attempt that runs here."""
+"""The context of a running attempt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Context(AttemptContext):
 
 
 def current() -> Context:
-    """The context of the body that runs here. Raises `TaskQueueError` outside of one."""
+    """Return the context of the running body. Raises `TaskQueueError` outside of one."""
     context = _current.get()
     if context is None:
         raise TaskQueueError("current() is for the bodies of tasks that a worker runs.")

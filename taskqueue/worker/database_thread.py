@@ -28,7 +28,7 @@ logger = logging.getLogger("taskqueue.worker")
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseRequest:
-    """What to write, how much to claim, and what else to do."""
+    """A request: outcomes to write, how many tasks to claim, and what else to do."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     lines: list[LogLine] = field(default_factory=list)
@@ -53,7 +53,7 @@ class DatabaseRequest:
 
 @dataclass(kw_only=True)
 class Report:
-    """What came of a request, as far as it got."""
+    """The results of a request, as far as it got."""
 
     request: DatabaseRequest
     has_exchanged: bool = False

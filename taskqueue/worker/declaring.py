@@ -1,4 +1,4 @@
-"""In a child: bring the schedules that the code declares to the database."""
+"""Synchronisation of declared schedules with the database, in a child."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 
 
 def declare_schedules(channel: Channel, *, worker_name: str) -> None:
-    """Synchronise, and tell the parent that it is done; try again while the database is away."""
+    """Synchronise, and tell the parent; try again while the database is away."""
     pause = FIRST_PAUSE
     while True:
         try:

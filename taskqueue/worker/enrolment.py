@@ -1,4 +1,4 @@
-"""Enrolment: how a worker takes its name."""
+"""Registration of a worker under its name."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from taskqueue.worker.shutdown import until_reached
 logger = logging.getLogger("taskqueue.worker")
 
 LOOK_AGAIN = 0.2
-"""Seconds between two looks at whether the holder of the name still lives."""
+"""Seconds between two checks whether the holder of the name is alive."""
 
 
 class NameTaken(Exception):
-    """A living worker has that name."""
+    """Another worker that is alive has that name."""
 
 
 def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
-    """What this process says of itself."""
+    """Describe this process."""
     return Registration(
         name=options.name,
         host=socket.gethostname()[:255],
@@ -55,10 +55,10 @@ def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
 
 
 def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Registered | None:
-    """Take the name; wait for the end of a worker that went without a word.
+    """Take the name; wait for the end of a holder that has fallen silent.
 
-    A holder that gives a sign of life meanwhile is alive: raises `NameTaken`. None when this
-    worker was told to stop before it had the name.
+    Raises `NameTaken` where the holder gives a sign of life meanwhile. None when this worker was
+    told to stop before it had the name.
     """
     replacing: datetime | None = None
     seen_at: datetime | None = None

@@ -1,4 +1,4 @@
-"""Run one attempt: from an order to an outcome. Runs in a child."""
+"""Running one attempt in a child: from an order to an outcome."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Attempt:
         self.started_at = 0.0
 
     def run(self, call: Runner) -> Frame:
-        """The frame that tells the parent what the attempt came to. Never raises."""
+        """Run the attempt and return the frame for the parent. Never raises."""
         parked = self._prepare()
         if parked:
             return self._frame(
@@ -73,7 +73,7 @@ class Attempt:
         return frame
 
     def _prepare(self) -> str:
-        """Find the definition; why it cannot run here, if so."""
+        """Find the definition; return why the task cannot run here, if so."""
         order = self.order
         self.definition = registry.find(order.name)
         if self.definition is None:
@@ -185,7 +185,7 @@ class Attempt:
             )
 
     def _may_be_retried(self, outcome: Outcome) -> bool:
-        """Whether another attempt follows a failure, as far as this process can know."""
+        """Whether another attempt follows a failure, as far as this process knows."""
         order = self.order
         return (
             outcome.kind == OutcomeKind.FAILED
@@ -194,7 +194,7 @@ class Attempt:
         )
 
     def _send(self, signal: Any, **named: Any) -> None:
-        """Tell receivers; what they raise is theirs, and changes no outcome."""
+        """Send a signal; exceptions of receivers are logged, and change no outcome."""
         try:
             result = self.context.task_result
         except Exception:

@@ -1,4 +1,4 @@
-"""A body may fork: the copy of the child that this makes must not act in the child's name."""
+"""Forks that a body makes: the copy of the child must not act in the child's name."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ NOTE = b"taskqueue: what a task's body has forked ended with the body; end it wi
 _left: list[Any] = []
 """Sessions of the child, in a copy: never used there, nor closed, which would end the child's."""
 LONGEST_HOLD = 2.0
-"""Seconds that a fork waits at most. Who needs longer waits for a lock or the network, and asleep
-it holds nothing that a copy needs."""
+"""Seconds that a fork waits at most. A thread that takes longer waits for a lock or the network,
+and holds nothing then that a copy needs."""
 _in_library = threading.RLock()
 _fork = threading.local()
 
 
 @contextmanager
 def unforked() -> Iterator[None]:
-    """Put off forks meanwhile: for what a thread of the child's own asks of a database.
+    """Delay forks meanwhile: for database access in a thread of the child's own.
 
     SQLite's library allocates memory under a mutex. A copy made while another thread holds it
     has it locked for ever, and hangs as it opens a session of its own.
@@ -37,9 +37,9 @@ def unforked() -> Iterator[None]:
 
 
 def keep_from_copies(sock: socket.socket) -> None:
-    """Take from every copy the way to the parent, and the child's sessions with databases.
+    """Take the socket to the parent, and the child's database sessions, away from every copy.
 
-    What it asks of a database, it asks in a session of its own.
+    A copy opens database sessions of its own.
     """
     os.register_at_fork(after_in_child=sock.close)
     os.register_at_fork(after_in_child=_leave_sessions)
@@ -62,9 +62,9 @@ def _leave_sessions() -> None:
 
 
 def end_copy() -> None:
-    """End this process, if it is a copy. Call it as soon as a body has ended, however it has.
+    """End this process if it is a copy. Call it as soon as a body has ended, however it has.
 
-    What comes next writes to the parent and to the database in the child's name.
+    The code after a body writes to the parent and to the database in the child's name.
     """
     if os.getpid() == _CHILD:
         return

@@ -21,13 +21,13 @@ def pack(frame: Frame) -> bytes:
 
 
 class Unpacker:
-    """Puts frames together from the pieces in which bytes arrive."""
+    """Assembles frames from bytes as they arrive."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are whole with these bytes."""
+        """Yield the frames that are complete with these bytes."""
         buffer = self._buffer
         buffer += data
         start, end = 0, len(buffer)

@@ -32,7 +32,7 @@ def kill(process: int) -> None:
 
 
 def guard(source: int) -> None:
-    """Keep the deadlines that arrive, until the parent is gone."""
+    """Enforce the deadlines that arrive, until the parent is gone."""
     deadlines: dict[int, float] = {}
     buffer = b""
     while True:
@@ -64,9 +64,9 @@ def guard(source: int) -> None:
 
 
 def awake(number: int, frame: object) -> None:
-    """Nothing: that it is called ends the wait that went on where the process was frozen.
+    """Do nothing: the call ends the wait during which the process was frozen.
 
-    The kernel would wait for the rest of it anew, which children that were frozen too outlive.
+    The kernel would wait for the rest of it anew, and children that were frozen too would live on.
     """
 
 

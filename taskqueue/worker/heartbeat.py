@@ -119,7 +119,7 @@ class Heartbeat:
         return shortest
 
     def step(self, began: float, held: list[Job]) -> None:
-        """Renew what is held at `began`, give a sign of life, and let the children live on."""
+        """Renew the held leases, give a sign of life, and let the children live on."""
         if self._connection is None:
             self._connection = open_worker_connection(
                 silence=self._lease_seconds / 3, busy_timeout=BUSY_TIMEOUT
@@ -164,7 +164,7 @@ class Heartbeat:
     def _heed_terms(
         self, connection: BaseDatabaseWrapper, held: list[Job], renewal: Renewal
     ) -> Renewal:
-        """Take changed terms into account; those that are locked now, with a later ping.
+        """Apply changed options of tasks; those that are locked now, with a later ping.
 
         In a transaction of its own: the leases are renewed also while the tasks are locked.
         """

@@ -17,7 +17,7 @@ SIGNAL = signal.SIGUSR2
 
 
 def exception_for(why: str, detail: str) -> BaseException:
-    """What is raised in a body that is interrupted."""
+    """The exception to raise in a body that is interrupted."""
     if why == frames.TIMEOUT:
         return TaskTimeout(detail)
     if why == frames.DEADLINE:
@@ -26,7 +26,7 @@ def exception_for(why: str, detail: str) -> BaseException:
 
 
 class Interruption:
-    """The way to interrupt one body, and why it was."""
+    """Interrupts one body, and remembers why."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -34,7 +34,7 @@ class Interruption:
         self._raise: Callable[[BaseException], None] | None = None
 
     def enter(self, raise_in_body: Callable[[BaseException], None]) -> None:
-        """The body starts; one that was interrupted before it started is interrupted now."""
+        """Begin a body; raise at once what interrupted it before it started."""
         with self._lock:
             self._raise = raise_in_body
             error = self.error
@@ -42,7 +42,7 @@ class Interruption:
             raise error
 
     def leave(self) -> None:
-        """The body has ended; from here on there is nothing to interrupt."""
+        """End a body: there is nothing to interrupt any more."""
         with self._lock:
             self._raise = None
 
@@ -64,11 +64,11 @@ class MainThread:
         signal.signal(SIGNAL, self._on_signal)
 
     def arm(self) -> None:
-        """From here on an exception may be raised."""
+        """Allow an exception to be raised from here on."""
         self._pending, self._armed = None, True
 
     def disarm(self) -> None:
-        """From here on none is."""
+        """Allow none from here on."""
         self._armed = False
 
     def raise_in_body(self, error: BaseException) -> None:
@@ -83,7 +83,7 @@ class MainThread:
 
 
 def raise_in_thread(thread_id: int) -> Callable[[BaseException], None]:
-    """Raises in a thread as soon as it steps; a blocking call has to return first."""
+    """Raise in a thread at its next step; a blocking call has to return first."""
 
     def raise_in_body(error: BaseException) -> None:
         # The interpreter makes an instance itself; the message is put on it afterwards.
@@ -97,7 +97,7 @@ def raise_in_thread(thread_id: int) -> Callable[[BaseException], None]:
 def cancel_in_loop(
     loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]
 ) -> Callable[[BaseException], None]:
-    """Cancels a coroutine on its loop."""
+    """Cancel a coroutine on its loop."""
 
     def raise_in_body(error: BaseException) -> None:
         loop.call_soon_threadsafe(task.cancel)

@@ -1,4 +1,4 @@
-"""A job: a claimed task on its way through the worker."""
+"""A job: a claimed task on its way through the worker, and the order made of it for a child."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FENCE = 0.6
 
 
 class Order(NamedTuple):
-    """What a child is told to run."""
+    """A frame's description of an attempt, for the child that runs it."""
 
     lease_id: int
     task_id: str
@@ -32,10 +32,10 @@ class Order(NamedTuple):
     """By the monotonic clock, which all processes of a host share."""
     queue_name: str
     ready_at: float | None
-    """Since when it was ready, by the same clock."""
+    """Since when the task was ready, by the same clock."""
 
     def subject(self) -> Subject:
-        """What its lease is about."""
+        """The task of its lease."""
         return Subject(self.task_id, self.queue_name, self.name, self.ready_at)
 
     def context(
@@ -46,7 +46,7 @@ class Order(NamedTuple):
         report_line: Callable[[int, int, str, str], None],
         make: type[Context] = Context,
     ) -> Context:
-        """What its body can learn of the attempt, and say of it."""
+        """The context that its body sees."""
         snapshot = json.loads(self.options) if self.options else {}
         nominal_at = snapshot.get("nominal_at")
         return make(
@@ -135,10 +135,10 @@ class Job:
         self.order = (*claimed[:10], self.deadline_at, self.queue_name, self.ready_at)
 
     def renewed(self, began: float) -> None:
-        """The database was asked at `began` to claim or renew it, and did.
+        """Note that the database was asked at `began` to claim or renew it, and did.
 
-        `safe_until` is how long nobody else can have it. The answer may come late, or meet a
-        worker that was frozen: past that moment the body must not start.
+        Until `safe_until` nobody else can have it. The answer may come late, or meet a worker that
+        was frozen: past that moment the body must not start.
         """
         self.safe_until = began + FENCE * (self.lease_seconds or self.usual_lease)
 
@@ -156,11 +156,11 @@ class Job:
         return self.crashes > 0
 
     def subject(self) -> Subject:
-        """What its lease is about."""
+        """The task of its lease."""
         return Subject(self.task_id, self.queue_name, self.name, self.ready_at)
 
     def start(self, now: float) -> None:
-        """Its body has started, as far as the parent can tell."""
+        """Note the start of its body, as far as the parent can tell."""
         self.started_at = now
         if self.timeout is not None:
             self.limit_at = now + self.timeout
@@ -168,5 +168,5 @@ class Job:
             self.limit_at = min(self.limit_at or self.deadline_at, self.deadline_at)
 
     def unstart(self) -> None:
-        """Its body had not started after all: the child gave the order back."""
+        """Note that its body had not started after all: the child gave the order back."""
         self.started_at = self.limit_at = None

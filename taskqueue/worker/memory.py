@@ -1,4 +1,4 @@
-"""How much memory processes hold."""
+"""The memory of processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 def resident_bytes(pid: int) -> int | None:
-    """What a process holds now; None where the host does not tell, or it is gone."""
+    """The memory of a process; None where the host does not tell, or it is gone."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -17,16 +17,16 @@ def resident_bytes(pid: int) -> int | None:
 
 
 def memory_of(pids: Iterable[int]) -> int | None:
-    """What they hold in all; None where the host does not tell.
+    """The memory of these processes; None where the host does not tell.
 
-    What they share is counted for each.
+    Shared pages are counted for each.
     """
-    held = [size for size in map(resident_bytes, pids) if size is not None]
-    return sum(held) if held else None
+    sizes = [size for size in map(resident_bytes, pids) if size is not None]
+    return sum(sizes) if sizes else None
 
 
 def resident_megabytes() -> float:
-    """How much memory this process holds."""
+    """The memory of this process."""
     size = resident_bytes(os.getpid())
     if size is not None:
         return size / 1e6

@@ -1,7 +1,7 @@
-"""What one worker has done since its process began, counted where it happens.
+"""Counters of one worker since its process began, counted where things happen.
 
-The threads of the worker write, a port's thread reads. No lock: each number is one that grows, and
-who reads between two of them sees what was true a moment ago.
+The threads of the worker write, a port's threads read. There is no lock: each number only grows,
+and whoever reads between two of them sees a moment ago.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Durations:
         self.seconds += seconds
 
     def counts(self) -> dict[int, int]:
-        """Those that there are, by bucket."""
+        """The counts that are not zero, by bucket."""
         return {LOWEST + place: number for place, number in enumerate(self._counts) if number}
 
 
 @dataclass
 class QueueMeter:
-    """What this worker did of one queue."""
+    """Attempts of one queue."""
 
     outcomes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OUTCOMES, 0))
     runs: Durations = field(default_factory=Durations)
@@ -48,7 +48,7 @@ class QueueMeter:
 
 @dataclass(frozen=True)
 class Standing:
-    """How the worker stands at this moment."""
+    """How busy the worker is."""
 
     slots: int = 0
     busy: int = 0
@@ -58,7 +58,7 @@ class Standing:
 
 
 class Meter:
-    """The numbers of one worker; those of other workers are theirs to tell."""
+    """The counters of one worker."""
 
     def __init__(self, vitals: Vitals | None = None) -> None:
         """The vitals count the pings."""
@@ -82,15 +82,15 @@ class Meter:
         *,
         named: Iterable[str] = (),
     ) -> None:
-        """The worker is about to be registered under that name, to take from the `named` queues.
+        """Note the name of a worker, about to be registered, and the queues that it was given.
 
-        `standing` tells how it stands; any thread may ask.
+        `standing` says how busy it is; any thread may call it.
         """
         self.name, self.pool, self.standing = name, pool, standing
         self.named = frozenset(named)
 
     def claimed_batch(self, number: int) -> None:
-        """A claim gave so many tasks."""
+        """Count a claim, which gave so many tasks."""
         self.claims += 1
         self.claimed += number
 
@@ -112,17 +112,17 @@ class Meter:
         self._waited(queue, job, sent_at - outcome.started)
 
     def recorded_itself(self, job: Job, *, started_at: float, ended_at: float) -> None:
-        """An atomic body has recorded its success itself."""
+        """Count a success that an atomic body has recorded itself."""
         queue = self._queue(job.queue_name)
         queue.outcomes[OutcomeKind.SUCCEEDED.value] += 1
         queue.runs.add(ended_at - started_at)
         self._waited(queue, job, started_at)
 
     def ended(self) -> Counter[str]:
-        """How many attempts have ended since the beginning, by what that means for their tasks."""
+        """Attempts that have ended since the beginning, by what that means for their tasks."""
         outcomes = [queue.outcomes for queue in list(self.queues.values())]
-        total = sum(sum(each.values()) for each in outcomes)
-        succeeded = sum(each["succeeded"] for each in outcomes)
+        total = sum(sum(counts.values()) for counts in outcomes)
+        succeeded = sum(counts["succeeded"] for counts in outcomes)
         counts = {"succeeded": succeeded, "failed": self.failed, "retried": self.retried}
         return Counter({**counts, "other": total - sum(counts.values())})
 

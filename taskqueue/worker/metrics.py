@@ -1,4 +1,4 @@
-"""The page of metrics of one worker's own process, for Prometheus. It asks no database."""
+"""Metrics of one worker's own process, for Prometheus. No database is asked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from taskqueue.worker.ports import Answer
 
 
 class MeterCollector(Collector):
-    """What a meter says, under the names of Prometheus."""
+    """The counters of a meter, under the names of Prometheus."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -48,7 +48,7 @@ def route(meter: Meter) -> Answer:
 
 def _queues(meter: Meter) -> Iterator[Metric]:
     attempts = CounterMetricFamily(
-        "taskqueue_worker_attempts", "Attempts that ended here, by what they came to.",
+        "taskqueue_worker_attempts", "Attempts that ended here, by outcome.",
         labels=["queue", "outcome"],
     )  # fmt: skip
     runs = HistogramMetricFamily(
@@ -70,11 +70,11 @@ def _queues(meter: Meter) -> Iterator[Metric]:
 def _counters(meter: Meter) -> Iterator[Metric]:
     for name, number, help in (
         ("claims", meter.claims, "Claims that the database answered."),
-        ("claimed_tasks", meter.claimed, "Tasks that claims gave."),
-        ("children_started", meter.children_started, "Children that were started."),
-        ("children_crashed", meter.children_crashed, "Children that ended unasked."),
+        ("claimed_tasks", meter.claimed, "Tasks that were claimed."),
+        ("children_started", meter.children_started, "Child processes that were started."),
+        ("children_crashed", meter.children_crashed, "Child processes that crashed."),
         ("pings", meter.vitals.pings, "Pings that the database answered."),
-        ("pings_failed", meter.vitals.pings_failed, "Pings that it did not answer."),
+        ("pings_failed", meter.vitals.pings_failed, "Pings that the database did not answer."),
     ):
         yield CounterMetricFamily(f"taskqueue_worker_{name}", help, value=number)
 
@@ -83,11 +83,11 @@ def _gauges(meter: Meter, standing: Standing) -> Iterator[Metric]:
     memory = memory_of([os.getpid(), *standing.pids])
     for name, number, help in (
         ("slots", standing.slots, "Tasks that it can run at once."),
-        ("slots_busy", standing.busy, "Slots that are taken."),
-        ("leases", standing.held, "Tasks that it holds, with those claimed ahead."),
-        ("children", len(standing.pids), "Children that live."),
-        ("start_time_seconds", meter.began_at, "When its process began, since 1970."),
-        ("memory_bytes", memory, "What it and its children hold; shared pages count for each."),
+        ("slots_busy", standing.busy, "Slots that run a task."),
+        ("leases", standing.held, "Leases that it holds, prefetched tasks included."),
+        ("children", len(standing.pids), "Child processes that are alive."),
+        ("start_time_seconds", meter.began_at, "Start of its process, in seconds since 1970."),
+        ("memory_bytes", memory, "Memory of it and its children; shared pages count for each."),
     ):
         if number is not None:
             yield GaugeMetricFamily(f"taskqueue_worker_{name}", help, value=number)

@@ -39,7 +39,7 @@ Quotas = list[tuple[str, int]]
 
 @dataclass(frozen=True)
 class QueueChoice:
-    """What `--queues` and `--strict` say. No weights: all queues alike."""
+    """The choice of `--queues` and `--strict`. Without weights: all queues, alike."""
 
     weights: dict[str, int]
     is_strict: bool = False
@@ -53,7 +53,7 @@ class QueueChoice:
             if not QUEUE_NAME.fullmatch(name):
                 raise InvalidTask(f"{name!r} is not the name of a queue.")
             if name in weights:
-                raise InvalidTask(f"The queue {name!r} stands twice in --queues.")
+                raise InvalidTask(f"The queue {name!r} is listed twice in --queues.")
             if weight and not (weight.isdecimal() and 1 <= int(weight) <= 1_000_000):
                 raise InvalidTask(
                     f"The weight of {name!r} must be a whole number from 1 to 1000000, "
@@ -61,7 +61,7 @@ class QueueChoice:
                 )
             weights[name] = int(weight or 1)
         if text and not weights:
-            raise InvalidTask(f"--queues {text!r} names no queue; leave it out to serve all.")
+            raise InvalidTask(f"--queues {text!r} names no queue; omit it to serve all.")
         if is_strict and not weights:
             raise InvalidTask("--strict needs --queues: it drains them in the order given.")
         return cls(weights, is_strict)
@@ -93,8 +93,8 @@ class QueueQuotas:
         """Of the queues that have tasks, those that this worker serves, in its order."""
         if self.serves_all:
             return sorted(ready)
-        found = set(ready)
-        return [name for name in self._choice.weights if name in found]
+        names = set(ready)
+        return [name for name in self._choice.weights if name in names]
 
     def quotas(self, names: Sequence[str], size: int) -> Quotas:
         """How many of `size` tasks to take from each of these queues."""

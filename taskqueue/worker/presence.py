@@ -72,16 +72,16 @@ def hold_alone(fileno: int) -> None:
 
 
 def others() -> set[UUID]:
-    """The incarnations that have left their files here, whether or not they live."""
+    """The incarnations that have files here, whether or not they are alive."""
     if not _is_in_memory():
         return set()
-    found = set()
+    incarnations = set()
     with suppress(OSError):  # It may be kept from this user, and is no proof then.
         for name in os.listdir(DIRECTORY):
             if name.startswith(PREFIX):
                 with suppress(ValueError):
-                    found.add(UUID(name.removeprefix(PREFIX)))
-    return found
+                    incarnations.add(UUID(name.removeprefix(PREFIX)))
+    return incarnations
 
 
 @contextmanager
@@ -124,10 +124,10 @@ def forget_in_time(incarnation: UUID) -> None:
     if fileno is None:
         return
     with suppress(OSError):
-        found = os.fstat(fileno)
-        if found.st_size == 0:
+        status = os.fstat(fileno)
+        if status.st_size == 0:
             os.write(fileno, b"ended\n")
-        elif time.time() - found.st_mtime > KEPT:
+        elif time.time() - status.st_mtime > KEPT:
             forget(incarnation)
     os.close(fileno)
 
@@ -140,9 +140,9 @@ def _taken(incarnation: UUID) -> int | None:
         return None
     try:
         fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        found = os.fstat(fileno)
-        is_file = stat.S_ISREG(found.st_mode) and found.st_nlink > 0
-        if not is_file or found.st_uid != os.geteuid():
+        status = os.fstat(fileno)
+        is_file = stat.S_ISREG(status.st_mode) and status.st_nlink > 0
+        if not is_file or status.st_uid != os.geteuid():
             raise OSError
     except OSError:
         os.close(fileno)

@@ -1,4 +1,4 @@
-"""What children send: outcomes, reports, returned orders, and their end."""
+"""Frames from children: outcomes, reports, returned orders; and the end of a child."""
 
 from __future__ import annotations
 

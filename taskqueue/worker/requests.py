@@ -54,7 +54,7 @@ class Requests:
             self._resume()
             return
         by, reason = one_line(asked.by), one_line(asked.reason)
-        logger.info("Asked request=%s by=%s reason=%s", asked.request, by, reason)
+        logger.info("Request received request=%s by=%s reason=%s", asked.request, by, reason)
         self._request = asked.request
         self._wake()
 

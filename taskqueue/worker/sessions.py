@@ -1,4 +1,4 @@
-"""Django's database connections between two tasks: kept while healthy, and clean."""
+"""Django's database connections between two tasks: kept while healthy, and reset."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.sessions import is_postgresql
 
 IDLE_LIMIT = 10.0
-"""Seconds without a task after which a connection is asked whether it still lives."""
+"""Seconds without a task after which a connection is checked before its next use."""
 
 
 def reset_connections() -> None:
-    """Roll back what a task left open in this thread, and drop broken connections."""
+    """Roll back the transactions that a task left open in this thread; drop broken connections."""
     for connection in connections.all(initialized_only=True):
         if connection.connection is not None:
             _reset(connection)
@@ -69,7 +69,7 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
 
 
 def doubt_connections() -> None:
-    """Have every connection of this thread asked, before its next use, whether it still lives."""
+    """Drop those connections of this thread that are no longer usable."""
     for connection in connections.all(initialized_only=True):
         if connection.connection is not None and not connection.in_atomic_block:
             if connection.is_usable():
@@ -78,14 +78,14 @@ def doubt_connections() -> None:
 
 
 class Freshness:
-    """Whether the connections of one thread have been idle for too long to be trusted."""
+    """Whether the connections of one thread have to be checked before their next use."""
 
     def __init__(self) -> None:
         self._used_at = time.monotonic()
         self.is_suspect = False
 
     def before_task(self) -> None:
-        """Look at the connections where there is a reason to."""
+        """Check the connections where there is a reason to."""
         if self.is_suspect or time.monotonic() - self._used_at > IDLE_LIMIT:
             self.is_suspect = False
             doubt_connections()

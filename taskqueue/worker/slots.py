@@ -1,4 +1,4 @@
-"""The slots of a child: the main thread in the process pool, many threads in the thread pool."""
+"""The slots of a child: its main thread in the process pool, many threads in the thread pool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from queue import SimpleQueue
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -160,6 +159,3 @@ class ThreadSlot(Slot):
                 time.sleep(0)
         except INTERRUPTS:
             pass
-
-
-OrderQueue = SimpleQueue[Any]

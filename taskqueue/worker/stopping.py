@@ -89,7 +89,7 @@ class Stopper:
         return min((due_at for job in jobs for due_at, _ in self._steps(job)), default=None)
 
     def _steps(self, job: Job) -> Iterator[tuple[float, Step]]:
-        """What is done about a running body next, and when, the gravest step first."""
+        """The next steps to end a running body, and their moments, the most severe first."""
         if job.limit_at is not None:
             yield job.limit_at + self._kill_grace, self._end_at_limit
         if job.interrupted_at is not None:

@@ -1,4 +1,4 @@
-"""What a worker says of its work: a log line a minute, and a progress line while it drains."""
+"""Summaries of a worker's work: a log line a minute, and a progress line while it drains."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ OUTCOMES = ("succeeded", "failed", "retried", "other")
 
 
 class Summary:
-    """Counts from the meter, which counts for each attempt already."""
+    """Logs the difference between two looks at the meter."""
 
     def __init__(self, meter: Meter, running: Callable[[], int], now: float) -> None:
-        """`running` tells how many bodies run at this moment."""
+        """`running` returns how many bodies run at this moment."""
         self._meter = meter
         self._running = running
-        self._told: Counter[str] = Counter()
-        self._told_at = now
+        self._logged: Counter[str] = Counter()
+        self._logged_at = now
         self.next_at = now + INTERVAL
 
     def step(self, now: float) -> None:
-        """Say what has ended since the last line, once it is time."""
+        """Log the attempts that have ended since the last line, once it is time."""
         if now < self.next_at:
             return
         ended = self._meter.ended()
-        counts = ended - self._told
+        counts = ended - self._logged
         if counts:
             logger.info(
                 "Attempts ended in_seconds=%.0f succeeded=%s failed=%s retried=%s other=%s "
                 "running=%s",
-                now - self._told_at,
-                *(counts[each] for each in OUTCOMES),
+                now - self._logged_at,
+                *(counts[outcome] for outcome in OUTCOMES),
                 self._running(),
             )
-        self._told, self._told_at = ended, now
+        self._logged, self._logged_at = ended, now
         self.next_at = now + INTERVAL
 
     def end(self, name: str) -> None:
-        """Say that the worker has stopped, and what it has done."""
+        """Log that the worker has stopped, with the counts of its attempts."""
         ended = self._meter.ended()
         logger.info(
             "Worker stopped name=%s succeeded=%s failed=%s retried=%s other=%s",
             name,
-            *(ended[each] for each in OUTCOMES),
+            *(ended[outcome] for outcome in OUTCOMES),
         )
 
 
@@ -59,7 +59,7 @@ INTERVAL_TERMINAL, INTERVAL_FILE = 0.2, 2.0
 
 
 class ProgressLine:
-    """Counts what was recorded, and says so now and then."""
+    """Counts recorded tasks, and shows the counts from time to time."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -68,7 +68,7 @@ class ProgressLine:
         self._shown_at = 0.0
 
     def count(self, status: str) -> None:
-        """A task was recorded."""
+        """Count a recorded task."""
         self._counts[status] += 1
         now = time.monotonic()
         interval = INTERVAL_TERMINAL if self._is_terminal else INTERVAL_FILE
@@ -76,7 +76,7 @@ class ProgressLine:
             self._show(now)
 
     def end(self) -> None:
-        """Say the last of it."""
+        """Show the final counts."""
         self._show(time.monotonic())
         if self._is_terminal:
             sys.stderr.write("\n")

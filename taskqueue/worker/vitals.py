@@ -1,7 +1,7 @@
-"""Vitals: whether a worker's threads go round, and whether it could take a task now.
+"""Vitals: whether a worker's threads make progress, and whether it could take a task now.
 
-Threads write down when they did what; a port reads it. No lock, no statement: a thread that hangs
-keeps nobody from being told so.
+Threads note what they did and when; a port reads it. There is no lock and no statement, so that a
+port can tell of a thread that hangs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ JSON = "application/json"
 
 
 class Vitals:
-    """What is known of one worker, from before it is registered until its process ends."""
+    """The state of one worker, from before it is registered until its process ends."""
 
     def __init__(self) -> None:
         self._turned_at: float | None = None
@@ -36,9 +36,9 @@ class Vitals:
         self._obstacle: Callable[[], str] = _not_registered
         self._has_ended = False
         self.pings = self.pings_failed = 0
-        """How many the database answered, and how many not."""
+        """Pings that the database answered, and pings that it did not."""
 
-    # What the worker tells
+    # Written by the worker
 
     def begin(
         self,
@@ -47,9 +47,9 @@ class Vitals:
         threads: list[threading.Thread],
         obstacle: Callable[[], str],
     ) -> None:
-        """The worker is registered: from now on it is known by its beats.
+        """Note that the worker is registered.
 
-        `obstacle` says in a word what keeps it from taking a task; any thread may ask.
+        `obstacle` says what keeps it from taking a task; any thread may call it.
         """
         self._lease_seconds = lease_seconds
         self._threads = threads
@@ -57,34 +57,34 @@ class Vitals:
         self._turned_at = self._pinged_at = time.monotonic()
 
     def turned(self, now: float) -> None:
-        """The main loop went round."""
+        """Note that the main loop made a turn."""
         self._turned_at = now
 
     def renewed(self, began: float) -> None:
-        """A ping that began then was answered."""
+        """Note that a ping which began then was answered."""
         self.pings += 1
         self._renewed_at = began
         self._pinged_at = time.monotonic()
 
     def failed(self) -> None:
-        """A ping could not reach the database."""
+        """Note that a ping could not reach the database."""
         self.pings_failed += 1
         self._renewed_at = None
         self._pinged_at = time.monotonic()
 
     def delayed(self) -> None:
-        """A ping did not get its turn in a database that is in good health."""
+        """Note that a ping did not get its turn, in a database that is in good health."""
         self._pinged_at = time.monotonic()
 
     def end(self) -> None:
-        """Nothing beats any more, as it should be: the worker signs off."""
+        """Note that the worker signs off: its threads end as they should."""
         self._has_ended = True
 
-    # What it is asked
+    # Read by a port
 
     @property
     def is_live(self) -> bool:
-        """Whether a new process would not be better. While it waits to begin, or ends, it is."""
+        """Whether a new process would be no better; also while it waits to begin, or ends."""
         if self._turned_at is None or self._pinged_at is None or self._has_ended:
             return True
         now = time.monotonic()
@@ -117,7 +117,7 @@ class Vitals:
 
 
 def _answer(is_well: bool) -> Answer:
-    """A status and nothing else: whoever reaches the port may ask."""
+    """Answer with a status and nothing else: anyone who reaches the port may ask."""
     body = json.dumps({"status": "ok" if is_well else "unavailable"})
     status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
     return Answer(status, JSON, body.encode())

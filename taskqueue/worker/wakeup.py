@@ -1,4 +1,4 @@
-"""What wakes the main thread: other threads, children, notifications, changed code."""
+"""Waking the main thread: for other threads, children, notifications, changed code."""
 
 from __future__ import annotations
 

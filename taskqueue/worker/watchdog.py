@@ -20,7 +20,7 @@ LONGEST_END = 5.0
 
 
 class Watchdog:
-    """Says until when each child may live. Any thread may use it; it never blocks.
+    """Tells the guardian until when each child may live. Any thread may use it; it never blocks.
 
     A guardian that is gone is replaced; until one is there, no task is to be claimed. Raises
     OSError where the first cannot be started.
@@ -44,13 +44,13 @@ class Watchdog:
             self._tell(process, deadline)
 
     def forget(self, process: int) -> None:
-        """A child is gone; its number may soon be another's."""
+        """Forget a child that is gone: its process id may soon be another's."""
         with self._lock:
             if self._deadlines.pop(process, None) is not None:
                 self._tell(process, 0.0)
 
     def ensure(self, now: float) -> None:
-        """See that there is a guardian, and start one where there is none."""
+        """Start a guardian where there is none."""
         with self._lock:
             if self._process is not None and self._process.poll() is not None:
                 self._give_up("it ended")
@@ -80,7 +80,7 @@ class Watchdog:
             self._replace()
 
     def _give_up(self, why: object) -> None:
-        """It hears nothing more. Once its input closes, it would end the children."""
+        """Kill a guardian that no longer reads: at the end of its input it kills the children."""
         process, self._process = self._process, None
         assert process is not None
         assert process.stdin is not None
@@ -90,7 +90,7 @@ class Watchdog:
         process.stdin.close()
 
     def _replace(self) -> None:
-        """Start another, and tell it all."""
+        """Start another, and tell it every deadline."""
         try:
             process = self._started()
         except OSError as error:

@@ -114,7 +114,7 @@ def test_a_choice_is_read_as_it_is_written() -> None:
     [
         ("a b", "not the name of a queue"),
         ("=3", "not the name of a queue"),
-        ("a,a", "stands twice"),
+        ("a,a", "listed twice"),
         ("a=0", "from 1 to 1000000, not '0'"),
         ("a=-1", "not '-1'"),
         ("a=x", "not 'x'"),
@@ -131,7 +131,7 @@ def test_a_choice_that_cannot_be_read_says_why(text: str, reason: str) -> None:
 @pytest.mark.parametrize("text", [",", " ", ", ,"])
 def test_a_list_that_names_no_queue_is_refused(text: str) -> None:
     """It would serve all of them, which is the opposite of what a list is for."""
-    with pytest.raises(InvalidTask, match="names no queue; leave it out to serve all"):
+    with pytest.raises(InvalidTask, match="names no queue; omit it to serve all"):
         QueueChoice.parse(text)
 
 
