@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import moments, preformatted
 from taskqueue.admin.filters import by_task
-from taskqueue.admin.tasks.history import level_name
 from taskqueue.models import Task, TaskLog
+from taskqueue.monitoring.read_models.attempt import level_name
 
 LONGEST_BEGINNING = 200
 

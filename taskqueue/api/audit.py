@@ -56,9 +56,7 @@ class AuditList(ApiView):
         found = list(rows[: asked["limit"] + 1])
         kept = found[: asked["limit"]]
         following = str(kept[-1].id) if len(found) > len(kept) else None
-        return self.shown(
-            request, page(request, AuditEntryJSON(audit_entries(kept), many=True).data, following)
-        )
+        return self.shown(request, page(request, AuditEntries, audit_entries(kept), following))
 
 
 def _cursor(text: str) -> int:

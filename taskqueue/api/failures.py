@@ -60,13 +60,14 @@ class Failures(ApiView):
         """The newest failed tasks by error and task, and by task those that are tried again."""
         limit = self.validated_query(request, FailuresQuery)["limit"]
         ended, coming = failures(limit=limit + 1), retrying(request.user, limit=limit + 1)
-        return Response(
+        shown = FailuresShown(
             {
-                "groups": FailureGroupJSON(ended.groups[:limit], many=True).data,
+                "groups": ended.groups[:limit],
                 "looked_at": ended.looked_at,
                 "is_capped": ended.is_capped or len(ended.groups) > limit,
-                "retrying": RetryingGroupJSON(coming.groups[:limit], many=True).data,
+                "retrying": coming.groups[:limit],
                 "retrying_looked_at": coming.looked_at,
                 "retrying_is_capped": coming.is_capped or len(coming.groups) > limit,
             }
         )
+        return Response(shown.data)

@@ -13,6 +13,7 @@ from taskqueue.core.suggestions import nearest_option
 from taskqueue.declarations.payload import LARGEST_INTEGER
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
+from taskqueue.monitoring.read_models.base import json_form
 
 MOST_UNKNOWN = 5
 """Unknown fields that are reported at most."""
@@ -99,6 +100,9 @@ class Moment(serializers.DateTimeField):
                 "Must be a time with an offset, such as 2026-01-31T12:00:00Z.", code="invalid"
             )
         return aware
+
+    def to_representation(self, value: Any) -> Any:
+        return json_form(value)
 
 
 class Seconds(serializers.FloatField):

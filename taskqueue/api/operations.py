@@ -90,7 +90,7 @@ class OperationList(ApiView):
         kept = found[: asked["limit"]]
         following = str(kept[-1].id) if len(found) > len(kept) else None
         results = [shown_operation(operation, request.user) for operation in kept]
-        return self.shown(request, page(request, OperationJSON(results, many=True).data, following))
+        return self.shown(request, page(request, Operations, results, following))
 
     @describe("startOperation", answers={200: DryRunJSON, 202: OperationWholeJSON}, body=Start)
     def post(self, request: Request) -> Response:

@@ -53,9 +53,11 @@ class NextPage(serializers.Serializer[Any]):
     )
 
 
-def page(request: Request, results: Iterable[Any], following: str | None) -> dict[str, Any]:
-    """Return a page as it is answered; the next one begins after the cursor."""
+def page(
+    request: Request, serializer: type[NextPage], results: Iterable[Any], following: str | None
+) -> Any:
+    """Serialise a page; the next one begins after the cursor."""
     url = None
     if following is not None:
         url = replace_query_param(request.build_absolute_uri(), "cursor", following)
-    return {"results": list(results), "next": url}
+    return serializer({"results": results, "next": url}).data

@@ -43,7 +43,7 @@ class Probe(ApiView):
         """Answer 200 or 503."""
         self.validated_query(request)
         found = type(self).look()
-        return Response({"status": found.status}, status=200 if found.is_ok else 503)
+        return Response(HealthShown(found).data, status=200 if found.is_ok else 503)
 
 
 class Live(Probe):

@@ -52,7 +52,7 @@ class QueueList(ApiView):
         found = queues_after(asked["cursor"], limit=asked["limit"] + 1)
         kept = found[: asked["limit"]]
         following = kept[-1].name if len(found) > len(kept) else None
-        return self.shown(request, page(request, QueueJSON(kept, many=True).data, following))
+        return self.shown(request, page(request, Queues, kept, following))
 
 
 class QueueDetail(ApiView):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -100,9 +99,7 @@ class Times(serializers.Serializer[Any]):
 
     rule = RuleField(help_text="In its one canonical form.")
     rule_text = serializers.CharField(help_text="In words.")
-    times = serializers.ListField(
-        child=serializers.DateTimeField(), help_text="The next nominal times, in UTC."
-    )
+    times = serializers.ListField(child=Moment(), help_text="The next nominal times, in UTC.")
 
 
 class RulePreview(ApiView):
@@ -117,9 +114,6 @@ class RulePreview(ApiView):
         given = self.validated_body(request, RulePreviewed)
         after = given["after"] or now()
         times = schedules.preview_rule(given["rule"], count=given["count"], after=after)
-        return Response(times_of(given["rule"], times))
-
-
-def times_of(rule: Rule, times: list[datetime]) -> dict[str, Any]:
-    """A rule and its times as they are answered."""
-    return {"rule": rule.as_json(), "rule_text": rule.text, "times": times}
+        rule = given["rule"]
+        shown = {"rule": rule.as_json(), "rule_text": rule.text, "times": times}
+        return Response(Times(shown).data)

@@ -44,7 +44,7 @@ class TimesToCome(serializers.Serializer[Any]):
 
     rule_text = serializers.CharField(help_text="In words.")
     times = serializers.ListField(
-        child=serializers.DateTimeField(),
+        child=Moment(),
         help_text="In UTC, as if it was not paused; one at most where it waits for an end.",
     )
 
@@ -61,7 +61,7 @@ class SchedulePreview(ApiView):
         count = self.validated_query(request, HowMany)["count"]
         row = schedules.get(name)
         times = times_to_come(row, now(), count=count)
-        return Response({"rule_text": rule_text(row), "times": times})
+        return Response(TimesToCome({"rule_text": rule_text(row), "times": times}).data)
 
 
 class Runs(NextPage):
@@ -87,8 +87,7 @@ class ScheduleRuns(ApiView):
         found = list(rows[: asked["limit"] + 1])
         kept = found[: asked["limit"]]
         following = kept[-1].nominal_at.isoformat() if len(found) > len(kept) else None
-        results = OccurrenceJSON(shown_occurrences(kept), many=True).data
-        return self.shown(request, page(request, results, following))
+        return self.shown(request, page(request, Runs, shown_occurrences(kept), following))
 
 
 def _cursor(text: str) -> datetime:

@@ -124,8 +124,7 @@ class ScheduleList(ApiView):
         kept, moment = found[: asked["limit"]], now()
         following = kept[-1].name if len(found) > len(kept) else None
         shown = shown_schedules(kept, request.user, moment)
-        results = ScheduleJSON(shown, many=True).data
-        return self.shown(request, page(request, results, following))
+        return self.shown(request, page(request, Schedules, shown, following))
 
     @describe(
         "createSchedule", answers={201: OneScheduleJSON}, body=ScheduleCreated, problems=(409,)

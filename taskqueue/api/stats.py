@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from rest_framework import serializers
@@ -12,26 +11,25 @@ from rest_framework.response import Response
 from taskqueue.access.permissions import VIEW_FIGURES, VIEW_QUEUES, VIEW_TASKS, VIEW_WORKERS
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
-from taskqueue.api.fields import Strict, Text
+from taskqueue.api.fields import Moment, Strict, Text
 from taskqueue.api.paging import Digits
+from taskqueue.api.serializing import serializer_for
 from taskqueue.core.states import TaskStatus
-from taskqueue.monitoring.counts import CAP, Count, status_counts
-from taskqueue.monitoring.performance import performance
+from taskqueue.monitoring.counts import CAP, status_counts
+from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.series import SPANS, Series, series
 
 MOST_WORKERS = 1000
-QUANTILES = ("run_p50", "run_p95", "wait_p50", "wait_p95")
-OUTCOMES = ("succeeded", "failed", "lost", "stopped")
 SECONDS_AN_HOUR = 3600
 
 
 class CountShown(serializers.Serializer[Any]):
     """A count, perhaps capped."""
 
-    count = serializers.IntegerField(help_text=f"Counted up to {CAP:,} or less.")
+    count = serializers.IntegerField(source="value", help_text=f"Counted up to {CAP:,} or less.")
     is_capped = serializers.BooleanField(help_text="Whether there may be more.")
 
 
@@ -64,24 +62,32 @@ class WorkerTotals(serializers.Serializer[Any]):
 class LastHour(serializers.Serializer[Any]):
     """Attempts that ended in the last hour; durations in seconds."""
 
-    succeeded = serializers.IntegerField()
-    failed = serializers.IntegerField()
-    lost = serializers.IntegerField()
-    stopped = serializers.IntegerField()
-    per_second = serializers.FloatField(help_text="Attempts of all outcomes.")
-    failure_rate = serializers.FloatField(
-        allow_null=True, help_text="From 0 to 1; null: no attempt ended."
+    succeeded = serializers.IntegerField(source="total_succeeded")
+    failed = serializers.IntegerField(source="total_failed")
+    lost = serializers.IntegerField(source="total_lost")
+    stopped = serializers.IntegerField(source="total_stopped")
+    per_second = serializers.SerializerMethodField(help_text="Attempts of all outcomes.")
+    failure_rate = serializers.SerializerMethodField(
+        help_text="From 0 to 1; null: no attempt ended."
     )
-    run_p50 = serializers.FloatField(allow_null=True)
-    run_p95 = serializers.FloatField(allow_null=True)
-    wait_p50 = serializers.FloatField(allow_null=True)
-    wait_p95 = serializers.FloatField(allow_null=True)
+    run_p50 = serializers.FloatField(source="overall_run_p50", allow_null=True)
+    run_p95 = serializers.FloatField(source="overall_run_p95", allow_null=True)
+    wait_p50 = serializers.FloatField(source="overall_wait_p50", allow_null=True)
+    wait_p95 = serializers.FloatField(source="overall_wait_p95", allow_null=True)
+
+    def get_per_second(self, found: Series) -> float:
+        """All attempts of the hour."""
+        return found.total / SECONDS_AN_HOUR
+
+    def get_failure_rate(self, found: Series) -> float | None:
+        """The part that failed or was lost."""
+        return (found.total_failed + found.total_lost) / found.total if found.total else None
 
 
 class StatsShown(serializers.Serializer[Any]):
     """The state of all queues, workers and tasks now."""
 
-    at = serializers.DateTimeField()
+    at = Moment()
     tasks = _counts()()
     queues = QueueTotals(allow_null=True, help_text="null: you lack the permission to view them.")
     workers = WorkerTotals(allow_null=True, help_text="null: you lack the permission to view them.")
@@ -101,7 +107,7 @@ class SeriesShown(serializers.Serializer[Any]):
 
     span = serializers.ChoiceField(choices=list(SPANS))
     step_seconds = serializers.IntegerField()
-    starts = serializers.ListField(child=serializers.DateTimeField())
+    starts = serializers.ListField(child=Moment())
     succeeded = serializers.ListField(child=serializers.IntegerField())
     failed = serializers.ListField(child=serializers.IntegerField())
     lost = serializers.ListField(child=serializers.IntegerField())
@@ -129,15 +135,16 @@ class Stats(ApiView):
         self.validated_query(request)
         workers = read_workers(limit=MOST_WORKERS)
         sees = request.user.has_perm
-        return Response(
+        shown = StatsShown(
             {
                 "at": now(),
-                "tasks": {name: _count(each) for name, each in status_counts().items()},
+                "tasks": status_counts(),
                 "queues": _queues(workers) if sees(VIEW_QUEUES) else None,
                 "workers": _workers(workers) if sees(VIEW_WORKERS) else None,
-                "last_hour": _last_hour(series("hour")),
+                "last_hour": series("hour"),
             }
         )
+        return Response(shown.data)
 
 
 class StatsSeries(ApiView):
@@ -151,11 +158,7 @@ class StatsSeries(ApiView):
         """Outcomes and durations of attempts over time, of all or of one queue or name."""
         asked = self.validated_query(request, SeriesQuery)
         found = series(asked["span"], queue_name=asked["queue_name"], name=asked["name"])
-        return Response({name: getattr(found, name) for name in SeriesShown._declared_fields})
-
-
-def _count(count: Count) -> dict[str, Any]:
-    return {"count": count.value, "is_capped": count.is_capped}
+        return Response(SeriesShown(found).data)
 
 
 def _queues(workers: list[ShownWorker]) -> dict[str, Any]:
@@ -178,16 +181,6 @@ def _workers(workers: list[ShownWorker]) -> dict[str, Any]:
     }
 
 
-def _last_hour(found: Series) -> dict[str, Any]:
-    bad = found.total_failed + found.total_lost
-    return {
-        **{name: getattr(found, f"total_{name}") for name in OUTCOMES},
-        "per_second": found.total / SECONDS_AN_HOUR,
-        "failure_rate": bad / found.total if found.total else None,
-        **{name: getattr(found, f"overall_{name}") for name in QUANTILES},
-    }
-
-
 MOST_NAMES = 1000
 
 
@@ -200,28 +193,14 @@ class PerformanceQuery(Strict):
     )
 
 
-class NameShown(serializers.Serializer[Any]):
-    """Attempts at tasks of one name; durations in seconds."""
-
-    name = serializers.CharField()
-    count = serializers.IntegerField()
-    failed = serializers.IntegerField(help_text="Attempts that failed or were lost.")
-    failure_rate = serializers.FloatField(help_text="From 0 to 1.")
-    run_p50 = serializers.FloatField(allow_null=True)
-    run_p95 = serializers.FloatField(allow_null=True)
-    wait_p50 = serializers.FloatField(allow_null=True)
-    wait_p95 = serializers.FloatField(allow_null=True)
-    slowest_seconds = serializers.FloatField()
-    slowest_task_id = serializers.UUIDField(
-        allow_null=True, help_text="The task may have been pruned since."
-    )
+NameJSON = serializer_for(NamePerformance)
 
 
 class PerformanceShown(serializers.Serializer[Any]):
     """The names, the most frequent first."""
 
     span = serializers.ChoiceField(choices=list(SPANS))
-    names = NameShown(many=True)
+    names = NameJSON(many=True)
     is_capped = serializers.BooleanField(help_text="Whether there are more names.")
 
 
@@ -237,10 +216,7 @@ class Performance(ApiView):
         asked = self.validated_query(request, PerformanceQuery)
         found = performance(asked["span"])
         kept = found[: asked["limit"]]
-        return Response(
-            {
-                "span": asked["span"],
-                "names": [asdict(each) for each in kept],
-                "is_capped": len(found) > len(kept),
-            }
+        shown = PerformanceShown(
+            {"span": asked["span"], "names": kept, "is_capped": len(found) > len(kept)}
         )
+        return Response(shown.data)

@@ -68,7 +68,7 @@ class TaskTypeList(ApiView):
     def get(self, request: Request) -> Response:
         """The definitions with `api=True`, by name."""
         self.validated_query(request)
-        return self.shown(request, {"results": [_shown(each) for each in exposed()]})
+        return self.shown(request, TaskTypes({"results": map(_shown, exposed())}).data)
 
 
 class TaskTypeDetail(ApiView):
@@ -88,7 +88,9 @@ class TaskTypeDetail(ApiView):
             detail = f"The API may enqueue nothing named {name!r}.{hint}"
             raise Problem(404, "task_type_not_found", detail)
         arguments = argument_schema(definition)
-        return self.shown(request, {**_shown(definition), "arguments": arguments})
+        return self.shown(
+            request, TaskTypeWhole({**_shown(definition), "arguments": arguments}).data
+        )
 
 
 def exposed() -> list[BaseDefinition[Any, Any]]:

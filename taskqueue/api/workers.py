@@ -46,7 +46,7 @@ class WorkerList(ApiView):
         found = workers_after(asked["cursor"], limit=asked["limit"] + 1)
         kept = found[: asked["limit"]]
         following = kept[-1].name if len(found) > len(kept) else None
-        return self.shown(request, page(request, WorkerJSON(kept, many=True).data, following))
+        return self.shown(request, page(request, Workers, kept, following))
 
 
 class WorkerDetail(ApiView):

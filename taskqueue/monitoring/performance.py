@@ -13,6 +13,7 @@ from uuid import UUID
 from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sqlite.values import clock, loaded, stored
+from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import EPOCH, NAMES, Span, span_of, summed, whole_seconds
 from taskqueue.monitoring.series import FORGOTTEN_AFTER, SETTLES_AFTER
@@ -24,16 +25,14 @@ class NamePerformance:
 
     name: str
     count: int
-    failed: int
-    """Attempts that failed or were lost."""
-    failure_rate: float
-    """From 0 to 1."""
+    failed: int = about("Attempts that failed or were lost.")
+    failure_rate: float = about("From 0 to 1.")
     run_p50: float | None
     run_p95: float | None
     wait_p50: float | None
     wait_p95: float | None
     slowest_seconds: float
-    slowest_task_id: UUID | None
+    slowest_task_id: UUID | None = about("The task may have been pruned since.")
 
 
 class Sum(NamedTuple):

@@ -126,7 +126,7 @@ def test_stats_count_tasks_and_what_attempts_came_to() -> None:
     assert attempts["run_p95"] == pytest.approx(0.2, rel=0.2)
     assert attempts["wait_p50"] == pytest.approx(2.0, rel=0.2)
     [name] = told["names"]
-    assert (name["name"], name["attempts"], name["failed"]) == ("shop.tasks.send", 60, 10)
+    assert (name["name"], name["count"], name["failed"]) == ("shop.tasks.send", 60, 10)
     text = run("stats")
     assert "50 succeeded, 10 failed, 0 lost, 0 stopped; 1 a minute" in text
     assert "shop.tasks.send" in text

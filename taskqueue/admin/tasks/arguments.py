@@ -12,23 +12,21 @@ from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.display import as_json
-from taskqueue.models import Task
-from taskqueue.monitoring.read_models.base import visible_arguments
+from taskqueue.monitoring.read_models.task import ListedTask
 
 LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40
 """What is longer is folded."""
 
 
-def shown_arguments(task: Task, user: Any) -> SafeString:
+def shown_arguments(task: ListedTask) -> SafeString:
     """The arguments as JSON, or why they are hidden."""
-    shown = visible_arguments(task.name, task.args, task.kwargs, user)
-    if shown is None:
+    if task.args is None:
         told = _(
             "Hidden: this process does not know the definition, so it cannot tell which arguments "
             "are sensitive. To view them, you need the permission %(permission)s."
         ) % {"permission": VIEW_ARGUMENTS}
         return format_html("<p>{}</p>", told)
-    return folded_json({"args": shown.args, "kwargs": shown.kwargs})
+    return folded_json({"args": task.args, "kwargs": task.kwargs})
 
 
 def folded_json(value: Any) -> SafeString:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,8 @@ from taskqueue.admin.schedules.page import kept_tasks
 from taskqueue.admin.tasks.arguments import folded_json
 from taskqueue.models import Audit, Queue, Schedule, Task
 from taskqueue.models.task import Route
+from taskqueue.monitoring.read_models.base import fields_of
+from taskqueue.monitoring.read_models.task import TaskDetails
 
 Fact = tuple[str, object]
 
@@ -36,36 +39,36 @@ def facts(
     ]
 
 
-def details(task: Task) -> list[Fact]:
-    """What is looked for seldom."""
-    key = "" if task.unique_key is None else task.unique_key
-    found: list[Fact] = [
-        (_("Unique key"), key),
-        (_("Unique within"), task.unique_scope if task.unique_scope != task.name else ""),
-        (_("Unique for"), task.unique_for if key else ""),
-        (_("Holds the key"), (_("yes") if task.holds_unique_key else _("no")) if key else ""),
-        (_("Key held until"), _moment(task.unique_until)),
-        (_("Crashes"), _("%(count)s of %(most)s") % {
-            "count": task.crashes, "most": task.max_crashes,
-        }),
-        (_("Deadline"), _moment(task.deadline_at)),
-        (_("Expires"), _moment(task.expires_at)),
-        (_("Delay after a crash"), short_duration(task.crash_delay.total_seconds())),
-        (_("Lease"), _seconds(task.lease_duration)),
-        (_("Retention"), _seconds(task.retention)),
-        (_("Kept until"), _moment(task.prune_after)),
-        (_("Other options"), folded_json(task.options) if task.options else ""),
-        (_("Metadata"), folded_json(task.metadata) if task.metadata else ""),
-    ]  # fmt: skip
+def details(task: TaskDetails) -> list[Fact]:
+    """The fields that have a label, without those that are empty or say nothing new."""
+    found = [
+        (str(field.metadata["label"]), _value(task, name))
+        for name, field in fields_of(TaskDetails).items()
+        if field.metadata.get("label") and not _is_left_out(task, name)
+    ]
     return [(label, value) for label, value in found if value != ""]
 
 
-def _moment(value: Any) -> object:
-    return "" if value is None else moment(value)
+def _is_left_out(task: TaskDetails, name: str) -> bool:
+    """Whether the field says nothing: of a unique key that it lacks, or of a scope of its own."""
+    if name == "unique_scope":
+        return task.unique_scope == task.name
+    return name in ("unique_for", "holds_unique_key") and not task.unique_key
 
 
-def _seconds(value: Any) -> str:
-    return "" if value is None else short_duration(value.total_seconds())
+def _value(task: TaskDetails, name: str) -> object:
+    value = getattr(task, name)
+    if name == "crashes":
+        return _("%(count)s of %(most)s") % {"count": value, "most": task.max_crashes}
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, timedelta):
+        return short_duration(value.total_seconds())
+    if isinstance(value, dict | list):
+        return folded_json(value) if value else ""
+    return "" if value is None else value
 
 
 def _queue(task: Task, user: Any, links: Links) -> SafeString:

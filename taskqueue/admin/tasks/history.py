@@ -23,6 +23,7 @@ from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
 from taskqueue.monitoring.history import begun_at, seconds_between
+from taskqueue.monitoring.read_models.attempt import level_name
 
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
 """How many rows a task's page shows; the lists show the rest."""
@@ -114,11 +115,6 @@ def progress_bar(lease: Lease) -> SafeString:
         '<progress class="taskqueue-progress" max="100" value="{}" aria-label="{}"></progress> {}',
         f"{percent:.1f}", _("Progress"), progress_of(lease),
     )  # fmt: skip
-
-
-def level_name(level: int) -> str:
-    """The name that `logging` gives a level."""
-    return str(logging.getLevelName(level))
 
 
 def _attempt(lease: Lease, workers: dict[str, int], now: Any, links: Links) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.history import events_of, stretches_of
+from taskqueue.monitoring.read_models.task import task_details
 from taskqueue.monitoring.why import Reason, why
 
 
@@ -65,6 +66,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
         now = _steady(task)
         leases, audits = history.leases or [], history.audits or []
         user = request.user
+        shown = task_details(task, user)
         return {
             "task": task,
             "original": task,
@@ -83,9 +85,9 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             "steps": shown_events(events_of(task, leases, audits, now)),
             "bar": bar(stretches_of(task, leases, audits, now)),
             "facts": facts(task, user, self.links, history.retries, audits),
-            "details": details(task),
-            "arguments": shown_arguments(task, user),
-            "result": folded_json(task.return_value)
+            "details": details(shown),
+            "arguments": shown_arguments(shown),
+            "result": folded_json(shown.return_value)
             if task.status == TaskStatus.SUCCEEDED
             else None,
             "error_class": breakable(task.error_class),

@@ -61,6 +61,5 @@ class TaskAttempts(TaskView):
         if len(found) > given["limit"]:
             url = request.build_absolute_uri()
             following = replace_query_param(url, "after", str(attempts[-1].attempt))
-        return self.shown(
-            request, {"results": AttemptJSON(attempts, many=True).data, "next": following}
-        )
+        page = AttemptPage({"results": attempts, "next": following})
+        return self.shown(request, page.data)

@@ -59,7 +59,7 @@ class TaskBulk(ApiView):
         def act() -> Response:
             results = _enqueued(each_wanted, by=request.user, reason=given["reason"])
             is_new = any(each.created for each in results)
-            shown = {"results": ReceiptJSON(results, many=True).data}
+            shown = Receipts({"results": results}).data
             return Response(shown, status=201 if is_new else 200)
 
         return self.once(request, act)

@@ -13,6 +13,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
+from taskqueue.api.fields import Moment
 from taskqueue.api.tasks.bodies import wanted
 from taskqueue.api.tasks.enqueueing import EnqueueOne, answer_of_one
 from taskqueue.api.tasks.filters import Page, which_of
@@ -39,9 +40,7 @@ class TaskPage(serializers.Serializer[Any]):
         help_text="The page has fewer rows than it might, since enough had been read: go on "
         "with `next`."
     )
-    searched_to = serializers.DateTimeField(
-        allow_null=True, help_text="About how far it has looked then."
-    )
+    searched_to = Moment(allow_null=True, help_text="About how far it has looked then.")
     holders = ListedTaskJSON(
         many=True,
         help_text="Who holds a key that is looked for, where the search was cut short before it.",
@@ -71,14 +70,12 @@ class TaskList(ApiView):
             limit=given["limit"],
         )
 
-        def shown(tasks: Sequence[Task]) -> Any:
+        def shown(tasks: Sequence[Task]) -> list[TaskSummary]:
             if not with_arguments:
-                return ListedTaskJSON(map(task_summary, tasks), many=True).data
-            listed = [show_with_arguments(ListedTask, task, request.user) for task in tasks]
-            return ListedTaskJSON(listed, many=True).data
+                return list(map(task_summary, tasks))
+            return [show_with_arguments(ListedTask, task, request.user) for task in tasks]
 
-        return self.shown(
-            request,
+        page = TaskPage(
             {
                 "results": shown(found.tasks),
                 "next": _page_url(request, "before", found.older),
@@ -86,8 +83,9 @@ class TaskList(ApiView):
                 "is_cut_short": found.is_cut_short,
                 "searched_to": found.searched_to if found.is_cut_short else None,
                 "holders": shown(found.holders),
-            },
+            }
         )
+        return self.shown(request, page.data)
 
     @describe(
         "enqueueTask",

@@ -15,12 +15,14 @@ from taskqueue.access.permissions import VIEW_LOGS, VIEW_TASKS
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
+from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.conditions import TaskView, id_of
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.models import TaskLog
+from taskqueue.monitoring.read_models.attempt import ShownLogLine, log_lines
 from taskqueue.monitoring.read_models.task import STATUSES
 
 PAGE, MOST = 200, 1000
@@ -33,23 +35,13 @@ LEVELS = {
     "critical": logging.CRITICAL,
 }
 
-
-class LineShown(serializers.Serializer[Any]):
-    """One line."""
-
-    id = serializers.IntegerField()
-    attempt = serializers.IntegerField()
-    logged_at = serializers.DateTimeField()
-    level = serializers.IntegerField(help_text="As `logging` counts: 20 is INFO.")
-    level_name = serializers.CharField()
-    logger = serializers.CharField()
-    message = serializers.CharField()
+LogLineJSON = serializer_for(ShownLogLine)
 
 
 class LinePage(serializers.Serializer[Any]):
     """Some lines, oldest first, and from where the next ones are asked for."""
 
-    results = LineShown(many=True)
+    results = LogLineJSON(many=True)
     after = serializers.IntegerField(help_text="For the next request, also where more may come.")
     has_more = serializers.BooleanField(help_text="Whether there are more by now.")
     status = serializers.ChoiceField(
@@ -102,16 +94,16 @@ class TaskLogs(TaskView):
         seen = found.seen
         lines = seen.lines[:limit]
         has_more = len(seen.lines) > limit
-        answer = self.shown(
-            request,
+        page = LinePage(
             {
-                "results": [_shown(each) for each in lines],
+                "results": log_lines(lines),
                 "after": lines[-1].id if lines else given["after"],
                 "has_more": has_more,
                 "status": seen.status,
                 "is_complete": seen.status in FINISHED and not has_more,
-            },
+            }
         )
+        answer = self.shown(request, page.data)
         return found.noted(answer)
 
 
@@ -124,15 +116,3 @@ def _look(task_id: UUID, given: Mapping[str, Any]) -> Seen:
     if "attempt" in given:
         lines = lines.filter(attempt=given["attempt"])
     return Seen(status, list(lines.order_by("id")[: given["limit"] + 1]))
-
-
-def _shown(line: TaskLog) -> dict[str, Any]:
-    return {
-        "id": line.id,
-        "attempt": line.attempt,
-        "logged_at": line.logged_at,
-        "level": line.level,
-        "level_name": str(logging.getLevelName(line.level)),
-        "logger": line.logger,
-        "message": line.message,
-    }

@@ -18,7 +18,7 @@ from taskqueue.access.permissions import (
 )
 from taskqueue.api.access import has_all
 from taskqueue.api.describing import describe
-from taskqueue.api.fields import Anything
+from taskqueue.api.fields import Anything, Moment
 from taskqueue.api.tasks.conditions import TaskView, id_of
 from taskqueue.monitoring.read_models.task import STATUSES
 from taskqueue.monitoring.why import Reason, codes, why
@@ -92,7 +92,7 @@ class ReasonShown(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="For programs: it stays as it is.")
     message = serializers.CharField(help_text="A sentence for people.")
     subject = serializers.CharField(help_text="The queue, worker, type, person or error meant.")
-    moment = serializers.DateTimeField(allow_null=True)
+    moment = Moment(allow_null=True)
     details = serializers.DictField(child=Anything(allow_null=True))
 
 
@@ -119,4 +119,5 @@ class TaskWhy(TaskView):
         self.validated_query(request)
         task = row_of(id_of(task_id))
         reasons = [visible_reason(each, request.user) for each in why(task)]
-        return Response({"id": task.id, "status": task.status, "reasons": reasons})
+        shown = Reasons({"id": task.id, "status": task.status, "reasons": reasons})
+        return Response(shown.data)

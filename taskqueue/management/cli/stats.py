@@ -65,7 +65,7 @@ def _document(
         "more_than_that": sorted(status for status, count in counts.items() if count.is_capped),
         "span": found.span,
         "attempts": _attempts(found),
-        "names": list(map(_name, names)),
+        "names": names,
         **({"steps": _steps(found)} if with_steps else {}),
     }
 
@@ -119,20 +119,6 @@ def _steps(found: Series) -> list[dict[str, Any]]:
         dict(zip(("start", "succeeded", "failed", "lost", "stopped"), each, strict=True))
         for each in columns
     ]
-
-
-def _name(each: NamePerformance) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "attempts": each.count,
-        "failed": each.failed,
-        "wait_p50": each.wait_p50,
-        "wait_p95": each.wait_p95,
-        "run_p50": each.run_p50,
-        "run_p95": each.run_p95,
-        "slowest_seconds": each.slowest_seconds,
-        "slowest_task": each.slowest_task_id,
-    }
 
 
 def _shown_name(each: NamePerformance) -> dict[str, Any]:

@@ -1,13 +1,14 @@
-"""Attempts: one run of a task by one worker, as its lease tells."""
+"""Attempts, one run of a task by one worker each, and their log lines."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from taskqueue.core.states import LeaseStatus
-from taskqueue.models import Lease, Task
+from taskqueue.models import Lease, Task, TaskLog
 from taskqueue.monitoring.read_models.base import about, from_row
 from taskqueue.results.reading import did_not_succeed, failure_of
 
@@ -53,6 +54,29 @@ class AttemptFailure:
     exception_class_path: str
     message: str
     finished_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownLogLine:
+    """One line of the log of an attempt."""
+
+    id: int
+    attempt: int
+    logged_at: datetime
+    level: int = about("As `logging` counts: 20 is INFO.")
+    level_name: str
+    logger: str
+    message: str
+
+
+def log_lines(rows: Iterable[TaskLog]) -> list[ShownLogLine]:
+    """Make the read models of rows."""
+    return [from_row(ShownLogLine, row, level_name=level_name(row.level)) for row in rows]
+
+
+def level_name(level: int) -> str:
+    """The name that `logging` gives a level."""
+    return str(logging.getLevelName(level))
 
 
 def shown_attempts(leases: Iterable[Lease]) -> list[ShownAttempt]:

@@ -66,9 +66,9 @@ def about(
 ) -> Any:
     """Describe a field of a read model.
 
-    `column` names the column that it shows, if the names differ; `label` is its title on a page,
-    `empty` the text that stands for no value in a table. What is different at each look, such as
-    an age, stays out of the JSON form: its ETag would never be the same.
+    `column` names the column that it shows, if the names differ; `label` is its title among the
+    details of a page, `empty` the text that stands for no value in a table. A value that differs
+    at each look, such as an age, stays out of the JSON form: its ETag would never be the same.
     """
     return field(
         metadata={

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
+from django.utils.translation import gettext_lazy as _
+
 from taskqueue.access.authority import NEEDED, verbs_for
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES
 from taskqueue.core.states import FINISHED, TaskStatus
@@ -54,13 +56,13 @@ class TaskSummary:
     priority: int
     attempts: int = about("Starts so far.", column="attempt")
     failures: int
-    crashes: int
+    crashes: int = about(label=_("Crashes"))
     run_after: datetime
     enqueued_at: datetime
     ready_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
-    unique_key: str | None
+    unique_key: str | None = about(label=_("Unique key"))
     error_class: str = about("Empty: it has not ended with an error.")
 
 
@@ -80,7 +82,7 @@ class ExportedTask(ListedTask):
     """A task in an export."""
 
     error_message: str
-    metadata: dict[str, Any]
+    metadata: dict[str, Any] = about(label=_("Metadata"))
     schedule_id: int | None = about("The schedule that enqueued it.")
     nominal_at: datetime | None = about("The time of the schedule that it stands for.")
     retry_of: UUID | None = about(
@@ -96,22 +98,24 @@ class TaskDetails(ExportedTask):
     return_value: Any = about("null unless it has succeeded.")
     max_attempts: int
     max_crashes: int
-    crash_delay: timedelta
+    crash_delay: timedelta = about(label=_("Delay after a crash"))
     backoff: dict[str, Any] | None
     retry_for: list[str] | None
     give_up_on: list[str]
     timeout: float | None
-    deadline_at: datetime | None
-    expires_at: datetime | None
-    lease_duration: timedelta | None
+    deadline_at: datetime | None = about(label=_("Deadline"))
+    expires_at: datetime | None = about(label=_("Expires"))
+    lease_duration: timedelta | None = about(label=_("Lease"))
     ping_interval: timedelta | None
-    retention: timedelta | None
-    prune_after: datetime | None
-    options: dict[str, Any]
-    unique_scope: str = about("Its key is unique within this scope; empty: it has no key.")
-    unique_for: str = about('"duration": until `unique_until`.')
-    unique_until: datetime | None
-    holds_unique_key: bool
+    retention: timedelta | None = about(label=_("Retention"))
+    prune_after: datetime | None = about(label=_("Kept until"))
+    options: dict[str, Any] = about(label=_("Other options"))
+    unique_scope: str = about(
+        "Its key is unique within this scope; empty: it has no key.", label=_("Unique within")
+    )
+    unique_for: str = about('"duration": until `unique_until`.', label=_("Unique for"))
+    unique_until: datetime | None = about(label=_("Key held until"))
+    holds_unique_key: bool = about(label=_("Holds the key"))
     workers: int
     worker_names: list[str] | None
     broadcast: bool
