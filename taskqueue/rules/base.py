@@ -1,4 +1,4 @@
-"""What all kinds of rules have in common."""
+"""The base class of the rules."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ LAST = datetime.max.replace(tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RESOLUTION = timedelta(microseconds=1)
 LONG_ENOUGH = timedelta(days=100 * 366)
-"""A rule that does not fire in so long a time never does: the calendar's longest gap, from one
-29 February that is a certain day of the week to the next, takes 40 years."""
+"""A rule that does not fire within this time never does. The calendar's longest gap is 40 years:
+from one 29 February on a certain day of the week to the next."""
 
 
 class Rule(ABC):
     """An immutable value: a pure function from a moment to the next nominal time.
 
-    Two rules of the same kind and the same values are equal and have the same hash. What a
-    constructor cannot understand it keeps; `check()` then raises, and so does everything else.
+    Two rules of the same kind and the same values are equal and have the same hash. A
+    constructor keeps wrong values; `check()` and all other methods then raise.
     """
 
     kind: ClassVar[str]
     waits_for_end: ClassVar[bool] = False
-    """Whether `after` wants the end of the last run instead of the last nominal time."""
+    """Whether `after` takes the end of the last run instead of the last nominal time."""
 
     start: datetime | None
     end: datetime | None
@@ -40,11 +40,11 @@ class Rule(ABC):
 
     @abstractmethod
     def _description(self) -> str:
-        """What the rule says, without `start` and `end`."""
+        """Return the rule in words, without `start` and `end`."""
 
     @abstractmethod
     def _json_values(self) -> dict[str, Any]:
-        """What `as_json` adds to the kind and the limits."""
+        """Return what `as_json` adds to the kind and the limits."""
 
     def check(self) -> None:
         """Raise InvalidSchedule if a value is wrong, or if the rule never fires at all."""
@@ -60,14 +60,14 @@ class Rule(ABC):
     def after(self, moment: datetime) -> datetime | None:
         """Return the first nominal time strictly after `moment`, in UTC; None when there is none.
 
-        Raises InvalidSchedule for a rule that makes no sense, ValueError for a naive `moment`.
+        Raises InvalidSchedule for a rule with wrong values, ValueError for a naive `moment`.
         """
         return next(self.between(moment, LAST), None)
 
     def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """Iterate over the nominal times in (after, until], in UTC, strictly increasing.
 
-        Raises InvalidSchedule for a rule that makes no sense, ValueError for a naive limit.
+        Raises InvalidSchedule for a rule with wrong values, ValueError for a naive limit.
         """
         self._require_sense()
         after, until = _in_utc(after), _in_utc(until)
@@ -77,16 +77,16 @@ class Rule(ABC):
 
     @property
     def text(self) -> str:
-        """The rule in words. Raises InvalidSchedule for a rule that makes no sense."""
+        """Return the rule in words. Raises InvalidSchedule for a rule with wrong values."""
         self._require_sense()
         limits = wording.limits(self.start, self.end)
         return f"{self._description()}, {limits}" if limits else self._description()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the rule in plain JSON values, which `from_json` makes the same rule of again.
+        """Return the rule in plain JSON values, from which `from_json` makes the same rule.
 
         Datetimes are ISO 8601 in UTC, durations are seconds. Raises InvalidSchedule for a rule
-        that makes no sense.
+        with wrong values.
         """
         self._require_sense()
         return {"kind": self.kind} | self._json_values() | self._json_limits()
@@ -114,9 +114,9 @@ class Rule(ABC):
             raise InvalidSchedule(self.refusal)
 
     def _settle(self, given: Mapping[str, Any], **more: Any) -> None:
-        """Keep the values of `given` in their one canonical form, or as they are, and why.
+        """Keep the given values in canonical form; wrong ones as they are, with the refusal.
 
-        `more` is what only helps to find them.
+        `more` holds values that are only read.
         """
         kept, refusal = dict(given), ""
         try:

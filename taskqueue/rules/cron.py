@@ -63,7 +63,7 @@ class Cron(Rule):
                     yield begin + within
 
     def keeps_pace(self, low: datetime, high: datetime) -> bool:
-        """Whether every hour has the same times, and a shift by `high - low` maps them so."""
+        """Return whether every hour has the same times, also after a shift by `high - low`."""
         return self._fields.is_steady_through(high - low)
 
     @property

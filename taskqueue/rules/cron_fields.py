@@ -1,11 +1,13 @@
 """Cron expressions, read by croniter: which days, and which times of a day.
 
-croniter is asked for naive days alone. Its own treatment of daylight saving is not used: with
-aware datetimes it runs a daily 02:30 twice where the clock is put back.
+What croniter reads otherwise than other crons is refused before: to it `*,mon#1` is every first
+Monday, and `*/90` every hour. croniter is asked for naive days alone: with aware datetimes it runs
+a daily 02:30 twice where the clock is put back.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,16 +16,55 @@ from heapq import merge
 from typing import Any
 
 from taskqueue.exceptions import InvalidSchedule
-from taskqueue.rules.cron_form import well_formed
-from taskqueue.rules.values import shown
+from taskqueue.rules.values import shown, suggestion
 
 HOUR = timedelta(hours=1)
 _SIZES = {0: 60, 1: 24, 5: 60}
+LONGEST_EXPRESSION = 1000
+# Expressions whose times are drawn at random.
+_DRAWN = re.compile(r"[hr](\(.*|/.*)?")
+_RANGE = re.compile(r"(\w+)-(\w+)(/\d+)?", re.ASCII)
+_STEP = re.compile(r".*/(\d+)", re.ASCII)
+_WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_YEAR = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_NUMBERS = {name: number for number, name in enumerate(_WEEK)}
+_NUMBERS |= {name: number for number, name in enumerate(_YEAR, 1)}
+_SHORT = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_WRITE = 'Write five or six fields, such as "0 6 * * mon-fri".'
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The name of a field, its largest useful step, and the remedy for a larger one."""
+
+    name: str
+    largest_step: int
+    remedy: str
+
+
+_MONTHS = "Write the months, such as 1,7"
+_FIELDS = (
+    _Field("minute", 59, "Use Every(minutes={})"),
+    _Field("hour", 23, "Use Every(hours={})"),
+    _Field("day of the month", 30, "Use Every(days={}), or write the one day"),
+    _Field("month", 12, _MONTHS),
+    _Field("day of the week", 7, "Use Every(days={})"),
+    _Field("second", 59, "Use Every(seconds={})"),
+)
+_DAY_OF_WEEK = _FIELDS[4]
 
 
 @dataclass(frozen=True)
 class Fields:
-    """What an expression says: the times of a day, and expressions for the days at midnight."""
+    """The times of a day, and expressions for the days at midnight, of a cron expression."""
 
     hours: tuple[timedelta, ...]
     within_hour: tuple[timedelta, ...]
@@ -33,13 +74,13 @@ class Fields:
         """Yield the days that fit, as their midnights, from that of `wall` on, increasing."""
         midnight = wall.replace(hour=0, minute=0, second=0, microsecond=0)
         last = None
-        for day in merge(*(_days(each, midnight) for each in self.day_expressions)):
+        for day in merge(*(_days(expression, midnight) for expression in self.day_expressions)):
             if day != last:
                 yield day
             last = day
 
     def is_steady_through(self, shift: timedelta) -> bool:
-        """Whether all hours have the same times, and so have hours that begin `shift` later."""
+        """Return whether all hours have the same times, also if they begin `shift` later."""
         turned = {(within + shift) % HOUR for within in self.within_hour}
         return len(self.hours) == 24 and turned == set(self.within_hour)
 
@@ -47,7 +88,7 @@ class Fields:
 def canonical_expression(value: object) -> str:
     """Return the expression with single spaces, short forms written out.
 
-    Raises InvalidSchedule for one that is none, or that leaves its times open.
+    Raises InvalidSchedule for a text that is not one, or that leaves its times open.
     """
     expression = well_formed(value)
     fields_of(expression)
@@ -56,7 +97,7 @@ def canonical_expression(value: object) -> str:
 
 @lru_cache(maxsize=1024)
 def fields_of(expression: str) -> Fields:
-    """Return what a canonical expression says. Raises InvalidSchedule if croniter refuses it."""
+    """Return the fields of a canonical expression. Raises InvalidSchedule for a wrong one."""
     values = expanded(expression)
     minutes, hours = _numbers(expression, values, 0), _numbers(expression, values, 1)
     seconds = _numbers(expression, values, 5) if len(values) > 5 else [0]
@@ -70,7 +111,7 @@ def fields_of(expression: str) -> Fields:
 
 
 def expanded(expression: str) -> list[list[Any]]:
-    """Return croniter's values of each field, `["*"]` where a field says nothing.
+    """Return croniter's values of each field, `["*"]` for a field without restriction.
 
     Raises InvalidSchedule whatever croniter raises.
     """
@@ -110,12 +151,100 @@ def _numbers(expression: str, values: list[list[Any]], position: int) -> list[in
     if values[position] == ["*"]:
         return list(range(_SIZES[position]))
     if not all(isinstance(value, int) for value in values[position]):
-        raise _no_expression(expression, f"{values[position]} are no numbers")
+        raise _no_expression(expression, f"{values[position]} are not numbers")
     return sorted(values[position])
 
 
 def _no_expression(expression: str, reason: object) -> InvalidSchedule:
     lines = str(reason).splitlines() or [type(reason).__name__]
     return InvalidSchedule(
-        f"Cron: {shown(expression)} is no cron expression, or never fires: {lines[-1]}"
+        f"Cron: {shown(expression)} is not a cron expression, or never fires: {lines[-1]}"
     )
+
+
+def well_formed(value: object) -> str:
+    """Return the expression with single spaces, short forms written out.
+
+    Raises InvalidSchedule for a text that has not the form of an expression, that leaves its times
+    open, or that other crons read differently.
+    """
+    if not isinstance(value, str):
+        raise InvalidSchedule(f"Cron: the expression must be text, not {shown(value)}. {_WRITE}")
+    expression = _SHORT.get(value.strip().lower(), value)
+    _check_text(expression, f"Cron: {shown(value)}")
+    _check_fields(expression.lower().split(), f"Cron: {shown(value)}")
+    return " ".join(expression.split())
+
+
+def _check_text(expression: str, name: str) -> None:
+    if not expression.strip():
+        raise InvalidSchedule(f"Cron: the expression is empty. {_WRITE}")
+    if not expression.isascii() or not expression.replace("\t", " ").isprintable():
+        raise InvalidSchedule(f"{name} has characters that no cron expression has. {_WRITE}")
+    if len(expression) > LONGEST_EXPRESSION:
+        raise InvalidSchedule(
+            f"{name} is longer than {LONGEST_EXPRESSION} characters. Use ranges and steps."
+        )
+    if expression.lstrip().startswith("@"):
+        if expression.strip().lower() == "@reboot":
+            raise InvalidSchedule(f"{name} is no time. {_WRITE}")
+        hint = suggestion(expression.strip().lower(), _SHORT)
+        raise InvalidSchedule(f"{name} is no short form of cron.{hint or f' {_WRITE}'}")
+
+
+def _check_fields(texts: list[str], name: str) -> None:
+    if len(texts) not in (5, 6):
+        years = " Years are not supported: use start and end." if len(texts) == 7 else ""
+        raise InvalidSchedule(
+            f"{name} has {len(texts)} fields. {_WRITE} "
+            f"A sixth field, at the end, is the second.{years}"
+        )
+    for field, text in zip(_FIELDS, texts, strict=False):
+        parts = text.split(",")
+        if len(parts) > 1 and ("*" in parts or "?" in parts):
+            # croniter mixes them up: "*,mon#1" is the first Monday alone.
+            raise InvalidSchedule(
+                f"{name} has '*' or '?' in the list {text!r}. "
+                "Write '*' alone for every value, or leave it out of the list."
+            )
+        for part in parts:
+            _check_part(part, field, name)
+
+
+def _check_part(part: str, field: _Field, name: str) -> None:
+    if _DRAWN.fullmatch(part):
+        raise InvalidSchedule(f"{name} draws a time at random ({part!r}). Write the number.")
+    step = _STEP.fullmatch(part)
+    if step and int(step[1]) > field.largest_step:
+        # croniter takes the first value alone: "*/90" minutes would be every hour.
+        raise InvalidSchedule(
+            f"{name} has a step that the {field.name} cannot hold ({part!r}; at most "
+            f"{field.largest_step}). {field.remedy.format(int(step[1]))}."
+        )
+    match = _RANGE.fullmatch(part)
+    if match:
+        _check_range(match, field, name)
+
+
+def _check_range(match: re.Match[str], field: _Field, name: str) -> None:
+    first, last = _number(match[1]), _number(match[2])
+    if first is None or last is None:
+        return
+    if first == last or (field is _DAY_OF_WEEK and first == 7 and last == 0):
+        # croniter takes such a range for the whole cycle, other crons for the one value.
+        raise InvalidSchedule(
+            f"{name} has a range of one value ({match[0]!r}). Write the value alone."
+        )
+    if field is _DAY_OF_WEEK:  # Sunday begins the week or ends it
+        first, last = first % 7, last or 7
+    if match[3] and first > last:
+        # croniter miscounts past the end: "sat-mon/2" is Saturday alone.
+        raise InvalidSchedule(
+            f"{name} has a step over a range that goes past the end ({match[0]!r}). "
+            "Write the values one by one."
+        )
+
+
+def _number(text: str) -> int | None:
+    """Return the number of a name or of digits, None for anything else."""
+    return int(text) if text.isdigit() else _NUMBERS.get(text)

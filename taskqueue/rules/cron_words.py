@@ -1,7 +1,7 @@
 """Cron expressions in plain English, or another language, by cron_descriptor.
 
-It reads each field apart, and takes a step for a pace: `*/40` minutes are "every 40 minutes" to
-it, `wed-fri/2` every second week. What it would say wrong is written out before it is asked.
+It reads each field by itself, and describes every step as a pace: `*/40` minutes as "every 40
+minutes", `wed-fri/2` as every second week. Such fields are written out before it is called.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def _plain(fields: list[str], values: list[list[Any]]) -> list[str] | None:
     if _is_beyond_words(fields):
         return None
     plain = [
-        _plain_field(field, each, position)
-        for position, (field, each) in enumerate(zip(fields, values, strict=True))
+        _plain_field(field, numbers, position)
+        for position, (field, numbers) in enumerate(zip(fields, values, strict=True))
     ]
     if plain[_DAY] != "*" and _are_numbers(values[_DAY_OF_WEEK]):
         # It says "or on" before single days, but reads a range as a further condition.
@@ -56,7 +56,7 @@ def _plain(fields: list[str], values: list[list[Any]]) -> list[str] | None:
 
 
 def _is_beyond_words(fields: list[str]) -> bool:
-    """Whether cron_descriptor says less or something else than the expression."""
+    """Return whether cron_descriptor cannot describe the expression correctly."""
     of_month, of_week = fields[_DAY], fields[_DAY_OF_WEEK]
     nth = "#" in of_week or re.search(r"l\d", of_week)
     if nth and ("," in of_week or "-" in of_week or of_month not in "*?"):
@@ -81,7 +81,7 @@ def _are_numbers(values: list[Any]) -> bool:
 
 
 def _is_a_pace(field: str, values: list[int], position: int) -> bool:
-    """Whether "every so many" is true of a field with steps, and within a range if it has one."""
+    """Return whether a field with a step has a steady pace, within its range if it has one."""
     span, _, step = field.partition("/")
     if position not in _CYCLES or "," in field or int(step) == 1:
         return False

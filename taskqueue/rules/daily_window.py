@@ -1,4 +1,4 @@
-"""The rule of a window of the day, in which something is due again and again."""
+"""The rule of a daily window, in which a schedule is due at a steady pace."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class DailyWindow(Rule):
             day += DAY
 
     def keeps_pace(self, low: datetime, high: datetime) -> bool:
-        """Whether times come `every` so often all through the walls [low, high), and around them.
+        """Return whether times come at the pace `every` throughout [low, high), and around it.
 
         Then putting the clock forward or back by that length does not disturb them.
         """

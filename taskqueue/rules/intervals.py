@@ -1,4 +1,4 @@
-"""Rules of elapsed time, which no wall clock disturbs."""
+"""Rules of elapsed time and of a single time, which daylight saving does not move."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taskqueue.rules.base import EPOCH, FIRST, LAST, RESOLUTION, Rule
 
 
 class _Interval(Rule):
-    """A rule of one duration, given whole or in units that are added up."""
+    """A rule of one duration, given as a whole or in units that are added up."""
 
     interval: timedelta
 
@@ -98,3 +98,33 @@ class AfterEnd(_Interval):
 
     def _description(self) -> str:
         return f"{wording.duration(self.interval)} after the last end"
+
+
+@dataclass(frozen=True, init=False)
+class Once(Rule):
+    """Due once, `at` an aware datetime."""
+
+    kind: ClassVar[str] = "once"
+    at: datetime
+    start: datetime | None = field(repr=False)
+    end: datetime | None = field(repr=False)
+    refusal: str = field(repr=False)
+
+    def __init__(self, at: datetime) -> None:
+        self._settle({"at": at})
+
+    def _canonical(self, **given: Any) -> dict[str, Any]:
+        return {"at": values.moment("Once", "at", given["at"])}
+
+    def _times(self, after: datetime) -> Iterator[datetime]:
+        if self.at > after:
+            yield self.at
+
+    def _description(self) -> str:
+        return f"Once, at {wording.moment(self.at)}"
+
+    def _json_values(self) -> dict[str, Any]:
+        return {"at": self.at.isoformat()}
+
+    def _json_limits(self) -> dict[str, Any]:
+        return {}

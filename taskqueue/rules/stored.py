@@ -1,4 +1,4 @@
-"""Rules from the plain JSON values in which they are stored."""
+"""Rules from plain JSON values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.base import Rule
 from taskqueue.rules.cron import Cron
 from taskqueue.rules.daily_window import DailyWindow
-from taskqueue.rules.intervals import AfterEnd, Every
-from taskqueue.rules.once import Once
+from taskqueue.rules.intervals import AfterEnd, Every, Once
 from taskqueue.rules.values import shown, suggestion
 
 Reader = Callable[[str, Any], Any]
@@ -21,14 +20,14 @@ def from_json(stored: Mapping[str, Any]) -> Rule:
     """Return the rule that `as_json` has written.
 
     Raises InvalidSchedule for a kind that is unknown, for keys that are unknown or missing, and
-    for values of a wrong type; what else may be wrong with them, `check()` says.
+    for values of a wrong type; `check()` raises for other mistakes.
     """
     if not isinstance(stored, Mapping):
-        raise InvalidSchedule(f"A stored rule is a JSON object, not {shown(stored)}.")
+        raise InvalidSchedule(f"A stored rule must be a JSON object, not {shown(stored)}.")
     kind = stored.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         hint = suggestion(kind, KINDS) or f" The kinds are {', '.join(KINDS)}."
-        raise InvalidSchedule(f"No rule is of the kind {shown(kind)}.{hint}")
+        raise InvalidSchedule(f"There is no kind of rule {shown(kind)}.{hint}")
     required, optional = _KEYS[kind]
     values = {name: value for name, value in stored.items() if name != "kind"}
     for name in values:

@@ -1,4 +1,4 @@
-"""Values of rules in their one canonical form, or InvalidSchedule that says what to do."""
+"""The checks of rule values, and their canonical forms. They raise InvalidSchedule."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def interval(owner: str, whole: object, units: dict[str, object]) -> timedelta:
     if whole is not None:
         return duration(owner, "the interval", whole)
     if not given:
-        raise InvalidSchedule(f"{owner}: how often? Give an interval, such as {owner}(minutes=5).")
+        raise InvalidSchedule(f"{owner}: give an interval, such as {owner}(minutes=5).")
     total = timedelta(0)
     for name, value in given.items():
         total += _unit(owner, name, value)
@@ -102,8 +102,8 @@ def seconds(span: timedelta) -> int | float:
 def clock_time(owner: str, name: str, value: object) -> time:
     """Return a naive time of whole seconds. `value` is a time, or text such as "09:30"."""
     example = 'Write a time of the wall clock, such as "09:30" or "17:05:30".'
-    if isinstance(value, str) and (found := _TIME.fullmatch(value)):
-        hour, minute, second = (int(part or 0) for part in found.groups())
+    if isinstance(value, str) and (match := _TIME.fullmatch(value)):
+        hour, minute, second = (int(part or 0) for part in match.groups())
         if hour < 24 and minute < 60 and second < 60:
             return time(hour, minute, second)
     if not isinstance(value, time):
@@ -125,16 +125,16 @@ def week_days(owner: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, str | Iterable):
         raise InvalidSchedule(f'{owner}: days must be such as "mon-fri", not {shown(value)}.')
     parts = value.split(",") if isinstance(value, str) else list(value)
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in parts:
-        found |= _day_range(owner, part)
-    if not found:
+        numbers |= _day_range(owner, part)
+    if not numbers:
         raise InvalidSchedule(f'{owner}: days is empty. Name some, such as "mon-fri".')
-    return tuple(DAYS[number] for number in sorted(found))
+    return tuple(DAYS[number] for number in sorted(numbers))
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """Return a question after the nearest of `known`, or nothing."""
+    """Return ` Did you mean …?` for the nearest of `known`, or nothing."""
     return did_you_mean(str(name)[:100], list(known))
 
 
@@ -146,7 +146,7 @@ def _day_range(owner: str, part: object) -> set[int]:
         )
     names = [_day(owner, name) for name in part.split("-")]
     if len(names) > 2:
-        raise InvalidSchedule(f'{owner}: {shown(part)} is no range of days, such as "mon-fri".')
+        raise InvalidSchedule(f'{owner}: {shown(part)} is not a range of days, such as "mon-fri".')
     first, last = names[0], names[-1]
     return {(first + step) % 7 for step in range((last - first) % 7 + 1)}
 
@@ -157,7 +157,7 @@ def _day(owner: str, name: str) -> int:
         if wanted in names:
             return names.index(wanted)
     hint = suggestion(wanted, (*DAYS, *FULL_DAYS)) or f" The days are {', '.join(DAYS)}."
-    raise InvalidSchedule(f"{owner}: {shown(name)} is no day of the week.{hint}")
+    raise InvalidSchedule(f"{owner}: {shown(name)} is not a day of the week.{hint}")
 
 
 def _unit(owner: str, name: str, value: object) -> timedelta:

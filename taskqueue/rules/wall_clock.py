@@ -28,18 +28,18 @@ _LOOK_BACK = timedelta(days=2)
 
 
 class WallTimes(Protocol):
-    """What a rule says in terms of a wall clock: naive datetimes, whatever the zone."""
+    """A rule in terms of a wall clock: naive datetimes, whatever the zone."""
 
     def walls_from(self, wall: datetime) -> Iterator[datetime]:
         """Yield the nominal wall times at or after `wall`, strictly increasing."""
 
     def keeps_pace(self, low: datetime, high: datetime) -> bool:
-        """Whether the rule is steady in real time through a gap or fold of [low, high)."""
+        """Return whether the rule is steady in real time through a gap or fold of [low, high)."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A time, naive in UTC, from `start` to before `end`, during which a zone has one offset."""
+    """A span, naive in UTC, from `start` to before `end`, during which a zone has one offset."""
 
     start: datetime
     end: datetime
@@ -84,7 +84,7 @@ def nominal_times(rule: WallTimes, zone: ZoneInfo, after: datetime) -> Iterator[
 def stretches(zone: ZoneInfo, start: datetime) -> Iterator[Stretch]:
     """Yield the stretches of `zone` from `start` on, which is naive in UTC.
 
-    One ends with each year, too, so that nobody looks further ahead than he has to.
+    Stretches also end with each year, so that no more years are read than necessary.
     """
     begin = max(start.replace(microsecond=0), EARLIEST)
     for year in range(begin.year, LATEST.year + 1):
@@ -113,16 +113,16 @@ def _changes(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
     """Return when the offset of `zone` changes in that year of UTC, to the second."""
     probe = max(datetime(year, 1, 1), EARLIEST)
     end = _end_of(year)
-    offset, found = _offset(zone, probe), []
+    offset, changes = _offset(zone, probe), []
     while probe < end:
         following = min(probe + _PROBE, end)
         if _offset(zone, following) != offset:
             change = _bisected(zone, probe, following)
             offset = _offset(zone, change)
-            found.append(change)
+            changes.append(change)
             following = change
         probe = following
-    return tuple(found)
+    return tuple(changes)
 
 
 def _end_of(year: int) -> datetime:

@@ -220,7 +220,7 @@ def test_a_declaration_that_cannot_work_is_told_and_the_others_are_made() -> Non
     with declared(bad, good):
         code, said, printed = refused("sync")
     assert (code, said) == (1, "1 was refused.")
-    assert printed.startswith("created  good\nrefused  bad: Cron: '61 * * * *' is no cron")
+    assert printed.startswith("created  good\nrefused  bad: Cron: '61 * * * *' is not a cron")
     assert Schedule.objects.get().name == "good"
 
 

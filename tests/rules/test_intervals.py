@@ -44,7 +44,7 @@ def test_units_add_up_to_an_interval() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "how often"),
+        ({}, "give an interval"),
         ({"interval": 0}, "at least one second"),
         ({"interval": 0.999}, "finer than a second is refused"),
         ({"interval": -5}, "at least one second"),

@@ -145,7 +145,7 @@ def test_stored_junk_is_refused_with_nothing_but_an_invalid_schedule(value: Any)
         ([], "JSON object"),
         ({}, "kind"),
         ({"kind": "corn", "expression": "0 0 * * *"}, "Did you mean 'cron'"),
-        ({"kind": ["cron"]}, "No rule is of the kind"),
+        ({"kind": ["cron"]}, "There is no kind of rule"),
         ({"kind": "cron"}, "needs expression"),
         ({"kind": "cron", "expression": "0 0 * * *", "zone": "UTC"}, "has no 'zone'"),
         ({"kind": "cron", "expression": "0 0 * * *", "stat": None}, "Did you mean 'start'"),
