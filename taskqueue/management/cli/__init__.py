@@ -9,11 +9,10 @@ from taskqueue.management.cli.maintenance import PRUNE, ROLES
 from taskqueue.management.cli.operations import OPERATIONS
 from taskqueue.management.cli.queues import PAUSE, QUEUES, RESUME
 from taskqueue.management.cli.schedules import SCHEDULES
-from taskqueue.management.cli.showing import SHOW
+from taskqueue.management.cli.showing import SHOW, WHY
 from taskqueue.management.cli.stats import STATS
 from taskqueue.management.cli.stopping import STOP
 from taskqueue.management.cli.top import TOP
-from taskqueue.management.cli.why import WHY
 from taskqueue.management.cli.workers import WORKERS
 
 SUBCOMMANDS = (

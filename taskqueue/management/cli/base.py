@@ -5,8 +5,8 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +37,18 @@ class Subcommand:
     run: Callable[[Namespace, Output], None]
     example: str = ""
     """What one might type behind `manage.py taskqueue`."""
+
+
+def add_actions(parser: ArgumentParser, actions: Sequence[Subcommand]) -> None:
+    """Add a subparser for each action of a subcommand."""
+    chosen = parser.add_subparsers(dest="action", metavar="action", help="default: list")
+    for action in actions:
+        own = chosen.add_parser(action.name, help=action.help, description=action.help)
+        action.add_arguments(own)
+        # Without a default of its own: it would undo a --format that stands before the action.
+        own.add_argument("--format", choices=("text", "json"), default=SUPPRESS)
+        # The default that is set last wins, and that is the inner parser's.
+        own.set_defaults(run=action.run)
 
 
 def usage_error(message: str) -> CommandError:

@@ -1,21 +1,18 @@
-"""`operations list`, `show` and `cancel`: what is done to many tasks in the background."""
+"""`operations list`, `show` and `cancel`: actions on many tasks in the background."""
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
+from functools import partial
 
 from taskqueue import control
-from taskqueue.management.cli.base import Subcommand, add_person, person_of
+from taskqueue.management.cli.base import Subcommand, add_actions, add_person, person_of
 from taskqueue.management.cli.output import Output
 from taskqueue.monitoring.read_models.base import EVERYTHING
 from taskqueue.monitoring.read_models.operation import operation_details, shown_operation
 
 MOST = 100
 COLUMNS = ("id", "verb", "status", "done", "expected", "requested_by", "query", "created_at")
-
-
-def _add_nothing(parser: ArgumentParser) -> None:
-    """It takes no flags of its own."""
 
 
 def _add_id(parser: ArgumentParser) -> None:
@@ -44,29 +41,23 @@ def _cancel(flags: Namespace, output: Output) -> None:
     )
 
 
-LIST = Subcommand(name="list", help="the newest of them", add_arguments=_add_nothing, run=_list)
-SHOW = Subcommand(name="show", help="one, with its progress", add_arguments=_add_id, run=_show)
+LIST = Subcommand(
+    name="list", help="the newest operations", add_arguments=lambda parser: None, run=_list
+)
+SHOW = Subcommand(
+    name="show", help="one operation, with its progress", add_arguments=_add_id, run=_show
+)
 CANCEL = Subcommand(
     name="cancel",
-    help="call one off; what was done stays done",
+    help="cancel one; completed changes are kept",
     add_arguments=_add_cancel,
     run=_cancel,
 )
 
 
-def _add_actions(parser: ArgumentParser) -> None:
-    chosen = parser.add_subparsers(dest="action", metavar="action", help="default: list")
-    for action in (LIST, SHOW, CANCEL):
-        own = chosen.add_parser(action.name, help=action.help, description=action.help)
-        action.add_arguments(own)
-        # Without a default of its own: it would undo a --format that stands before the action.
-        own.add_argument("--format", choices=("text", "json"), default=SUPPRESS)
-        own.set_defaults(run=action.run)
-
-
 OPERATIONS = Subcommand(
     name="operations",
-    help="look at what is done to many tasks in the background, and call it off",
-    add_arguments=_add_actions,
+    help="view and cancel actions on many tasks in the background",
+    add_arguments=partial(add_actions, actions=(LIST, SHOW, CANCEL)),
     run=LIST.run,
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from taskqueue.management.cli.durations import short, size
 from taskqueue.management.cli.writing import Unwritable, legible, writing
 from taskqueue.monitoring.read_models.base import fields_of, json_fields_of, json_form
 
@@ -195,3 +194,55 @@ def told(text: str) -> str:
 def as_json(value: Any) -> str:
     """One JSON document."""
     return json.dumps(json_form(value), indent=2)
+
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+
+def short(seconds: float | None) -> str:
+    """Such as `250 ms`, `4.2 s`, `17 min`, `2.5 h`, `12 d`; empty for None."""
+    if seconds is None:
+        return ""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 2 * MINUTE:
+        return f"{_two_digits(seconds)} s"
+    if seconds < 90 * MINUTE:
+        return f"{_two_digits(seconds / MINUTE)} min"
+    if seconds < 36 * HOUR:
+        return f"{_two_digits(seconds / HOUR)} h"
+    return f"{_two_digits(seconds / DAY)} d"
+
+
+def size(octets: int | None) -> str:
+    """Such as `12 MB`; empty for None."""
+    if octets is None:
+        return ""
+    number, unit = float(octets), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if number < 1000:
+            break
+        number, unit = number / 1024, larger
+    return f"{number:.0f} {unit}" if unit == "B" or number >= 9.95 else f"{number:.1f} {unit}"
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0") if number < 9.95 else f"{number:.0f}"
+
+
+def utc(moment: datetime | None) -> str:
+    """The moment in a column that is headed by its zone: in seconds, or finer where it is."""
+    if moment is None:
+        return ""
+    naive = moment.astimezone(UTC).replace(tzinfo=None)
+    return naive.isoformat(" ", "milliseconds" if naive.microsecond else "seconds")
+
+
+def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of equally many cells, as wide as the widest of a column; the last is not cut."""
+    cells = [[*map(shown, line[:-1]), told(line[-1])] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
+    ]

@@ -6,8 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import Any
 
 from taskqueue.management.cli.base import Subcommand
-from taskqueue.management.cli.durations import short
-from taskqueue.management.cli.output import Output, without_controls
+from taskqueue.management.cli.output import Output, short, without_controls
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.rollups import SPANS

@@ -15,8 +15,7 @@ from taskqueue.exceptions import ScheduleExists
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.options import VALUES, options_of, typed_option
-from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.rows import utc
+from taskqueue.management.cli.output import Output, utc
 from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
 from taskqueue.management.cli.schedules.syncing import load_tasks
 from taskqueue.management.cli.times import duration, whole_number

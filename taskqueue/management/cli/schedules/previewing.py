@@ -14,8 +14,8 @@ from taskqueue import schedules
 from taskqueue.engine.schedules.reading import conditions, rule_of, rule_text, zone_of
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.base import TROUBLE, Subcommand, usage_error
-from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.rows import (
+from taskqueue.management.cli.output import (
+    Output,
     aligned,
     utc,
 )

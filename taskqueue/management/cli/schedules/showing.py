@@ -1,22 +1,117 @@
-"""`schedules show`: one schedule, with its next times, its last runs and its audit entries."""
+"""`schedules list`, `show` and `history`."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
 from taskqueue import schedules
-from taskqueue.engine.connections import database_alias
+from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.schedules.reading import rule_of
 from taskqueue.management.cli.base import Subcommand
-from taskqueue.management.cli.output import Output, readable
-from taskqueue.management.cli.schedules.history import history_lines
+from taskqueue.management.cli.output import Output, aligned, readable, told, utc
 from taskqueue.management.cli.schedules.previewing import time_lines
-from taskqueue.management.cli.schedules.rows import aligned, utc
-from taskqueue.models import Audit
+from taskqueue.management.cli.times import whole_number
+from taskqueue.models import Audit, Schedule
+from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
 from taskqueue.monitoring.read_models.base import COMMAND_LINE, json_form
-from taskqueue.monitoring.read_models.schedule import schedule_details
+from taskqueue.monitoring.read_models.schedule import (
+    ShownOccurrence,
+    ShownSchedule,
+    occurrences_of,
+    schedule_details,
+    shown_occurrences,
+    shown_schedules,
+)
 from taskqueue.monitoring.reading import now
+
+MOST = 1000
+LIST_HEAD = ("name", "state", "next (UTC)", "last run (UTC)", "")
+NONE_YET = "There is no schedule: see `schedules create --help` and `schedules sync --help`."
+
+
+def _list(flags: Namespace, output: Output) -> None:
+    schedules = list(Schedule.objects.using(project_connection().alias).order_by("name")[:MOST])
+    shown = shown_schedules(schedules, COMMAND_LINE, now())
+    if output.is_json:
+        output.models(shown, ())
+    else:
+        output.say("\n".join(_lines(shown)) or NONE_YET, {})
+
+
+def _lines(schedules: list[ShownSchedule]) -> list[str]:
+    """Two lines or three a schedule: with the rule in words, one would not fit a terminal."""
+    if not schedules:
+        return []
+    head, *heads = aligned([LIST_HEAD, *map(_schedule_cells, schedules)])
+    lines = [head]
+    for schedule, first in zip(schedules, heads, strict=True):
+        lines += [first, f"  {told(schedule.task)}: {told(schedule.rule_text)}"]
+        lines += [f"  {told(text)}" for text in (schedule.why, schedule.trouble) if text]
+    return lines
+
+
+def _schedule_cells(schedule: ShownSchedule) -> tuple[str, ...]:
+    next_at, last = utc(schedule.next_at), utc(schedule.last_nominal_at)
+    return schedule.name, schedule.state, next_at, last, schedule.last_task_status
+
+
+LIST = Subcommand(
+    name="list",
+    help="every schedule: how it stands, when it is due, how it went last",
+    add_arguments=lambda parser: None,
+    run=_list,
+)
+
+
+HISTORY_HEAD = ("nominal time (UTC)", "became", "task, or why there is none")
+
+
+def _add_history(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument(
+        "--count", type=whole_number(MOST), default=20, help=f"at most {MOST}; default: 20"
+    )
+    parser.add_argument("--skipped", action="store_true", help="only those that did not run")
+
+
+def _history(flags: Namespace, output: Output) -> None:
+    schedule = schedules.get(flags.name)
+    rows = occurrences_of(schedule)
+    if flags.skipped:
+        rows = rows.filter(status=OccurrenceStatus.SKIPPED)
+    occurrences = shown_occurrences(rows[: flags.count])
+    if output.is_json:
+        output.models(occurrences, ())
+    else:
+        lines = history_lines(occurrences)
+        output.say("\n".join(lines) or f"{schedule.name}  nothing yet", {})
+
+
+def history_lines(occurrences: Sequence[ShownOccurrence]) -> list[str]:
+    """The occurrences in columns, under their heading; nothing where there are none."""
+    return aligned([HISTORY_HEAD, *map(_occurrence_cells, occurrences)]) if occurrences else []
+
+
+def _occurrence_cells(row: ShownOccurrence) -> tuple[str, ...]:
+    said = [str(row.task_id or ""), row.reason]
+    if row.finished_at is not None:
+        said.append(f"ended {utc(row.finished_at.replace(microsecond=0))}")
+    if row.count > 1:
+        said.append(f"{row.count} times until {utc(row.nominal_until)}")
+    if row.requested_by is not None:
+        said.append(f"(by hand: {row.requested_by or 'unnamed'})")
+    return utc(row.nominal_at), row.task_status or row.status, " ".join(filter(None, said))
+
+
+HISTORY = Subcommand(
+    name="history",
+    help="what became of a schedule's nominal times, the latest first",
+    add_arguments=_add_history,
+    run=_history,
+)
+
 
 RUNS = 10
 ACTS = 10

@@ -8,9 +8,8 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.top.document import document
 from taskqueue.management.cli.top.frame import frame
-from taskqueue.management.cli.top.live import stream, watch
+from taskqueue.management.cli.top.live import document, stream, watch
 from taskqueue.monitoring.overview import overview
 
 SHORTEST, LONGEST = 0.2, 3600.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from taskqueue.management.cli.durations import short, size
-from taskqueue.management.cli.output import without_controls
+from taskqueue.management.cli.output import short, size, without_controls
 from taskqueue.management.cli.top.cells import aligned, bars, fitted_line
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview

@@ -1,21 +1,41 @@
-"""`top` as it goes on: a frame, or a document, again and again, whatever the database does."""
+"""`top` as it goes on: reading again and again, and showing frames or documents."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from taskqueue.engine.connections import installed, open_worker_connection
 from taskqueue.management.cli.base import TROUBLE, line_of
 from taskqueue.management.cli.output import Output, without_controls
 from taskqueue.management.cli.top.cells import fitted
-from taskqueue.management.cli.top.document import document
 from taskqueue.management.cli.top.frame import Line, frame
 from taskqueue.management.cli.top.screen import Screen
 from taskqueue.monitoring.overview import Overview, overview
+
+
+def document(overview: Overview) -> dict[str, Any]:
+    """All that a frame shows, and what it has no room for."""
+    return {
+        "at": overview.at,
+        "tasks": {status: count.value for status, count in overview.counts.items()},
+        "more_than_that": sorted(
+            status for status, count in overview.counts.items() if count.is_capped
+        ),
+        "per_minute": overview.per_minute,
+        "this_minute": overview.this_minute,
+        "failed_per_minute": overview.failed_per_minute,
+        "wait_p95": overview.hour.overall_wait_p95,
+        "run_p95": overview.hour.overall_run_p95,
+        "queues": overview.queues,
+        "workers": [asdict(worker) for worker in overview.workers],
+        "running": [asdict(task) for task in overview.running],
+        "notices": [asdict(notice) for notice in overview.notices],
+    }
+
 
 SILENCE = 5.0
 """Seconds that a network may take for an answer; of a server that hangs it is told after those."""
