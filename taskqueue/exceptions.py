@@ -108,6 +108,10 @@ class TransitionRefused(TaskQueueError):
     """The task is not in a status from which this may happen."""
 
 
+class ChangedMeanwhile(TransitionRefused):
+    """The row is no longer as the caller saw it, and nothing was done."""
+
+
 class TaskTimeout(TaskQueueError, TimeoutError):
     """The body ran for longer than its `timeout`."""
 

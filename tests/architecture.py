@@ -28,11 +28,11 @@ def _layer(name: str, parts: str, *, siblings: bool = False) -> Layer:
 # From the bottom up. A part is a module or a package directly below `taskqueue`.
 LAYERS = (
     _layer("core", "core exceptions", siblings=True),
-    _layer("settings and rules", "conf rules signals", siblings=True),
+    _layer("settings and rules", "access conf rules signals", siblings=True),
     _layer("declarations", "declarations"),
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
-    _layer("results", "access control results schedules", siblings=True),
+    _layer("results", "control results schedules", siblings=True),
     _layer("public", "definitions"),
     _layer("framework", "backend"),
     _layer("runtime", "monitoring worker"),

@@ -10,11 +10,17 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.audit_words import act_word
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import EMPTY, badge, moments
 from taskqueue.admin.reason_words import reason_words
+from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit
+
+
+def entry_words(line: Audit) -> Any:
+    """Return the words for the verb; a worker of another version may write an unknown one."""
+    verb = VERBS.get((line.noun, line.verb))
+    return line.verb if verb is None else verb.entry
 
 
 class AuditAdmin(ReadOnlyAdmin):
@@ -30,7 +36,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("verb"))
     def act(self, line: Audit) -> Any:
-        return act_word(line)
+        return entry_words(line)
 
     @admin.display(description=_("reason"))
     def why(self, line: Audit) -> str:

@@ -11,10 +11,10 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
-from taskqueue.access.authority import may
 from taskqueue.admin.display import breakable, moment
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, report
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.failure_group import (
     FailureGroup,
@@ -110,8 +110,8 @@ def _acts(request: HttpRequest, links: Links, text: str, *verbs: str) -> list[Ac
         Act(
             titles[verb],
             f"{start}?{urlencode({'verb': verb, 'q': text})}",
-            is_grave=verb in ("cancel", "delete"),
+            is_grave=TASK_VERBS[verb].is_grave,
         )
         for verb in verbs
-        if may(request.user, verb)
+        if TASK_VERBS[verb].is_for(request.user)
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 from django.utils.crypto import salted_hmac
@@ -14,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.utils.encoders import JSONEncoder
 
 from taskqueue.api.problems import Problem
+from taskqueue.engine.control.locking import Seen
 
 
 def etag_of(shown: Any, *, part: str = "") -> str:
@@ -55,11 +57,23 @@ def check_part(request: Request, part: str) -> None:
     What compresses answers on their way makes their ETags weak: as only a part is compared, they
     will do.
     """
-    if not has_condition(request):
-        return
-    given = [each.strip().removeprefix("W/") for each in request.META["HTTP_IF_MATCH"].split(",")]
-    if not any(each == "*" or each.startswith(f'"{part}.') for each in given):
+    if has_condition(request) and not _has_part(request, part):
         raise Problem(412, "precondition_failed", "It has changed since you have seen it.")
+
+
+def _has_part(request: Request, part: str) -> bool:
+    given = [each.strip().removeprefix("W/") for each in request.META["HTTP_IF_MATCH"].split(",")]
+    return any(each == "*" or each.startswith(f'"{part}.') for each in given)
+
+
+def seen_as(request: Request, part: Callable[[Any], str]) -> Seen:
+    """Return a test of whether a row is what If-Match names; None where nothing is asked.
+
+    `part` gives the part of the ETag that stands for what people change of the row.
+    """
+    if not has_condition(request):
+        return None
+    return lambda row: _has_part(request, part(row))
 
 
 def _names(header: str, etag: str, *, is_weak_enough: bool) -> bool:

@@ -12,8 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import control
-from taskqueue.access.authority import leaves_out_running, may, permitted
-from taskqueue.access.permissions import OPERATE, VIEW_OPERATIONS, VIEW_TASKS
+from taskqueue.access.permissions import ENQUEUE, OPERATE, VIEW_OPERATIONS, VIEW_TASKS
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
@@ -22,11 +21,12 @@ from taskqueue.api.fields import Flag, Reasoned, Strict
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.api.serializing import serializer_for
+from taskqueue.api.tasks.acts import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
-from taskqueue.api.tasks.option_fields import ChangeableOptions, NearMoment
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.operations import VERBS, estimate
+from taskqueue.engine.control.task_verbs import BULK_VERBS
+from taskqueue.engine.operations import estimate
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Operation
 from taskqueue.monitoring.read_models.operation import (
@@ -38,29 +38,26 @@ from taskqueue.monitoring.read_models.operation import (
     shown_operation,
 )
 
-VERB_NAMES = list(VERBS)
 OperationJSON = serializer_for(ShownOperation)
 OperationWholeJSON = serializer_for(OperationDetails)
 DryRunJSON = serializer_for(DryRun)
 
 
-class Changes(ChangeableOptions):
-    """What `update` changes; what is left out stays."""
-
-    left_out = frozenset({"backoff"})  # It cannot be changed in the background.
-
-
 class Arguments(Strict):
     """What the verb is given: `run_after` for reschedule, `changes` for update, else nothing."""
 
-    run_after = NearMoment(required=False, help_text="A moment, or seconds from now.")
-    changes = Changes(required=False)
+    def get_fields(self) -> dict[str, Any]:
+        return {
+            parameter.name: KINDS[parameter.kind](required=False)
+            for verb in BULK_VERBS.values()
+            for parameter in verb.parameters
+        }
 
 
 class Start(Reasoned, TaskChoice):
     """What is to be done, and to which tasks: exactly one of ids, filter, q and everything."""
 
-    verb = serializers.ChoiceField(choices=VERB_NAMES)
+    verb = serializers.ChoiceField(choices=list(BULK_VERBS))
     arguments = Arguments(required=False)
     dry_run = Flag(required=False, default=False, help_text="Only tell what it would come to: 200.")
 
@@ -99,19 +96,19 @@ class OperationList(ApiView):
         out tasks of types that may not be enqueued over REST.
         """
         given = self.validated_body(request, Start)
-        verb, arguments = given["verb"], given.get("arguments", {})
-        if not may(request.user, verb):
+        verb, arguments = BULK_VERBS[given["verb"]], given.get("arguments", {})
+        if not verb.is_for(request.user):
             raise PermissionDenied
-        which = permitted(chosen(given, request.user), verb, request.user)
-        if verb == "duplicate":
+        which = verb.permitted(chosen(given, request.user), request.user)
+        if ENQUEUE in verb.permissions:
             which = exposed_only(which)
         if given["dry_run"]:
-            VERBS[verb].stored(arguments)
-            found = _try(lambda: estimate(verb, which))
+            verb.stored(arguments)
+            found = _try(lambda: estimate(verb.name, which))
             shown = dry_run(
                 found,
-                leaves_out_running=leaves_out_running(verb, request.user),
-                held_by_lost=control.count_held_by_lost(which, verb),
+                leaves_out_running=verb.leaves_out_running(request.user),
+                held_by_lost=control.count_held_by_lost(which, verb.name),
             )
             return Response(DryRunJSON(shown).data)
         return self.once(request, lambda: self._started(request, which, given))
@@ -170,8 +167,8 @@ class OperationCancel(ApiView):
 
 
 def _may_cancel(user: Any, operation: Operation) -> bool:
-    if operation.verb in VERBS:
-        return may(user, operation.verb)
+    if operation.verb in BULK_VERBS:
+        return BULK_VERBS[operation.verb].is_for(user)
     return bool(user.has_perm(OPERATE))  # Of another version.
 
 

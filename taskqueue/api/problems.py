@@ -61,6 +61,7 @@ KNOWN: tuple[tuple[type[Exception], int, str], ...] = (
     (own.DuplicateTask, 409, "duplicate_task"),
     (own.EnqueuedBefore, 409, "duplicate_task"),
     (own.IdempotencyKeyReused, 422, "idempotency_key_reused"),
+    (own.ChangedMeanwhile, 412, "precondition_failed"),
     (own.TransitionRefused, 409, "transition_refused"),
     (own.TaskQueueError, 422, "refused"),
 )

@@ -10,7 +10,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import schedules
-from taskqueue.access.authority import SCHEDULE_NEEDED
 from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_SCHEDULES
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
@@ -22,6 +21,7 @@ from taskqueue.api.schedules import OneScheduleJSON, answer, locked
 from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.bodies import exposed
 from taskqueue.engine.schedules.reading import rule_text
+from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.monitoring.read_models.schedule import (
     ShownOccurrence,
     occurrences_of,
@@ -100,7 +100,7 @@ def _cursor(text: str) -> datetime:
 class ScheduleRun(ApiView):
     """Running a schedule by hand."""
 
-    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["run_now"])}
+    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["run_now"].permissions)}
     tag = "schedules"
     is_conditional = True
 
@@ -121,7 +121,7 @@ class ScheduleRun(ApiView):
 class SchedulePause(ApiView):
     """Pausing a schedule."""
 
-    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["pause"])}
+    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["pause"].permissions)}
     tag = "schedules"
     is_conditional = True
 
@@ -141,7 +141,7 @@ class SchedulePause(ApiView):
 class ScheduleResume(ApiView):
     """Resuming a schedule."""
 
-    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["resume"])}
+    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["resume"].permissions)}
     tag = "schedules"
     is_conditional = True
 

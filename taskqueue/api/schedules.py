@@ -12,7 +12,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import schedules
-from taskqueue.access.authority import SCHEDULE_NEEDED, may_schedule
 from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
@@ -30,6 +29,7 @@ from taskqueue.declarations.redaction import REDACTED
 from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_FAILURES
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
@@ -107,7 +107,10 @@ class Why(Strict):
 class ScheduleList(ApiView):
     """All schedules."""
 
-    needs = {"GET": (VIEW_SCHEDULES,), "POST": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["create"])}
+    needs = {
+        "GET": (VIEW_SCHEDULES,),
+        "POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["create"].permissions),
+    }
     tag = "schedules"
     has_etag = True
 
@@ -151,8 +154,8 @@ class ScheduleDetail(ApiView):
 
     needs = {
         "GET": (VIEW_SCHEDULES,),
-        "PATCH": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["disable"]),
-        "DELETE": (VIEW_SCHEDULES, *SCHEDULE_NEEDED["delete"]),
+        "PATCH": (VIEW_SCHEDULES, *SCHEDULE_VERBS["disable"].permissions),
+        "DELETE": (VIEW_SCHEDULES, *SCHEDULE_VERBS["delete"].permissions),
     }
     tag = "schedules"
     has_etag = True
@@ -176,7 +179,7 @@ class ScheduleDetail(ApiView):
         given = self.validated_body(request, ScheduleEdited)
         edits = {each: value for each, value in given.items() if each != "reason"}
         may_make_tasks = edits != RESTING
-        if may_make_tasks and not may_schedule(request.user, "edit"):
+        if may_make_tasks and not SCHEDULE_VERBS["edit"].is_for(request.user):
             raise PermissionDenied
 
         def act() -> Response:

@@ -13,7 +13,7 @@ from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.once import once
+from taskqueue.engine.control.copying import idempotent_id
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
 from taskqueue.results.enqueueing import SAME_KEY, enqueue, enqueue_many
@@ -34,7 +34,7 @@ def enqueue_by_hand(
     `BaseDefinition.enqueue` does, `EnqueuedBefore` the second time, and writes nothing then.
     """
     connection = project_connection()
-    with once(connection, new_id) as task_id:
+    with idempotent_id(connection, new_id) as task_id:
         try:
             result = enqueue(definition, args, kwargs, task_id=task_id)
         except DuplicateTask as error:

@@ -55,7 +55,7 @@ def test_breadcrumbs_name_the_way_to_a_page(plain: Everything) -> None:
         reverse("admin:taskqueue_failure_changelist"): ["Home", "Task queue", "Failures"],
         reverse("admin:taskqueue_task_change", args=[task.pk]): [*tasks, task.name],
         reverse("admin:taskqueue_task_delete", args=[task.pk]): [*tasks, task.name, "Delete"],
-        reverse("admin:taskqueue_task_edit", args=[task.pk, "retry"]): [
+        reverse("admin:taskqueue_task_edit", args=[task.pk, "retry_with"]): [
             *tasks, task.name, "Retry with other arguments",
         ],
         reverse("admin:taskqueue_worker_change", args=[worker.pk]): [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from taskqueue.admin.operations.verbs import VERBS
+from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.models import Operation
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import read, url
@@ -77,7 +77,7 @@ def test_only_actions_that_one_may_use_are_offered(log_in_as: LogIn) -> None:
     client = log_in_as("staff", "view_task", "purge")
     page = read(client, url("task", "changelist"))
     assert 'value="delete_many"' in page
-    assert not [verb for verb in VERBS if verb != "delete" and f'value="{verb}_many"' in page]
+    assert not [verb for verb in BULK_VERBS if verb != "delete" and f'value="{verb}_many"' in page]
 
 
 def test_who_may_only_view_sees_no_action(log_in_as: LogIn) -> None:

@@ -38,7 +38,7 @@ def asked(kind: str) -> tuple[str, str, dict[str, str]]:
     old = add.enqueue(1)
     old.cancel()
     if kind == "retry":
-        page = url("task", "edit", old.id, "retry")
+        page = url("task", "edit", old.id, "retry_with")
         return page, page, {"args": "[5]", "kwargs": ""}
     return url("task", "change", old.id), url("task", "act", old.id), {"verb": "duplicate"}
 

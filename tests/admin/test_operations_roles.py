@@ -7,8 +7,8 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from taskqueue.admin.operations.verbs import VERBS
 from taskqueue.control import TaskFilter, get_operation, start_operation
+from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.models import Audit, Operation, Task
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import url
@@ -31,7 +31,7 @@ def extra(verb: str) -> dict[str, str]:
     return {"reschedule": {"minutes": "5"}, "update": {"priority": "5"}}.get(verb, {})
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS))
+@pytest.mark.parametrize("verb", sorted(BULK_VERBS))
 def test_each_verb_takes_the_permission_of_its_kind_and_that_to_view_tasks(
     log_in_as: LogIn, verb: str
 ) -> None:
@@ -43,20 +43,20 @@ def test_each_verb_takes_the_permission_of_its_kind_and_that_to_view_tasks(
         delete_user()
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS))
+@pytest.mark.parametrize("verb", sorted(BULK_VERBS))
 @pytest.mark.parametrize("role", ["viewer", "staff", "user", "anonymous"])
 def test_who_may_only_view_or_less_is_refused(log_in_as: LogIn, role: str, verb: str) -> None:
     fill(1)
     assert refused(log_in_as(role), verb)
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS))
+@pytest.mark.parametrize("verb", sorted(BULK_VERBS))
 def test_without_the_permission_to_view_tasks_it_is_refused(log_in_as: LogIn, verb: str) -> None:
     fill(1)
     assert refused(log_in_as("staff", "view_operation", *EVERY_KIND), verb)
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS))
+@pytest.mark.parametrize("verb", sorted(BULK_VERBS))
 def test_with_just_these_permissions_it_is_done(log_in_as: LogIn, verb: str) -> None:
     fill(1)
     client = log_in_as("staff", "view_task", *kinds_of(verb))

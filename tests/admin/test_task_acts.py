@@ -12,7 +12,7 @@ from django.db import transaction
 from django.test import Client
 
 from taskqueue import control
-from taskqueue.admin.tasks.verbs import VERBS
+from taskqueue.admin.tasks.verbs import BUTTONS, is_offered
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.models import Audit, Lease, Task
 from tests.admin.conftest import LogIn
@@ -55,7 +55,7 @@ def state() -> Any:
 
 def shown_buttons(page: str) -> set[str]:
     """The verbs that a page offers."""
-    shown = {verb for verb in VERBS if f'name="verb" value="{verb}"' in page}
+    shown = {verb for verb in BUTTONS if f'name="verb" value="{verb}"' in page}
     return shown | ({"delete"} if 'id="taskqueue-delete"' in page else set())
 
 
@@ -75,16 +75,16 @@ def test_a_verb_succeeds_in_the_states_that_show_its_button(
     Audit.objects.all().delete()
     page = read(client, url("task", "change", task.id))
     offered, before, row = shown_buttons(page), state(), Task.objects.get(id=task.id)
-    for name, verb in VERBS.items():
+    for name, verb in BUTTONS.items():
         with undone():
             told = press(client, task, name, reason="because", **sure(name))
-            assert (name in offered) == verb.fits(row)
+            assert (name in offered) == is_offered(verb, row)
             if name in offered:
                 assert str(verb.done) in told
                 assert set(Audit.objects.values_list("actor", "reason")) == {("user", "because")}
                 assert "because" in LogEntry.objects.get(object_id=str(task.id)).change_message
             elif (name, status) == ("cancel", TaskStatus.RUNNING):
-                assert str(VERBS["stop"].done) in told
+                assert str(BUTTONS["stop"].done) in told
             else:
                 assert f"The task is {status} now." in told
                 assert state() == before
@@ -93,7 +93,7 @@ def test_a_verb_succeeds_in_the_states_that_show_its_button(
 @pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), ["operate", "enqueue"]])
 def test_each_verb_asks_for_the_permission_of_its_kind(kinds: list[str], log_in_as: LogIn) -> None:
     client = log_in_as("staff", "view_task", *kinds)
-    for name in VERBS:
+    for name in BUTTONS:
         with undone():
             task = task_that_is(_fitting(name))
             offered, before = shown_buttons(read(client, url("task", "change", task.id))), state()
@@ -105,7 +105,7 @@ def test_each_verb_asks_for_the_permission_of_its_kind(kinds: list[str], log_in_
 
 
 def _fitting(verb: str) -> TaskStatus:
-    return next(status for status in EVERY if status in VERBS[verb].statuses)
+    return next(status for status in EVERY if status in BUTTONS[verb].statuses)
 
 
 @pytest.mark.parametrize("role", ["anonymous", "user", "staff", "viewer"])
@@ -113,7 +113,7 @@ def test_who_may_only_view_changes_nothing(role: str, log_in_as: LogIn) -> None:
     tasks = [task_that_is(status) for status in EVERY]
     before, client = state(), log_in_as(role)
     for task in tasks:
-        for verb in VERBS:
+        for verb in BUTTONS:
             given = {"verb": verb, "post": "yes"}
             for page in ("act", "delete", "change"):
                 status = client.post(url("task", page, task.id), given).status_code
@@ -124,7 +124,7 @@ def test_who_may_only_view_changes_nothing(role: str, log_in_as: LogIn) -> None:
 def test_who_may_act_must_also_be_allowed_to_see(log_in_as: LogIn) -> None:
     task = task_that_is(TaskStatus.FAILED)
     client, before = log_in_as("staff", "operate", "stop", "purge"), state()
-    for verb in VERBS:
+    for verb in BUTTONS:
         answer = client.post(url("task", "act", task.id), {"verb": verb, "post": "yes"})
         assert answer.status_code == 403
     assert state() == before
@@ -164,7 +164,7 @@ def test_an_operator_cancels_nothing_that_started_as_they_pressed(
 def test_buttons_need_a_post_with_the_token(log_in_as: LogIn) -> None:
     task, client = task_that_is(TaskStatus.FAILED), log_in_as("superuser")
     before = state()
-    for verb in VERBS:
+    for verb in BUTTONS:
         assert client.get(url("task", "act", task.id), {"verb": verb}).status_code == 405
     assert client.get(url("task", "delete", task.id), {"post": "yes"}).status_code == 200
     strict = Client(enforce_csrf_checks=True)
@@ -197,7 +197,7 @@ def test_a_page_asks_before_it_deletes(log_in_as: LogIn) -> None:
         assert EVIL not in answer.content.decode()
         assert Task.objects.count() == 1
     answer = client.post(address, {"post": "yes", "reason": "old"}, follow=True)
-    assert "The task is deleted." in answer.content.decode()
+    assert "Task deleted." in answer.content.decode()
     assert answer.redirect_chain[-1][0] == LIST
     assert not Task.objects.exists()
     assert Audit.objects.get(verb="delete").reason == "old"

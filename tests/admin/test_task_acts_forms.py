@@ -11,8 +11,9 @@ from django.test import Client
 from django.utils import timezone
 
 from taskqueue import control
-from taskqueue.admin.tasks.verbs import EDITS
+from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.core.states import TaskStatus
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.models import Audit, Task
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET
@@ -24,7 +25,7 @@ from tests.sample.tasks import add, echo, log_in, noop
 
 pytestmark = pytest.mark.django_db
 FILLED = {
-    "retry": {"args": "[]", "kwargs": "{}"},
+    "retry_with": {"args": "[]", "kwargs": "{}"},
     "reschedule": {"run_after": "in 5 minutes"},
     "update": {
         "priority": "7", "queue_name": "mail", "max_attempts": "2", "timeout_0": "90",
@@ -57,7 +58,7 @@ def test_a_form_is_offered_where_its_verb_succeeds(status: TaskStatus, log_in_as
     page = read(client, url("task", "change", task.id))
     Audit.objects.all().delete()
     before = state()
-    for what, edit in EDITS.items():
+    for what, edit in ((name, TASK_VERBS[name]) for name in FORMS):
         with undone():
             is_offered = edit_url(task, what) in page
             assert is_offered == edit.fits(Task.objects.get(id=task.id))
@@ -77,10 +78,12 @@ def test_a_form_is_offered_where_its_verb_succeeds(status: TaskStatus, log_in_as
 )
 def test_the_forms_are_for_those_who_operate(permissions: list[str], log_in_as: LogIn) -> None:
     client = log_in_as("staff", "view_task", *permissions)
-    for what in EDITS:
+    for what in FORMS:
         with undone():
-            task = task_that_is(TaskStatus.CANCELLED if what == "retry" else TaskStatus.SCHEDULED)
-            needed = {"operate", "enqueue"} if what == "retry" else {"operate"}
+            task = task_that_is(
+                TaskStatus.CANCELLED if what == "retry_with" else TaskStatus.SCHEDULED
+            )
+            needed = {"operate", "enqueue"} if what == "retry_with" else {"operate"}
             before, may = state(), needed <= set(permissions)
             page = read(client, url("task", "change", task.id))
             assert (edit_url(task, what) in page) == may
@@ -95,12 +98,12 @@ def test_a_form_needs_the_token_and_one_of_its_names(log_in_as: LogIn) -> None:
     before = state()
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = client.cookies
-    assert send(strict, task, "retry").status_code == 403
+    assert send(strict, task, "retry_with").status_code == 403
     assert client.get(edit_url(task, "nonsense")).status_code == 404
-    assert client.put(edit_url(task, "retry")).status_code == 405
+    assert client.put(edit_url(task, "retry_with")).status_code == 405
     assert state() == before
     control.delete(task.id)
-    assert "no such task" in client.get(edit_url(task, "retry"), follow=True).content.decode()
+    assert "no such task" in client.get(edit_url(task, "retry_with"), follow=True).content.decode()
 
 
 # Other arguments
@@ -108,9 +111,9 @@ def test_a_form_needs_the_token_and_one_of_its_names(log_in_as: LogIn) -> None:
 
 def test_a_retry_with_other_arguments_leads_to_the_new_task(log_in_as: LogIn) -> None:
     old, client = cancelled(add, 1, b=2), log_in_as("superuser")
-    page = read(client, edit_url(old, "retry"))
+    page = read(client, edit_url(old, "retry_with"))
     assert "&quot;b&quot;: 2" in page
-    answer = send(client, old, "retry", args="[5]", kwargs="")
+    answer = send(client, old, "retry_with", args="[5]", kwargs="")
     [new] = Task.objects.exclude(id=old.id)
     assert answer["Location"] == url("task", "change", new.id)
     assert (new.args, new.kwargs, new.retry_of_id) == ([5], {"b": 2}, old.id)
@@ -142,30 +145,30 @@ def refused(client: Client, task: Any, what: str, bad: list[dict[str, str]]) -> 
 def test_arguments_that_cannot_be_are_told_and_nothing_is_written(log_in_as: LogIn) -> None:
     old, client = cancelled(add, 1), log_in_as("superuser")
     whole = [{"args": "[1]", "kwargs": "{}", **given} for given in BAD_ARGUMENTS]
-    refused(client, old, "retry", whole)
+    refused(client, old, "retry_with", whole)
 
 
 def test_secrets_are_not_shown_and_kept_unless_they_are_replaced(log_in_as: LogIn) -> None:
     old, client = cancelled(log_in, "bob", password=SECRET), log_in_as("superuser")
-    page = read(client, edit_url(old, "retry"))
+    page = read(client, edit_url(old, "retry_with"))
     assert SECRET not in page
     assert "[redacted]" in page
-    send(client, old, "retry", args='["eve"]', kwargs='{"password": "[redacted]"}')
+    send(client, old, "retry_with", args='["eve"]', kwargs='{"password": "[redacted]"}')
     kept = Task.objects.get(retry_of=old.id)
     assert (kept.args, kept.kwargs) == (["eve"], {"password": SECRET})
     control.cancel(kept.id)
-    send(client, kept, "retry", args='["eve"]', kwargs='{"password": "another"}')
+    send(client, kept, "retry_with", args='["eve"]', kwargs='{"password": "another"}')
     assert Task.objects.get(retry_of=kept.id).kwargs == {"password": "another"}
     assert SECRET not in read(client, url("task", "change", kept.id))
     count = Task.objects.count()
-    answer = send(client, old, "retry", args='["eve", "[redacted]"]', kwargs="{}")
+    answer = send(client, old, "retry_with", args='["eve", "[redacted]"]', kwargs="{}")
     assert "again: there is no stored value to keep." in answer.content.decode()
     assert Task.objects.count() == count
 
 
 def test_a_secret_cannot_be_moved_to_where_it_is_shown(log_in_as: LogIn) -> None:
     old, client = cancelled(log_in, "bob", SECRET), log_in_as("superuser")
-    send(client, old, "retry", args='["[redacted]", "[redacted]"]', kwargs="{}")
+    send(client, old, "retry_with", args='["[redacted]", "[redacted]"]', kwargs="{}")
     assert Task.objects.get(retry_of=old.id).args == ["[redacted]", SECRET]
 
 
@@ -173,14 +176,14 @@ def test_hidden_arguments_are_kept_or_written_anew(log_in_as: LogIn) -> None:
     old = cancelled(log_in, "robert", SECRET)
     Task.objects.filter(id=old.id).update(name="shop.tasks.gone")
     client = log_in_as("staff", "view_task", "operate", "enqueue")
-    page = read(client, edit_url(old, "retry"))
+    page = read(client, edit_url(old, "retry_with"))
     assert SECRET not in page
     assert "robert" not in page
-    send(client, old, "retry", args="", kwargs="")
+    send(client, old, "retry_with", args="", kwargs="")
     kept = Task.objects.get(retry_of=old.id)
     assert kept.args == ["robert", SECRET]
     control.cancel(kept.id)
-    send(client, kept, "retry", args='["[redacted]"]', kwargs="")
+    send(client, kept, "retry_with", args='["[redacted]"]', kwargs="")
     assert Task.objects.get(retry_of=kept.id).args == ["[redacted]"]
 
 
@@ -188,7 +191,7 @@ def test_who_may_view_any_argument_edits_what_no_definition_hides(log_in_as: Log
     old = cancelled(echo, "bob")
     Task.objects.filter(id=old.id).update(name="shop.tasks.gone")
     client = log_in_as("staff", "view_task", "operate", "enqueue", "view_arguments")
-    assert "bob" in read(client, edit_url(old, "retry"))
+    assert "bob" in read(client, edit_url(old, "retry_with"))
 
 
 # Another time

@@ -57,8 +57,8 @@ def test_a_long_life_is_told_in_its_order(log_in_as: LogIn) -> None:
     end(claim_one(), OutcomeKind.SUCCEEDED, return_value="3")
     told = titles(client, task)
     expected = (
-        "Enqueued", "Attempt 1 started", "Attempt 1 failed", "Run now", "Attempt 2 was lost",
-        "Attempt 3 was returned", "Asked to stop", "Attempt 4 was stopped", "Retried manually",
+        "Enqueued", "Attempt 1 started", "Attempt 1 failed", "Made due now", "Attempt 2 was lost",
+        "Attempt 3 was returned", "Asked to stop", "Attempt 4 was stopped", "Retried",
         "Attempt 5 succeeded", "Succeeded",
     )  # fmt: skip
     places = [next(i for i, each in enumerate(told) if each.startswith(one)) for one in expected]
@@ -228,7 +228,7 @@ def test_nothing_of_a_secret_is_on_the_page_or_its_forms(log_in_as: LogIn) -> No
     end(claim_one(), OutcomeKind.FAILED)
     copy = control.duplicate(task.id)
     for address in (
-        url("task", "change", task.id), url("task", "edit", task.id, "retry"),
+        url("task", "change", task.id), url("task", "edit", task.id, "retry_with"),
         url("task", "delete", task.id), url("task", "change", copy),
         url("task", "edit", copy, "update"), url("task", "history", task.id),
     ):  # fmt: skip

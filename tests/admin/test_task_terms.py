@@ -106,7 +106,7 @@ def test_a_change_that_comes_as_the_form_is_read_is_not_replaced(
 
     monkeypatch.setattr(control, "update", late)
     answer = client.post(edit_url(task, "update"), {**form, "priority": "7"}, follow=True)
-    assert "Somebody has changed priority" in answer.content.decode()
+    assert "has changed since you saw it: priority" in answer.content.decode()
     assert task_of(task).priority == 50
 
 

@@ -84,7 +84,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"verb": "retry", "filter": {"status": ["failed"]}}, "Did you mean 'statuses'"),
     ({"verb": "retry", "filter": {"arguments": {"a..b": ["x"]}}}, "path"),
     ({"verb": "rtry", "everything": True}, "/verb"),
-    ({**EVERYTHING, "arguments": {"run_after": 5}}, "It takes no arguments"),
+    ({**EVERYTHING, "arguments": {"run_after": 5}}, "takes no arguments"),
     ({**EVERYTHING, "verb": "reschedule"}, "run_after"),
     ({**EVERYTHING, "verb": "update", "arguments": {"changes": {}}}, "change"),
     ({**EVERYTHING, "verb": "update", "arguments": {"changes": {"priority": 101}}}, "priority"),

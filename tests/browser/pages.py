@@ -35,7 +35,7 @@ def _tasks(shop: Shop) -> dict[str, str]:
         "task-failed": _change("task", shop.failed.pk),
         "task-planned": _change("task", shop.planned.pk),
         "task-succeeded": _change("task", shop.succeeded.pk),
-        "task-retry": reverse("admin:taskqueue_task_edit", args=[shop.failed.pk, "retry"]),
+        "task-retry": reverse("admin:taskqueue_task_edit", args=[shop.failed.pk, "retry_with"]),
         "task-reschedule": reverse(
             "admin:taskqueue_task_edit", args=[shop.planned.pk, "reschedule"]
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +26,7 @@ from taskqueue.engine.control import (
     run_now_many,
     update_many,
 )
+from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import record
 from taskqueue.engine.statement import change
@@ -152,13 +154,13 @@ def test_a_change_that_cannot_be_is_refused_before_anything_is_written() -> None
 def test_what_is_enqueued_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a bulk act on a busy queue might never end."""
     fill(7)
-    cancel_each = bulk.cancel_each
+    cancelling = TASK_VERBS["cancel"]
 
     def cancel_while_others_enqueue(*args: Any, **options: Any) -> Any:
         fill(3)
-        return cancel_each(*args, **options)
+        return cancelling.each(*args, **options)
 
-    monkeypatch.setattr(bulk, "cancel_each", cancel_while_others_enqueue)
+    monkeypatch.setitem(BULK_VERBS, "cancel", replace(cancelling, each=cancel_while_others_enqueue))
     assert tuple(cancel_many(TaskFilter(name=noop.name))) == (7, 7)
     assert statuses() == {"cancelled": 7, "ready": 9}
 
@@ -166,7 +168,7 @@ def test_what_is_enqueued_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.django_db(transaction=True)
 def test_each_chunk_commits_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     fill(7)
-    cancel_each = bulk.cancel_each
+    cancelling = TASK_VERBS["cancel"]
     chunks: list[int] = []
 
     def fail_at_the_third(connection: Any, ids: Any, **options: Any) -> Any:
@@ -174,9 +176,9 @@ def test_each_chunk_commits_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         chunks.append(len(ids))
         if len(chunks) == 3:
             raise RuntimeError("the plug was pulled")
-        return cancel_each(connection, ids, **options)
+        return cancelling.each(connection, ids, **options)
 
-    monkeypatch.setattr(bulk, "cancel_each", fail_at_the_third)
+    monkeypatch.setitem(BULK_VERBS, "cancel", replace(cancelling, each=fail_at_the_third))
     with pytest.raises(RuntimeError):
         cancel_many(TaskFilter(everything=True))
     assert chunks == [3, 3, 1]
@@ -253,7 +255,7 @@ def test_text_that_cannot_be_stored_fits_nothing(name: str, text: str) -> None:
 
 
 def test_a_dry_run_of_no_verb_names_the_verbs() -> None:
-    with pytest.raises(ValueError, match=r"'bogus' is no verb of many.*'cancel'.*'update'"):
+    with pytest.raises(ValueError, match=r"'bogus' is not a bulk action.*'cancel'.*'update'"):
         dry_run(TaskFilter(everything=True), "bogus")
 
 
@@ -275,13 +277,14 @@ def test_what_has_changed_since_it_was_found_is_left_alone(
 ) -> None:
     """Whoever cancels what is ready does not want to stop what runs."""
     fill(7)
-    cancel_each = bulk.cancel_each
+    cancelling = TASK_VERBS["cancel"]
 
     def cancel_what_a_worker_was_quicker_to_claim(*args: Any, **options: Any) -> Any:
         claim(1)
-        return cancel_each(*args, **options)
+        return cancelling.each(*args, **options)
 
-    monkeypatch.setattr(bulk, "cancel_each", cancel_what_a_worker_was_quicker_to_claim)
+    quicker = replace(cancelling, each=cancel_what_a_worker_was_quicker_to_claim)
+    monkeypatch.setitem(BULK_VERBS, "cancel", quicker)
     cancelled = cancel_many(TaskFilter(statuses=["ready"]))
     assert (cancelled.matched, cancelled.done) == (7, 4)
     assert not Lease.objects.filter(stop_requested_at__isnull=False).exists()

@@ -36,7 +36,9 @@ def test_a_finished_task_goes_with_its_attempts_and_log_lines(status: TaskStatus
 def test_what_has_not_finished_is_not_deleted(status: TaskStatus) -> None:
     result = task_that_is(status)
     before = Audit.objects.count()
-    with pytest.raises(TransitionRefused, match=rf"is {status}; only a finished one is deleted"):
+    with pytest.raises(
+        TransitionRefused, match=rf"is {status}\. Only finished tasks can be deleted"
+    ):
         delete(result.id)
     assert task_of(result).status == status
     assert Audit.objects.count() == before

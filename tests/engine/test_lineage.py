@@ -120,7 +120,7 @@ def test_a_task_of_an_unknown_definition_is_held_to_what_json_can_keep() -> None
 @pytest.mark.parametrize("status", sorted({*TaskStatus} - FINISHED))
 def test_what_has_not_finished_is_not_retried_with_other_arguments(status: TaskStatus) -> None:
     result = task_that_is(status)
-    with pytest.raises(TransitionRefused, match=f"is {status}; only a finished one is retried"):
+    with pytest.raises(TransitionRefused, match=rf"is {status}\. Only finished tasks can be"):
         result.retry(args=[])
     assert (Task.objects.count(), Audit.objects.count()) == (1, 0)
 

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from taskqueue import TransitionRefused
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.core.states import TaskStatus
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control import (
     TaskFilter,
@@ -26,7 +26,8 @@ from taskqueue.engine.control import (
     retry_many,
 )
 from taskqueue.engine.control.audit import person
-from taskqueue.engine.control.retrying import retry_each, retry_finished
+from taskqueue.engine.control.retrying import retry_each
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import ENDED_BY_HAND, lost_attempts
@@ -149,7 +150,7 @@ def test_a_worker_that_pings_within_its_lease_is_asked_as_ever() -> None:
     assert not is_lost(claimed)
     assert request_stop(result.id) == "running"
     assert lease_of(claimed).status == "running"
-    with pytest.raises(TransitionRefused, match="or a running one whose worker is lost"):
+    with pytest.raises(TransitionRefused, match="running tasks of lost workers can be retried"):
         retry(result.id)
 
 
@@ -188,7 +189,7 @@ def test_nobody_is_lost_within_a_lease_of_the_servers_own_start() -> None:
 def test_those_who_may_not_end_what_runs_retry_only_what_has_finished() -> None:
     result, claimed = held_by_lost()
     with pytest.raises(TransitionRefused, match="running"):
-        retry_finished(result.id)
+        TASK_VERBS["retry"].act(result.id, statuses=FINISHED)
     assert lease_of(claimed).status == "running"
 
 

@@ -12,9 +12,9 @@ from django.db import OperationalError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import cancel_operation, held_count, serving, start_operation
 from taskqueue.engine.operations.serving import HAS_OPERATIONS
-from taskqueue.engine.operations.verbs import VERBS
 from taskqueue.engine.statement import change
 from taskqueue.models import Operation, Task
 from tests.engine.operation_steps import audited, fail, figures, fill, seen, statuses
@@ -122,7 +122,7 @@ def test_a_statement_that_the_database_refuses_is_such_an_error(
         change(connection, "SELECT 1 FROM nowhere")
         return []
 
-    monkeypatch.setitem(VERBS, "retry", replace(VERBS["retry"], each=refused))
+    monkeypatch.setitem(BULK_VERBS, "retry", replace(BULK_VERBS["retry"], each=refused))
     with another_connection() as worker:
         for _ in range(serving.ERROR_TRIES):
             assert serving.step(worker)
@@ -132,7 +132,7 @@ def test_a_statement_that_the_database_refuses_is_such_an_error(
 
 def break_verb(monkeypatch: pytest.MonkeyPatch, name: str, *, times: int) -> None:
     """Let it fail so often, after it has done its work."""
-    verb, left = VERBS[name], [times]
+    verb, left = BULK_VERBS[name], [times]
 
     def broken(*given: Any, **named: Any) -> Any:
         done = verb.each(*given, **named)
@@ -141,7 +141,7 @@ def break_verb(monkeypatch: pytest.MonkeyPatch, name: str, *, times: int) -> Non
             raise ValueError("it broke")
         return done
 
-    monkeypatch.setitem(VERBS, name, replace(verb, each=broken))
+    monkeypatch.setitem(BULK_VERBS, name, replace(verb, each=broken))
 
 
 @pytest.mark.postgresql_only
@@ -202,14 +202,14 @@ def test_one_that_is_called_off_by_another_session_ends() -> None:
 @pytest.mark.postgresql_only
 def test_a_lost_connection_is_not_the_operation_s_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     fail(3)
-    operation, verb = start_operation("retry", FAILED), VERBS["retry"]
+    operation, verb = start_operation("retry", FAILED), BULK_VERBS["retry"]
     with another_connection() as worker, another_connection() as default:
 
         def lost(*given: Any, **named: Any) -> Any:
             change(default, "SELECT pg_terminate_backend(%s)", [worker.connection.info.backend_pid])
             return verb.each(*given, **named)
 
-        monkeypatch.setitem(VERBS, "retry", replace(VERBS["retry"], each=lost))
+        monkeypatch.setitem(BULK_VERBS, "retry", replace(BULK_VERBS["retry"], each=lost))
         with pytest.raises(OperationalError):
             serving.step(worker)
     assert (seen(operation).status, seen(operation).error) == ("waiting", "")

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
-from taskqueue.engine import control
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.models import Task
 from tests.engine.steps import task_of
 from tests.management.schedule_steps import create
@@ -73,10 +73,10 @@ def test_where_all_are_refused_each_says_why() -> None:
 
 
 def test_that_the_database_is_away_is_said_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(task_id: UUID, **_: object) -> str:
+    def away(verb: TaskVerb, task_id: UUID, **_: object) -> str:
         raise OperationalError("the server is away")
 
-    monkeypatch.setattr(control, "cancel", away)
+    monkeypatch.setattr(TaskVerb, "act", away)
     code, _, told = tried("cancel", uuid4(), uuid4())
     assert (code, told.count("The database did not do it: the server is away")) == (1, 2)
 
@@ -86,14 +86,14 @@ def test_an_interrupt_loses_nothing_of_what_was_done(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = noop.enqueue(), noop.enqueue()
-    cancel = control.cancel
+    act = TaskVerb.act
 
-    def interrupted(task_id: UUID, **who: Any) -> str:
+    def interrupted(verb: TaskVerb, task_id: UUID, **who: Any) -> Any:
         if str(task_id) == str(other.id):
             raise KeyboardInterrupt
-        return cancel(task_id, **who)
+        return act(verb, task_id, **who)
 
-    monkeypatch.setattr(control, "cancel", interrupted)
+    monkeypatch.setattr(TaskVerb, "act", interrupted)
     out = StringIO()
     with pytest.raises(KeyboardInterrupt):
         call_command("taskqueue", "cancel", str(one.id), str(other.id), format=form, stdout=out)

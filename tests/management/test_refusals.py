@@ -105,7 +105,7 @@ def test_finished_tasks_are_deleted() -> None:
     waits, ended = noop.using(run_after=timezone.now() + timedelta(1)).enqueue(), noop.enqueue()
     end(claim_one(), OutcomeKind.FAILED, error_class="E", error_message="why", traceback="")
     code, said = refused("delete", waits.id)
-    assert (code, "only a finished one is deleted" in said) == (1, True)
+    assert (code, "Only finished tasks can be deleted" in said) == (1, True)
     assert run("delete", "--all", "--dry-run") == (
         "delete: 2 matched, 1 would be done, 1 refused\n"
     )

@@ -13,70 +13,39 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from taskqueue.access.authority import may
-from taskqueue.access.permissions import OPERATE, PURGE, STOP
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.operations.choosing import Choice, ticked
+from taskqueue.admin.operations.forms import form_for
 from taskqueue.admin.operations.starting import OperationStart
-from taskqueue.admin.operations.verbs import VERBS
+from taskqueue.engine.control.task_verbs import BULK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.models import Operation
+
+
+def _action(verb: TaskVerb) -> Any:
+    def ask(page: TaskBulk, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
+        return page.ask(request, verb)
+
+    ask.__name__ = f"{verb.name}_many"
+    return admin.action(description=verb.label)(ask)
+
+
+VERBS = {f"{verb.name}_many": verb for verb in BULK_VERBS.values()}
+"""By the names of the actions."""
 
 
 class TaskBulk(ReadOnlyAdmin):
     """Nobody sees an action, or has it done by a request of their own, who may not use it."""
 
-    actions: Any = (
-        "retry_many", "run_now_many", "reschedule_many", "update_many", "cancel_many", "stop_many",
-        "duplicate_many", "delete_many",
-    )  # fmt: skip
+    actions: Any = tuple(map(_action, VERBS.values()))
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whether they may retry, cancel, reschedule and change."""
-        return bool(request.user.has_perm(OPERATE))
-
-    def has_duplicate_permission(self, request: HttpRequest) -> bool:
-        """Whether they may make tasks like those that there are."""
-        return may(request.user, "duplicate")
-
-    def has_stop_permission(self, request: HttpRequest) -> bool:
-        """Whether they may stop what runs."""
-        return bool(request.user.has_perm(STOP))
-
-    def has_purge_permission(self, request: HttpRequest) -> bool:
-        """Whether they may delete."""
-        return bool(request.user.has_perm(PURGE))
-
-    @admin.action(permissions=["operate"], description=VERBS["retry"].label)
-    def retry_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
-        return self._ask(request, "retry")
-
-    @admin.action(permissions=["operate"], description=VERBS["run_now"].label)
-    def run_now_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
-        return self._ask(request, "run_now")
-
-    @admin.action(permissions=["operate"], description=VERBS["reschedule"].label)
-    def reschedule_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
-        return self._ask(request, "reschedule")
-
-    @admin.action(permissions=["operate"], description=VERBS["update"].label)
-    def update_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
-        return self._ask(request, "update")
-
-    @admin.action(permissions=["operate"], description=VERBS["cancel"].label)
-    def cancel_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
-        return self._ask(request, "cancel")
-
-    @admin.action(permissions=["stop"], description=VERBS["stop"].label)
-    def stop_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
-        return self._ask(request, "stop")
-
-    @admin.action(permissions=["duplicate"], description=VERBS["duplicate"].label)
-    def duplicate_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
-        return self._ask(request, "duplicate")
-
-    @admin.action(permissions=["purge"], description=VERBS["delete"].label)
-    def delete_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
-        return self._ask(request, "delete")
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions that the user may use."""
+        return {
+            name: action
+            for name, action in super().get_actions(request).items()
+            if name not in VERBS or VERBS[name].is_for(request.user)
+        }
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -103,7 +72,7 @@ class TaskBulk(ReadOnlyAdmin):
         """The search whose tasks the list shows."""
         return request.GET.get("q", "").strip()
 
-    def _ask(self, request: HttpRequest, verb_name: str) -> HttpResponse:
+    def ask(self, request: HttpRequest, verb: TaskVerb) -> HttpResponse:
         """The rows themselves are not read: who chose all may mean millions."""
         if request.POST.get("select_across") == "1":
             choice = Choice(query=self.search_of(request), is_all=True)
@@ -111,5 +80,4 @@ class TaskBulk(ReadOnlyAdmin):
             choice = Choice(ids=ticked(request, ACTION_CHECKBOX_NAME))
         operations = self.admin_site.get_model_admin(Operation)
         assert isinstance(operations, OperationStart)
-        verb = VERBS[verb_name]
-        return operations.ask(request, verb, choice, verb.form())
+        return operations.ask(request, verb, choice, form_for(verb)())

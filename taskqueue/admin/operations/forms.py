@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.reasons import LONGEST_REASON, ReasonField
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.models.task import HIGHEST_PRIORITY, LONGEST_QUEUE_NAME, LOWEST_PRIORITY
 
 LONGEST_DELAY = 366 * 24 * 60
@@ -91,3 +92,12 @@ class UpdateForm(StartForm):
         names = ("priority", "queue_name")
         given = {name: self.cleaned_data[name] for name in names}
         return {"changes": {k: value for k, value in given.items() if value not in (None, "")}}
+
+
+KINDS: dict[str, type[StartForm]] = {"moment": RescheduleForm, "changes": UpdateForm}
+"""The form for a parameter, by its kind."""
+
+
+def form_for(verb: TaskVerb) -> type[StartForm]:
+    """Return the form that takes what the verb is given besides which tasks."""
+    return KINDS[verb.parameters[0].kind] if verb.parameters else StartForm

@@ -15,16 +15,15 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from taskqueue.access.authority import may
 from taskqueue.admin.display import badge, moment, moments
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
-from taskqueue.admin.operations.verbs import VERBS
 from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.reports import answer, fragment, is_refresh, report
 from taskqueue.control import cancel_operation, get_operation
 from taskqueue.declarations.payload import storable
+from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import which_of
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Operation, Task
@@ -152,8 +151,8 @@ class OperationAdmin(OperationStart):
         return self.links.redirect("operation_change", operation.pk)
 
     def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:
-        verb = VERBS.get(operation.verb)
-        return verb is not None and may(request.user, verb.name)
+        verb = BULK_VERBS.get(operation.verb)
+        return verb is not None and verb.is_for(request.user)
 
     def _shown(self, request: HttpRequest, operation: Operation) -> dict[str, Any]:
         is_open = operation.finished_at is None
@@ -171,7 +170,7 @@ class OperationAdmin(OperationStart):
 
 def verb_label(operation: Operation) -> str:
     """What is done, in words; of a newer version's verb, its name."""
-    verb = VERBS.get(operation.verb)
+    verb = BULK_VERBS.get(operation.verb)
     return operation.verb if verb is None else str(verb.label)
 
 

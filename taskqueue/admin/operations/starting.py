@@ -10,22 +10,23 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import path
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from taskqueue import control
-from taskqueue.access.authority import leaves_out_running, may, permitted
 from taskqueue.access.permissions import STOP, VIEW_TASKS
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import badge, breakable, moment
 from taskqueue.admin.links import Links
 from taskqueue.admin.operations.choosing import Choice, hidden_fields, uuids
-from taskqueue.admin.operations.forms import StartForm
-from taskqueue.admin.operations.verbs import VERBS, BulkVerb
+from taskqueue.admin.operations.forms import StartForm, form_for
 from taskqueue.admin.reasons import LONGEST_REASON
 from taskqueue.admin.reports import report
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.payload import storable
+from taskqueue.engine.control.task_verbs import BULK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.operations import Estimate, estimate, start_or_find
 from taskqueue.models import Operation, Task
 from taskqueue.monitoring.counts import Count
@@ -49,25 +50,25 @@ class OperationStart(ReadOnlyAdmin):
         if request.method not in ("GET", "HEAD", "POST"):
             return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
         given = request.POST if request.method == "POST" else request.GET
-        verb = VERBS.get(given.get("verb", ""))
+        verb = BULK_VERBS.get(given.get("verb", ""))
         if not request.user.has_perm(VIEW_TASKS):
             raise PermissionDenied
         if verb is None:
             raise Http404(_("There is nothing of that name to do."))
-        if not may(request.user, verb.name):
+        if not verb.is_for(request.user):
             raise PermissionDenied
         choice = Choice.of(given)
         if request.method == "POST" and "confirmed" in request.POST:
-            form = verb.form(request.POST)
+            form = form_for(verb)(request.POST)
             if form.is_valid():
                 begun = self._start(request, verb, choice, form)
                 if begun is not None:
                     return self._after(request, *begun)
             return self.ask(request, verb, choice, form)
-        return self.ask(request, verb, choice, verb.form())
+        return self.ask(request, verb, choice, form_for(verb)())
 
     def ask(
-        self, request: HttpRequest, verb: BulkVerb, choice: Choice, form: StartForm
+        self, request: HttpRequest, verb: TaskVerb, choice: Choice, form: StartForm
     ) -> HttpResponse:
         """The page that asks; it changes nothing."""
         found: Estimate | None = None
@@ -90,13 +91,13 @@ class OperationStart(ReadOnlyAdmin):
             problem=problem,
             list_url=self.links.list_url(Task, **({"q": choice.query} if choice.query else {})),
             held_by_lost=held_by_lost,
-            leaves_out_running=leaves_out_running(verb.name, request.user),
+            leaves_out_running=verb.leaves_out_running(request.user),
             has_worker=any(each.is_alive for each in read_workers()),
             **_shown(verb, found, self.links),
         )
 
     def _start(
-        self, request: HttpRequest, verb: BulkVerb, choice: Choice, form: StartForm
+        self, request: HttpRequest, verb: TaskVerb, choice: Choice, form: StartForm
     ) -> tuple[Operation, bool] | None:
         """The operation, and whether it is new; None where it was refused: the form says why."""
         try:
@@ -129,18 +130,18 @@ class OperationStart(ReadOnlyAdmin):
         return self.links.redirect("task_changelist")
 
 
-def _chosen(choice: Choice, verb: BulkVerb, user: Any) -> TaskFilter:
+def _chosen(choice: Choice, verb: TaskVerb, user: Any) -> TaskFilter:
     """Those that the user may change. Raises `SearchError`.
 
     Who ticks a running task means it: its retry ends the attempt of a lost worker.
     """
     which = choice.which(user)
-    if which.ids is not None and verb.name == "retry" and user.has_perm(STOP):
+    if which.ids is not None and verb.also_of_one and user.has_perm(STOP):
         which = replace(which, statuses=sorted(TaskStatus))
-    return permitted(which, verb.name, user)
+    return verb.permitted(which, user)
 
 
-def _shown(verb: BulkVerb, found: Estimate | None, links: Links) -> dict[str, Any]:
+def _shown(verb: TaskVerb, found: Estimate | None, links: Links) -> dict[str, Any]:
     if found is None:
         return {}
     doable = Count(found.doable, found.is_capped)
@@ -148,10 +149,18 @@ def _shown(verb: BulkVerb, found: Estimate | None, links: Links) -> dict[str, An
         "doable": doable,
         "is_empty": not found.doable and not found.is_capped,
         "left_out": found.fitting - found.doable,
-        "confirm": verb.confirm(doable),
+        "confirm": _confirm(verb, doable),
         "sample": [_row(task, links) for task in found.sample],
         "has_more": found.is_capped or found.doable > len(found.sample),
     }
+
+
+def _confirm(verb: TaskVerb, count: Count) -> str:
+    """The words of the button."""
+    if count.is_capped and not count.value:
+        return str(verb.label)
+    words = ngettext("%(verb)s: %(count)s task", "%(verb)s: %(count)s tasks", count.value)
+    return words % {"verb": verb.label, "count": count}
 
 
 def _row(task: Task, links: Links) -> dict[str, Any]:

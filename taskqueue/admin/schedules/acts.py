@@ -16,12 +16,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue import schedules
-from taskqueue.access.authority import may_schedule
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reasons import ReasonForm, reason_of
 from taskqueue.declarations.payload import storable
 from taskqueue.declarations.scheduled import LONGEST_NAME
+from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule
 
@@ -51,11 +51,11 @@ class ScheduleActs(ReadOnlyAdmin):
 
     def has_pause_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether they may pause and delete: what makes no task."""
-        return may_schedule(request.user, "pause")
+        return SCHEDULE_VERBS["pause"].is_for(request.user)
 
     def has_edit_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether they may also create, edit, resume and run: what makes tasks."""
-        return may_schedule(request.user, "edit")
+        return SCHEDULE_VERBS["edit"].is_for(request.user)
 
     @admin.action(permissions=["edit"], description=gettext_lazy("Run now"))
     def run_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
@@ -90,7 +90,7 @@ class ScheduleActs(ReadOnlyAdmin):
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """A button of the page."""
         verb = request.POST.get("verb", "")
-        if not may_schedule(request.user, verb if verb in VERBS else "pause"):
+        if not SCHEDULE_VERBS[verb if verb in VERBS else "pause"].is_for(request.user):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])

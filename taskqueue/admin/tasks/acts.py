@@ -16,30 +16,25 @@ from django.http import (
 from django.urls import path
 from django.utils.translation import gettext as _
 
-from taskqueue.access.authority import may_on
+from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.display import badge
 from taskqueue.admin.links import back
 from taskqueue.admin.reasons import LONGEST_REASON, reason_of
 from taskqueue.admin.reports import report
 from taskqueue.admin.tasks.once import lead_to_first, new_id_of
-from taskqueue.admin.tasks.verbs import (
-    CANCEL,
-    DELETE,
-    DUPLICATE,
-    RETRY,
-    STOP_IT,
-    VERBS,
-    Verb,
-)
-from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.admin.tasks.verbs import BUTTONS
+from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.abandoned import is_held_by_lost
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError
 from taskqueue.models import Task
 
 LONGEST_NOTE = LONGEST_REASON + 100
+CANCEL, DELETE, STOP = (TASK_VERBS[name] for name in ("cancel", "delete", "stop"))
 
 
 class TaskActs(ReadOnlyAdmin):
@@ -55,12 +50,12 @@ class TaskActs(ReadOnlyAdmin):
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """A button of a page or a list."""
-        may_any = any(verb.is_for(request.user) for verb in VERBS.values())
+        may_any = any(verb.is_for(request.user) for verb in BUTTONS.values())
         if not (may_any and self.has_view_permission(request)):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        verb = VERBS.get(request.POST.get("verb", ""))
+        verb = BUTTONS.get(request.POST.get("verb", ""))
         if verb is DELETE:
             return self.delete_view(request, str(object_id))
         task = self.task_of(object_id)
@@ -76,7 +71,7 @@ class TaskActs(ReadOnlyAdmin):
         if not is_warned and _ends_lost(verb, task, request.user):
             return self._ask_first(request, task, self.lost_template, str(verb.label), verb=verb)
         made = self.act(request, task, verb)
-        if verb is DUPLICATE and made is not None:
+        if isinstance(made, UUID):
             here = self.links.url("task_change", made)
         return back(request, here)
 
@@ -106,13 +101,17 @@ class TaskActs(ReadOnlyAdmin):
             else HttpResponseRedirect(here)
         )
 
-    def act(self, request: HttpRequest, task: Task, verb: Verb) -> Any:
-        """What the verb gives; None where it was refused, which a message tells."""
+    def act(self, request: HttpRequest, task: Task, verb: TaskVerb) -> Any:
+        """Do it, and tell that or why it was refused; what came of it."""
         reason = reason_of(request)
         try:
-            more = {"new_id": new_id_of(request)} if verb is DUPLICATE else {}
+            more: dict[str, Any] = {}
+            if ENQUEUE in verb.permissions:
+                more["new_id"] = new_id_of(request)
+            if verb is CANCEL:  # A button that says so does not stop what has started meanwhile.
+                more["statuses"] = PENDING
             try:
-                given = verb.act(task.pk, by=request.user, reason=reason, **more)
+                result = verb.act_by(request.user, task.pk, reason=reason, **more)
             except EnqueuedBefore as found:
                 return lead_to_first(self, request, found, task.name)
         except TaskDoesNotExist:
@@ -121,12 +120,9 @@ class TaskActs(ReadOnlyAdmin):
         except TaskQueueError as error:
             self.refuse(request, task, str(error))
             return None
-        if given == "":  # It has started meanwhile, and is not theirs to stop.
-            self.refuse(request, task, _("It did not wait any more."))
-            return None
         self.note(request, task, str(verb.done), reason)
         self.message_user(request, str(verb.done), messages.SUCCESS)
-        return given
+        return result
 
     def note(self, request: HttpRequest, task: Task, what: str, reason: str = "") -> None:
         """Keep it in the admin's own history too."""
@@ -170,20 +166,20 @@ class TaskActs(ReadOnlyAdmin):
         )  # fmt: skip
 
 
-def _ends_lost(verb: Verb, task: Task, user: Any) -> bool:
+def _ends_lost(verb: TaskVerb, task: Task, user: Any) -> bool:
     """Whether it would end an attempt of a lost worker, whose body may still run."""
-    if verb not in (STOP_IT, RETRY) or not may_on(task, verb.name, user):
+    if not (verb.ends_attempt and verb.is_for(user) and task.status in verb.statuses_of(user)):
         return False
     return task.status == TaskStatus.RUNNING and is_held_by_lost(project_connection(), task.pk)
 
 
-def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:
+def _permitted(verb: TaskVerb, task: Task, request: HttpRequest) -> TaskVerb:
     """The verb as it is meant for this task. Raises `PermissionDenied`.
 
     To cancel what runs is to stop it.
     """
     if verb is CANCEL and task.status == TaskStatus.RUNNING:
-        verb = STOP_IT
+        verb = STOP
     if not verb.is_for(request.user):
         raise PermissionDenied
     return verb

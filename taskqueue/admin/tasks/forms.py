@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 from uuid import UUID
 
 from django import forms
@@ -28,6 +28,8 @@ from taskqueue.declarations.option import Use
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.option_kinds import Seconds
 from taskqueue.declarations.redaction import redacted
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.base import visible_arguments
@@ -41,7 +43,6 @@ class TaskForm(forms.Form):
     """A change to one task, and the reason."""
 
     submit = gettext_lazy("Save")
-    done = gettext_lazy("Saved.")
     makes_a_task = False
 
     reason = ReasonField(
@@ -89,7 +90,6 @@ class RetryForm(TaskForm):
     """Other arguments; sensitive ones stay as they are unless the person writes others."""
 
     submit = gettext_lazy("Enqueue with these arguments")
-    done = gettext_lazy("Enqueued with other arguments.")
     makes_a_task = True
 
     args = KeptJsonField(
@@ -127,17 +127,19 @@ class RetryForm(TaskForm):
         return control.retry_with(self.task.pk, args=data["args"], kwargs=data["kwargs"], **who)
 
 
-class RescheduleForm(TaskForm):
-    """Another time."""
+class ParameterForm(TaskForm):
+    """The parameters of a verb, each by the field of its kind."""
 
-    submit = gettext_lazy("Reschedule")
-    done = gettext_lazy("Rescheduled.")
-
-    run_after = WhenField(label=gettext_lazy("When"))
+    verb: ClassVar[TaskVerb]
 
     def act(self, **who: Any) -> UUID:
-        control.reschedule(self.task.pk, self.cleaned_data["run_after"], **who)
+        names = [parameter.name for parameter in self.verb.parameters]
+        self.verb.act(self.task.pk, **{name: self.cleaned_data[name] for name in names}, **who)
         return self.task.pk
+
+
+KINDS = {"moment": lambda: WhenField(label=gettext_lazy("When"))}
+"""What makes the field for a parameter of a kind."""
 
 
 class UpdateForm(TaskForm):
@@ -148,7 +150,6 @@ class UpdateForm(TaskForm):
     """
 
     submit = gettext_lazy("Change")
-    done = gettext_lazy("Changed.")
 
     shown = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -244,9 +245,16 @@ def _in_words(value: Any) -> str:
     return _("none") if value is None else str(value)
 
 
-FORMS: dict[str, type[TaskForm]] = {
-    "retry": RetryForm,
-    "reschedule": RescheduleForm,
-    "update": UpdateForm,
+def _form_for(verb: TaskVerb) -> type[TaskForm]:
+    fields = {parameter.name: KINDS[parameter.kind]() for parameter in verb.parameters}
+    form: Any = type("Form", (ParameterForm,), {"verb": verb, "submit": verb.label, **fields})
+    return form  # type: ignore[no-any-return]
+
+
+OWN_FORMS: dict[str, type[TaskForm]] = {"retry_with": RetryForm, "update": UpdateForm}
+FORMS = {
+    verb.name: OWN_FORMS[verb.name] if verb.name in OWN_FORMS else _form_for(verb)
+    for verb in TASK_VERBS.values()
+    if verb.name in OWN_FORMS or verb.parameters
 }
-"""By the name of the edit."""
+"""By the name of the verb."""

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.audit_words import act_word
+from taskqueue.admin.audit import entry_words
 from taskqueue.admin.display import EMPTY, badge, moment, preformatted, short_duration
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import Links
@@ -154,7 +154,7 @@ def _line(line: TaskLog) -> dict[str, Any]:
 def _act(line: Audit) -> dict[str, Any]:
     return {
         "at": moment(line.at),
-        "verb": act_word(line),
+        "verb": entry_words(line),
         "actor": line.actor,
         "reason": reason_words(line.reason),
         "before": badge(line.before) if line.before else EMPTY,

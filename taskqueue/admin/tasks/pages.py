@@ -24,7 +24,7 @@ from taskqueue.admin.tasks.history import History, history_of, progress_bar, sho
 from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.admin.tasks.once import once_field
 from taskqueue.admin.tasks.timeline import bar, shown_events
-from taskqueue.admin.tasks.verbs import VERBS, buttons, edits
+from taskqueue.admin.tasks.verbs import BUTTONS, buttons, edits
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
@@ -73,8 +73,8 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             "badge": badge(task.status),
             "buttons": buttons(task, user),
             "edits": [
-                (edit, self.links.url("task_edit", task.pk, edit.name))
-                for edit in edits(task, user)
+                (verb, self.links.url("task_edit", task.pk, verb.name))
+                for verb in edits(task, user)
             ],
             "delete_url": self.links.url("task_delete", task.pk),
             "act_url": self.links.url("task_act", task.pk),
@@ -94,7 +94,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             "error": preformatted(task.error_message) if task.error_message else None,
             "is_live": task.status not in FINISHED,
             **once_field(),
-            "may_act": any(verb.is_for(user) for verb in VERBS.values()),
+            "may_act": any(verb.is_for(user) for verb in BUTTONS.values()),
             **shown_history(request, self.links, task, history, now),
         }
 

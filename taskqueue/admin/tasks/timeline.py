@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.display import moment, short_duration
 from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.monitoring.history import MOST_ROWS, NOW, Event, Stretch, What, seconds_between
 
 LONGEST_DETAIL = 300
@@ -39,13 +40,7 @@ ENDS: dict[str, Any] = {
     TaskStatus.CANCELLED: gettext_lazy("Cancelled after a total of"),
 }
 ACTIONS: dict[str, Any] = {
-    "retry": gettext_lazy("Retried manually"),
-    "run_now": gettext_lazy("Run now"),
-    "reschedule": gettext_lazy("Rescheduled"),
-    "update": gettext_lazy("Changed"),
-    "cancel": gettext_lazy("Cancelled manually"),
-    "stop": gettext_lazy("Asked to stop"),
-    "duplicate": gettext_lazy("Duplicated"),
+    **{verb.name: verb.past for verb in TASK_VERBS.values()},
     "enqueue": gettext_lazy("Enqueued manually"),
 }
 LOOKS = {

@@ -1,22 +1,20 @@
-"""What is done to one task by hand: each one verb, and what came of it."""
+"""The addresses of verbs on one task."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue import control
-from taskqueue.access.authority import NEEDED, cancel_waiting, leaves_out_running, may, retry
 from taskqueue.access.permissions import VIEW_TASKS
-from taskqueue.api.describing import describe
+from taskqueue.api.acts import Act, act_view
 from taskqueue.api.fields import Reasoned, Text
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import check_call, check_each, check_exposed, exposed
-from taskqueue.api.tasks.conditions import TaskView, answer_now
+from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of, seen_by
 from taskqueue.api.tasks.option_fields import (
     CHANGEABLE,
     ChangeableOptions,
@@ -28,15 +26,61 @@ from taskqueue.api.tasks.rows import TaskJSON
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.results.reading import row_of
 
-CONFLICTS = (404, 409, 412)
+AT_THE_TASK = ("update", "delete")
+"""Verbs that are methods of the task's own address."""
 
 
-def needs(verb: str) -> Mapping[str, tuple[str, ...]]:
-    """The permissions of the address of a verb."""
-    return {"POST": (VIEW_TASKS, *NEEDED[verb])}
+class Changes(ChangeableOptions):
+    """What `update` changes; what is left out stays."""
+
+    left_out = frozenset({"backoff"})  # It cannot be changed in the background.
+
+
+KINDS: Mapping[str, Any] = {"moment": NearMoment, "changes": Changes}
+"""The field for a parameter, by its kind."""
+
+
+class TaskAct(TaskView, Act):
+    """A verb on one task."""
+
+    verb: ClassVar[Any]
+    answers = {200: TaskJSON}
+
+    def key_of(self, text: str) -> UUID:
+        return id_of(text)
+
+    def check(self, request: Request, key: UUID, given: dict[str, Any]) -> None:
+        check_each({name: given[name] for name in given if name == "run_after"})
+
+    def seen(self, request: Request, key: UUID) -> Any:
+        return seen_by(request)
+
+    def done(self, request: Request, key: UUID, reason: str, given: Mapping[str, Any]) -> Response:
+        try:
+            return super().done(request, key, reason, given)
+        except TransitionRefused:
+            status = status_of(project_connection(), key)
+            if status == TaskStatus.RUNNING and self.verb.leaves_out_running(request.user):
+                told = "The task is running: to stop it needs the permission to stop tasks."
+                raise Problem(403, "permission_denied", told) from None
+            raise
+
+    def answer(self, request: Request, key: UUID, result: Any) -> Response:
+        """201 and the new task if there is one; 202 while an attempt is asked to stop."""
+        if isinstance(result, UUID):
+            return answer_now(request, result, status=201, is_new=True)
+        return answer_now(request, key, status=202 if result == TaskStatus.RUNNING else 200)
+
+
+class StopAct(TaskAct):
+    """A verb that may ask an attempt to stop: then 202."""
+
+    answers = {200: TaskJSON, 202: TaskJSON}
 
 
 class Retry(Reasoned):
@@ -46,10 +90,28 @@ class Retry(Reasoned):
     kwargs = ObjectField(required=False)
 
 
-class Reschedule(Reasoned):
-    """When it is to run."""
+class RetryAct(TaskAct):
+    """Run it again, or a new task with other arguments."""
 
-    run_after = NearMoment()
+    body = Retry
+    answers = {200: TaskJSON, 201: TaskJSON}
+
+    def check(self, request: Request, key: UUID, given: dict[str, Any]) -> None:
+        if given and not TASK_VERBS["retry_with"].is_for(request.user):
+            told = "Other arguments need the permission to enqueue."
+            raise Problem(403, "permission_denied", told)
+
+    def done(self, request: Request, key: UUID, reason: str, given: Mapping[str, Any]) -> Response:
+        if not given:
+            return super().done(request, key, reason, given)
+        task = row_of(key)
+        check_exposed(task.name)
+        definition = exposed(task.name).using(unique_key=None)  # It holds none.
+        check_call(definition, given.get("args", task.args), given.get("kwargs", task.kwargs))
+        new_id = TASK_VERBS["retry_with"].act_by(
+            request.user, key, reason=reason, seen=self.seen(request, key), **given
+        )
+        return self.answer(request, key, new_id)
 
 
 class Duplicate(ChangeableOptions):
@@ -58,174 +120,37 @@ class Duplicate(ChangeableOptions):
     reason = Text(required=False, default="", allow_blank=True, max_length=1000)
 
 
-class TaskRetry(TaskView):
-    """Running it again."""
+class DuplicateAct(TaskAct):
+    """Enqueue another task like it."""
 
-    needs = needs("retry")
-    is_conditional = True
-
-    @describe("retryTask", answers={200: TaskJSON, 201: TaskJSON}, body=Retry, problems=CONFLICTS)
-    def post(self, request: Request, task_id: str) -> Response:
-        """Run a finished task again; with other arguments as a new task, which is answered: 201.
-
-        Also frees a running task whose worker is lost (`worker_lost`): its attempt ends at once,
-        and the task is ready. That takes the permission to stop, too. If the worker's host is only
-        cut off from the database, the body may still run there until it is reached again.
-
-        Other arguments take the permission to enqueue too, and a type marked `api=True`.
-        """
-        self.validated_query(request)
-        given = self.validated_body(request, Retry)
-        who = {"by": request.user, "reason": given["reason"]}
-        call = {name: given[name] for name in ("args", "kwargs") if name in given}
-        if call and not may(request.user, "retry_with"):
-            raise Problem(403, "permission_denied", "Other arguments need the one to enqueue.")
-
-        def act(known: UUID) -> Response:
-            if not call:
-                retry(known, **who)
-                return answer_now(request, known)
-            _check_retry(known, call)
-            new_id = control.retry_with(known, **call, **who)
-            return answer_now(request, new_id, status=201, is_new=True)
-
-        return self.acted(request, task_id, act)
-
-
-def _check_retry(task_id: UUID, call: Mapping[str, Any]) -> None:
-    """Raise 403 and 422 as an enqueue with these arguments would."""
-    task = row_of(task_id)
-    check_exposed(task.name)
-    definition = exposed(task.name).using(unique_key=None)  # It holds none.
-    check_call(definition, call.get("args", task.args), call.get("kwargs", task.kwargs))
-
-
-class TaskCancel(TaskView):
-    """Cancelling it."""
-
-    needs = needs("cancel")
-    is_conditional = True
-
-    @describe(
-        "cancelTask", answers={200: TaskJSON, 202: TaskJSON}, body=Reasoned, problems=CONFLICTS
-    )
-    def post(self, request: Request, task_id: str) -> Response:
-        """End a waiting task now; ask a running one to stop: 202, which takes that permission.
-
-        200 and `worker_lost` where the worker was lost: then its attempt has ended, as with stop.
-        """
-        self.validated_query(request)
-        who = {"by": request.user, "reason": self.validated_body(request, Reasoned)["reason"]}
-
-        def act(known: UUID) -> Response:
-            if leaves_out_running("cancel", request.user):
-                _cancel_waiting(known, who)
-            else:
-                control.cancel(known, **who)
-            return _stopped(request, known)
-
-        return self.acted(request, task_id, act)
-
-
-def _cancel_waiting(task_id: UUID, who: Mapping[str, Any]) -> None:
-    if cancel_waiting(task_id, **who):
-        return
-    status = status_of(project_connection(), task_id)
-    if status == TaskStatus.RUNNING:
-        raise Problem(403, "permission_denied", "It runs: to stop it takes another permission.")
-    raise TransitionRefused(f"Task {task_id} is {status}, and cannot be cancelled.")
-
-
-class TaskStop(TaskView):
-    """Stopping it."""
-
-    needs = needs("stop")
-    is_conditional = True
-
-    @describe("stopTask", answers={200: TaskJSON, 202: TaskJSON}, body=Reasoned, problems=CONFLICTS)
-    def post(self, request: Request, task_id: str) -> Response:
-        """Ask what runs to stop: 202. After a grace it is interrupted, after another killed.
-
-        200 where nobody ran it at that moment: then it has ended. So it has where its worker was
-        lost: `worker_lost` is true then. If the worker's host is only cut off from the database,
-        the body may still run there until it is reached again. Look at `worker_lost` of the task,
-        and send its ETag as If-Match, to know before.
-        """
-        self.validated_query(request)
-        who = {"by": request.user, "reason": self.validated_body(request, Reasoned)["reason"]}
-
-        def act(known: UUID) -> Response:
-            control.request_stop(known, **who)
-            return _stopped(request, known)
-
-        return self.acted(request, task_id, act)
-
-
-def _stopped(request: Request, task_id: UUID) -> Response:
-    status = status_of(project_connection(), task_id)
-    return answer_now(request, task_id, status=202 if status == TaskStatus.RUNNING else 200)
-
-
-class TaskRunNow(TaskView):
-    """Running it without waiting for its time."""
-
-    needs = needs("run_now")
-    is_conditional = True
-
-    @describe("runTaskNow", answers={200: TaskJSON}, body=Reasoned, problems=CONFLICTS)
-    def post(self, request: Request, task_id: str) -> Response:
-        """Make a task ready that waits for its time."""
-        self.validated_query(request)
-        reason = self.validated_body(request, Reasoned)["reason"]
-
-        def act(known: UUID) -> Response:
-            control.run_now(known, by=request.user, reason=reason)
-            return answer_now(request, known)
-
-        return self.acted(request, task_id, act)
-
-
-class TaskReschedule(TaskView):
-    """Giving it another time."""
-
-    needs = needs("reschedule")
-    is_conditional = True
-
-    @describe("rescheduleTask", answers={200: TaskJSON}, body=Reschedule, problems=CONFLICTS)
-    def post(self, request: Request, task_id: str) -> Response:
-        """Give a task that waits, or is ready, another time."""
-        self.validated_query(request)
-        given = self.validated_body(request, Reschedule)
-        check_each({"run_after": given["run_after"]})
-
-        def act(known: UUID) -> Response:
-            control.reschedule(known, given["run_after"], by=request.user, reason=given["reason"])
-            return answer_now(request, known)
-
-        return self.acted(request, task_id, act)
-
-
-class TaskDuplicate(TaskView):
-    """Another one like it."""
-
-    needs = needs("duplicate")
+    body = Duplicate
+    answers = {201: TaskJSON}
     scope = "enqueue"
-    is_conditional = True
 
-    @describe("duplicateTask", answers={201: TaskJSON}, body=Duplicate, problems=CONFLICTS)
-    def post(self, request: Request, task_id: str) -> Response:
-        """Enqueue another task with the same arguments and options, but for those given here.
+    def check(self, request: Request, key: UUID, given: dict[str, Any]) -> None:
+        check_each({name: given[name] for name in CHANGEABLE if name in given})
 
-        That takes a type marked `api=True`, as every enqueue does.
-        """
-        self.validated_query(request)
-        given = self.validated_body(request, Duplicate)
-        changes = {name: given[name] for name in CHANGEABLE if name in given}
-        check_each(changes)
+    def done(self, request: Request, key: UUID, reason: str, given: Mapping[str, Any]) -> Response:
+        check_exposed(row_of(key).name)
+        return super().done(request, key, reason, given)
 
-        def act(known: UUID) -> Response:
-            check_exposed(row_of(known).name)
-            new_id = control.duplicate(known, by=request.user, reason=given["reason"], **changes)
-            return answer_now(request, new_id, status=201, is_new=True)
 
-        return self.acted(request, task_id, act)
+BASES: Mapping[str, type[TaskAct]] = {"retry": RetryAct, "duplicate": DuplicateAct}
+
+
+def _base(verb: TaskVerb) -> type[TaskAct]:
+    """The view that the verb is made from, with a body for its parameters."""
+    base = BASES.get(verb.name, StopAct if verb.ends_attempt else TaskAct)
+    if not verb.parameters:
+        return base
+    fields = {each.name: KINDS[each.kind](required=each.is_required) for each in verb.parameters}
+    body = type(verb.name.capitalize(), (Reasoned,), {"__doc__": verb.help, **fields})
+    return type(f"{body.__name__}Act", (base,), {"body": body})
+
+
+ACTS: dict[str, type[Act]] = {
+    verb.name.replace("_", "-"): act_view(_base(verb), verb, looks=(VIEW_TASKS,))
+    for verb in TASK_VERBS.values()
+    if verb.for_many and verb.name not in AT_THE_TASK
+}
+"""By the last part of the address."""

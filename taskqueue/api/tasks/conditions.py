@@ -1,8 +1,7 @@
-"""Acting on a task only as long as it is what the client has seen."""
+"""The task of an address, and what If-Match says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -10,21 +9,21 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from taskqueue.access.permissions import ENQUEUE
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
-from taskqueue.api.etags import check_part, etag_of, has_condition, part_of
+from taskqueue.api.etags import etag_of, part_of, seen_as
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import is_exposed
 from taskqueue.api.tasks.rows import TaskJSON
-from taskqueue.core.states import TaskStatus
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.locking import locked, locked_leases
+from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.control.mutable_options import COLUMNS as TERM_COLUMNS
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.task import shown_task
 from taskqueue.results.reading import row_of
 
-MAKING = ("retry_with", "duplicate")
+MAKING = [verb.name for verb in TASK_VERBS.values() if ENQUEUE in verb.permissions]
 """Verbs that make another task of the type, which only types marked `api=True` allow."""
 STEPS = (
     "status", "attempt", "attempts_before_retry", "args", "kwargs", "run_after", "deadline_at",
@@ -37,16 +36,6 @@ class TaskView(ApiView):
     """An address of one task."""
 
     tag = "tasks"
-
-    def acted(self, request: Request, task_id: str, act: Callable[[UUID], Response]) -> Response:
-        """What the act answers, in one transaction with the look at what If-Match says."""
-
-        def once() -> Response:
-            known = id_of(task_id)
-            check_seen(request, known)
-            return act(known)
-
-        return self.once(request, once)
 
 
 def steps_of(task: Task) -> str:
@@ -62,17 +51,9 @@ def id_of(text: str) -> UUID:
         raise Problem(404, "task_not_found", f"{text!r} is not the id of a task.") from None
 
 
-def check_seen(request: Request, task_id: UUID) -> None:
-    """Raise 412 where it has changed since; it does not change any more from here on.
-
-    Locks: leases first, then the task, as who records them does.
-    """
-    if not has_condition(request):
-        return
-    connection = project_connection()
-    locked_leases(connection, [task_id])
-    locked(connection, [task_id], frozenset(TaskStatus))
-    check_part(request, steps_of(row_of(task_id)))
+def seen_by(request: Request) -> Seen:
+    """Return what If-Match says of the task, as verbs take it."""
+    return seen_as(request, steps_of)
 
 
 def answer(request: Request, task: Task, *, status: int = 200, is_new: bool = False) -> Response:

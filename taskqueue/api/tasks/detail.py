@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import control
-from taskqueue.access.authority import NEEDED
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import is_known
@@ -16,13 +16,14 @@ from taskqueue.api.fields import Strict, Text
 from taskqueue.api.paging import Digits
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import check_each, mistake
-from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of
+from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of, seen_by
 from taskqueue.api.tasks.option_fields import CHANGEABLE, ChangeableOptions
 from taskqueue.api.tasks.rows import TaskJSON
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, Waited, waited
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 
 
 class Waiting(Strict):
@@ -53,8 +54,8 @@ class TaskDetail(TaskView):
 
     needs = {
         "GET": (VIEW_TASKS,),
-        "PATCH": (VIEW_TASKS, *NEEDED["update"]),
-        "DELETE": (VIEW_TASKS, *NEEDED["delete"]),
+        "PATCH": (VIEW_TASKS, *TASK_VERBS["update"].permissions),
+        "DELETE": (VIEW_TASKS, *TASK_VERBS["delete"].permissions),
     }
     has_etag = True
     is_conditional = True
@@ -90,22 +91,25 @@ class TaskDetail(TaskView):
             raise Problem(422, "invalid", told, errors=[mistake((), told)])
         check_each(changes)
 
-        def act(known: UUID) -> Response:
-            control.update(known, changes, by=request.user, reason=given["reason"])
+        def act() -> Response:
+            known = id_of(task_id)
+            who: Any = {"by": request.user, "reason": given["reason"]}
+            control.update(known, changes, seen=seen_by(request), **who)
             return answer_now(request, known)
 
-        return self.acted(request, task_id, act)
+        return self.once(request, act)
 
     @describe("deleteTask", answers={204: None}, query=Because, problems=(404, 409, 412, 422))
     def delete(self, request: Request, task_id: str) -> Response:
         """Delete a finished task with its attempts and log lines; only the audit tells of it."""
         reason = self.validated_query(request, Because)["reason"]
 
-        def act(known: UUID) -> Response:
-            control.delete(known, by=request.user, reason=reason)
+        def act() -> Response:
+            known = id_of(task_id)
+            control.delete(known, by=request.user, reason=reason, seen=seen_by(request))
             return Response(status=204)
 
-        return self.acted(request, task_id, act)
+        return self.once(request, act)
 
 
 def _wait_for_end(request: Request, task_id: UUID, seconds: float) -> Waited[str]:

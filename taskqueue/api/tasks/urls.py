@@ -12,12 +12,10 @@ TASKS = [
     path("tasks/", lists.TaskList.as_view(), name="tasks"),
     path("tasks/bulk/", bulk.TaskBulk.as_view(), name="task-bulk"),
     path(ONE, detail.TaskDetail.as_view(), name="task"),
-    path(f"{ONE}retry/", acts.TaskRetry.as_view(), name="task-retry"),
-    path(f"{ONE}cancel/", acts.TaskCancel.as_view(), name="task-cancel"),
-    path(f"{ONE}stop/", acts.TaskStop.as_view(), name="task-stop"),
-    path(f"{ONE}run-now/", acts.TaskRunNow.as_view(), name="task-run-now"),
-    path(f"{ONE}reschedule/", acts.TaskReschedule.as_view(), name="task-reschedule"),
-    path(f"{ONE}duplicate/", acts.TaskDuplicate.as_view(), name="task-duplicate"),
+    *(
+        path(f"{ONE}{verb}/", view.as_view(), name=f"task-{verb}")
+        for verb, view in acts.ACTS.items()
+    ),
     path(f"{ONE}attempts/", attempts.TaskAttempts.as_view(), name="task-attempts"),
     path(f"{ONE}logs/", logs.TaskLogs.as_view(), name="task-logs"),
     path(f"{ONE}why/", reasons.TaskWhy.as_view(), name="task-why"),

@@ -13,14 +13,19 @@ from taskqueue.engine.control.bulk import (
     run_now_many,
     update_many,
 )
-from taskqueue.engine.control.changes import reschedule, run_now, update
-from taskqueue.engine.control.deleting import delete
-from taskqueue.engine.control.duplicating import duplicate
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.lineage import retry_with
+from taskqueue.engine.control.one import (
+    cancel,
+    delete,
+    duplicate,
+    request_stop,
+    reschedule,
+    retry,
+    retry_with,
+    run_now,
+    update,
+)
 from taskqueue.engine.control.queues import pause, resume
-from taskqueue.engine.control.retrying import retry, retry_finished
-from taskqueue.engine.control.tasks import cancel, request_stop
 from taskqueue.engine.control.workers import (
     WorkerFilter,
     kill_worker,
@@ -55,7 +60,6 @@ __all__ = [
     "resume_worker",
     "resume_workers",
     "retry",
-    "retry_finished",
     "retry_many",
     "retry_with",
     "run_now",

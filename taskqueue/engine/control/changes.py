@@ -1,4 +1,4 @@
-"""Changes to a task that has not finished: when it runs, and on what terms."""
+"""Change when tasks run, and their options; delete them."""
 
 from __future__ import annotations
 
@@ -8,49 +8,32 @@ from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.option_kinds import Moment
 from taskqueue.declarations.options import check_options
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.locking import ALLOWED, Statuses, TaskId, id_of, locked, status_of
+from taskqueue.engine.control.audit import Act, Person, audit
+from taskqueue.engine.control.locking import Statuses, locked
 from taskqueue.engine.control.mutable_options import apply_terms, check_terms
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.ready import make_due, make_ready
-from taskqueue.exceptions import InvalidTask, TransitionRefused
+from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
-
-
-def run_now(task: TaskId, *, by: object = "", reason: str = "") -> None:
-    """Make a task ready that waits for its time.
-
-    Raises `TaskDoesNotExist`, and `TransitionRefused` for one that does not wait.
-    """
-    task_id = id_of(task)
-    connection = project_connection()
-    with atomic(using=connection.alias):
-        if not run_now_each(connection, [task_id], person=person(by, reason)):
-            status = status_of(connection, task_id)
-            raise TransitionRefused(
-                f"Task {task_id} is {status}; only a scheduled or retrying one can be run now."
-            )
 
 
 def run_now_each(
     connection: BaseDatabaseWrapper,
     ids: Sequence[UUID],
     *,
-    statuses: Statuses = ALLOWED["run_now"],
+    statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
-) -> list[UUID]:
+) -> dict[UUID, None]:
     """Make those of the tasks ready that wait for their time."""
     tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
     if not tasks:
-        return []
+        return {}
     now = dialect_for(connection).now(connection)
     make_ready(_rows(connection, tasks), now=now)
     audit(
@@ -61,24 +44,7 @@ def run_now_each(
         person=person,
     )
     wake(connection, "")
-    return [task.id for task in tasks]
-
-
-def reschedule(task: TaskId, run_after: Moment, *, by: object = "", reason: str = "") -> None:
-    """Give a task that waits another time: a datetime, or a duration from now.
-
-    Raises `TaskDoesNotExist`, `TransitionRefused` for one that does not wait, and `InvalidTask`
-    for a time that cannot be.
-    """
-    task_id = id_of(task)
-    connection = project_connection()
-    with atomic(using=connection.alias):
-        if not reschedule_each(connection, [task_id], run_after, person=person(by, reason)):
-            status = status_of(connection, task_id)
-            raise TransitionRefused(
-                f"Task {task_id} is {status}; only a scheduled, retrying or ready one can be "
-                "rescheduled."
-            )
+    return dict.fromkeys(task.id for task in tasks)
 
 
 def reschedule_each(
@@ -86,22 +52,22 @@ def reschedule_each(
     ids: Sequence[UUID],
     run_after: Moment,
     *,
-    statuses: Statuses = ALLOWED["reschedule"],
+    statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
-) -> list[UUID]:
+) -> dict[UUID, None]:
     """Give those of the tasks that wait another time. Raises `InvalidTask`."""
     now = dialect_for(connection).now(connection)
     due = max(moment_of(run_after, now), now)  # As at an enqueue: in the past it means now.
     tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
     if not tasks:
-        return []
+        return {}
     make_due(_rows(connection, tasks), due=due, now=now)
     acts = [Act(str(task.id), task.status, f"to {due.isoformat()}") for task in tasks]
     audit(connection, "task", "reschedule", acts, person=person)
     # The duties learn from it when they are needed.
     wake(connection, "")
-    return [task.id for task in tasks]
+    return dict.fromkeys(task.id for task in tasks)
 
 
 def moment_of(given: Moment, now: datetime, *, what: str = "run_after") -> datetime:
@@ -120,36 +86,22 @@ def moment_of(given: Moment, now: datetime, *, what: str = "run_after") -> datet
         raise InvalidTask(f"{what} lies too far ahead: {given!r}.") from None
 
 
-def update(
-    task: TaskId,
+def update_one(
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
     changes: Mapping[str, Any],
     *,
-    by: object = "",
-    reason: str = "",
-    seen: Mapping[str, Any] | None = None,
-) -> bool:
-    """Change the terms of a task that has not finished; whether that changed anything.
+    statuses: Statuses,
+    person: Person,
+) -> dict[UUID, bool]:
+    """Change options of a task that has not finished; whether that changed anything.
 
-    `changes` are options by their names: those of `terms.TERMS`. `worker_names` that now exclude a
-    worker end its lease at its next ping, `ping_interval` counts from the next ping, everything
-    else from the next claim. `seen` holds columns as the caller has seen them. Raises
-    `InvalidTask`, `TaskDoesNotExist` and, for a finished task or one of which somebody has changed
-    such a column, `TransitionRefused`.
+    Raises `InvalidTask` where a change does not fit the task.
     """
-    task_id = id_of(task)
-    connection = project_connection()
-    checked = check_terms(changes)
-    with atomic(using=connection.alias):
-        tasks = locked(connection, [task_id], ALLOWED["update"])
-        if not tasks:
-            status = status_of(connection, task_id)
-            raise TransitionRefused(f"Task {task_id} has {status}; its terms matter no more.")
-        for name, value in (seen or {}).items():
-            if getattr(tasks[0], name) != value:
-                raise TransitionRefused(f"Somebody has changed {name} of task {task_id} meanwhile.")
-        detail = apply_terms(connection, tasks[0], checked)
-        _tell_updated(connection, {tasks[0]: detail}, person(by, reason))
-        return bool(detail)
+    terms = check_terms(changes)
+    tasks = locked(connection, ids, statuses)
+    details = {task: apply_terms(connection, task, terms) for task in tasks}
+    return _updated(connection, details, person)
 
 
 def update_each(
@@ -157,31 +109,54 @@ def update_each(
     ids: Sequence[UUID],
     changes: Mapping[str, Any],
     *,
-    statuses: Statuses = ALLOWED["update"],
+    statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
-) -> list[UUID]:
-    """Change the terms of those of the tasks that have not finished, and allow for them."""
-    checked = check_terms(changes)
+) -> dict[UUID, bool]:
+    """Change options of those of the tasks that have not finished and that the changes fit."""
+    terms = check_terms(changes)
     details: dict[Task, str] = {}
     for task in locked(connection, ids, statuses, skip_locked=skip_locked):
         try:
-            details[task] = apply_terms(connection, task, checked)
-        except InvalidTask:  # What is right for most may not fit this one.
+            details[task] = apply_terms(connection, task, terms)
+        except InvalidTask:  # A change that fits most tasks may not fit this one.
             continue
-    _tell_updated(connection, details, person)
-    return [task.id for task in details]
+    return _updated(connection, details, person)
 
 
-def _tell_updated(
+def _updated(
     connection: BaseDatabaseWrapper, details: Mapping[Task, str], person: Person
-) -> None:
+) -> dict[UUID, bool]:
     acts = [Act(str(task.id), task.status, detail) for task, detail in details.items() if detail]
     if acts:
         audit(connection, "task", "update", acts, person=person)
         wake(connection, "")
         # A running one may have to leave its worker, or is pinged at another pace.
         wake(connection, "stop")
+    return {task.id: bool(detail) for task, detail in details.items()}
+
+
+def delete_each(
+    connection: BaseDatabaseWrapper,
+    ids: Sequence[UUID],
+    *,
+    statuses: Statuses,
+    person: Person,
+    skip_locked: bool = False,
+) -> dict[UUID, None]:
+    """Delete those of the tasks that have finished, with their attempts and log lines.
+
+    What a schedule says of its run stays, as it does when the task is pruned.
+    """
+    tasks = locked(connection, ids, statuses, skip_locked=skip_locked)
+    if not tasks:
+        return {}
+    # Cascades to leases and log lines, both found by an index. Only ids are read for it: arguments
+    # may be large.
+    _rows(connection, tasks).only("id").delete()
+    acts = [Act(str(task.id), task.status, f"{task.name} on {task.queue_name}") for task in tasks]
+    audit(connection, "task", "delete", acts, person=person)
+    return dict.fromkeys(task.id for task in tasks)
 
 
 def _rows(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> Any:

@@ -1,23 +1,25 @@
-"""Locking tasks, and what runs of them, before they are changed by hand.
+"""Lock tasks and their running attempts before they are changed by hand.
 
-Whoever records attempts locks leases first, then their tasks. So does who needs both here, and who
-wants many waits for none of them.
+The order is: what `lock_first` locks, leases by id, tasks by id. Whoever records attempts locks in
+the same order. A verb on many tasks waits for none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.states import FINISHED, PENDING, WAITING, LeaseStatus, TaskStatus
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.exceptions import TaskDoesNotExist
+from taskqueue.exceptions import ChangedMeanwhile, TaskDoesNotExist
 from taskqueue.models import Lease, Task
 
 Statuses = frozenset[TaskStatus]
+Seen = Mapping[str, Any] | Callable[[Any], bool] | None
+"""The row as the caller saw it: columns with their values, or a test of the locked row."""
 
 
 class Identified(Protocol):
@@ -26,31 +28,6 @@ class Identified(Protocol):
     @property
     def id(self) -> UUID | str:
         """The id."""
-
-
-ALLOWED: dict[str, Statuses] = {
-    "cancel": frozenset({*PENDING, TaskStatus.RUNNING}),
-    "stop": frozenset({TaskStatus.RUNNING}),
-    "retry": FINISHED,
-    "run_now": WAITING,
-    "reschedule": frozenset({*WAITING, TaskStatus.READY}),
-    "update": frozenset({*TaskStatus} - FINISHED),
-    "delete": FINISHED,
-    "duplicate": frozenset(TaskStatus),
-}
-"""The statuses in which each verb may be used on tasks."""
-ALLOWED_OF_ONE: dict[str, Statuses] = {**ALLOWED, "retry": FINISHED | {TaskStatus.RUNNING}}
-"""And where these are asked for: a retry also frees a running task whose worker is lost."""
-
-
-def statuses_for(verb: str, asked: Collection[str] | None) -> Statuses:
-    """The statuses that the verb allows for and a filter asks for.
-
-    A filter that names no statuses does not end what runs in order to retry it.
-    """
-    if asked is None:
-        return ALLOWED[verb]
-    return ALLOWED_OF_ONE[verb] & frozenset(map(TaskStatus, asked))
 
 
 TaskId = UUID | str | Identified
@@ -83,7 +60,7 @@ def locked(
     while holding others may meet somebody who waits for these.
     """
     if ids:
-        take_write_lock(connection)
+        lock_first(connection)
     tasks = Task.objects.using(connection.alias).filter(id__in=ids, status__in=sorted(statuses))
     lean = tasks.order_by("id").defer("args", "kwargs", "return_value")
     return list(lean.select_for_update(skip_locked=skip_locked)) if ids else []
@@ -99,7 +76,7 @@ def locked_leases(
     """
     if not ids:
         return [], frozenset()
-    take_write_lock(connection)
+    lock_first(connection)
     leases = Lease.objects.using(connection.alias).filter(
         task_id__in=ids, status=LeaseStatus.RUNNING
     )
@@ -110,6 +87,33 @@ def locked_leases(
     rest = leases.exclude(id__in=[lease.id for lease in found])
     missed = frozenset(rest.values_list("task_id", flat=True))
     return [lease for lease in found if lease.task_id not in missed], missed
+
+
+def lock_first(connection: BaseDatabaseWrapper) -> None:
+    """Lock what comes before leases and tasks: on SQLite, the database."""
+    take_write_lock(connection)
+
+
+def require_task_seen(connection: BaseDatabaseWrapper, task_id: UUID, seen: Seen) -> None:
+    """Lock the task with its attempts, and require that it is as the caller saw it."""
+    if seen is None:
+        return
+    locked_leases(connection, [task_id])
+    locked(connection, [task_id], frozenset(TaskStatus))
+    task = Task.objects.using(connection.alias).filter(id=task_id).first()
+    if task is None:
+        raise TaskDoesNotExist(f"There is no task {task_id}.")
+    require_seen(task, seen, f"Task {task_id}")
+
+
+def require_seen(row: Any, seen: Seen, subject: str) -> None:
+    """Raise `ChangedMeanwhile` unless the locked row is as the caller saw it."""
+    if isinstance(seen, Mapping):
+        changed = [name for name, value in seen.items() if getattr(row, name) != value]
+        if changed:
+            raise ChangedMeanwhile(f"{subject} has changed since you saw it: {changed[0]}.")
+    elif seen is not None and not seen(row):
+        raise ChangedMeanwhile(f"{subject} has changed since you saw it.")
 
 
 def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:

@@ -8,71 +8,28 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
-from django.db.transaction import atomic
 
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine import multi_worker
-from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.abandoned import Ended, end_attempts, ended_words, lost_among
-from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.locking import (
-    ALLOWED,
-    ALLOWED_OF_ONE,
-    Statuses,
-    TaskId,
-    id_of,
-    locked,
-    locked_leases,
-    status_of,
-)
+from taskqueue.engine.control.audit import Act, Person, audit
+from taskqueue.engine.control.locking import Statuses, locked, locked_leases
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.ready import make_ready
-from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Occurrence, Task
 from taskqueue.models.occurrence import OccurrenceStatus
-
-
-def retry(task: TaskId, *, by: object = "", reason: str = "") -> None:
-    """Run a finished task again, its failures and crashes forgotten, its attempts counted on.
-
-    A running task whose worker is lost is ready at once too: its attempt ends as lost. If the
-    worker's host is only cut off, the body may run until the worker reaches the database again.
-    Raises `TaskDoesNotExist`, and `TransitionRefused` for any other task.
-    """
-    _retry(task, statuses=ALLOWED_OF_ONE["retry"], person=person(by, reason))
-
-
-def retry_finished(task: TaskId, *, by: object = "", reason: str = "") -> None:
-    """As `retry`, for those who may not end what runs."""
-    _retry(task, statuses=ALLOWED["retry"], person=person(by, reason))
-
-
-def _retry(task: TaskId, *, statuses: Statuses, person: Person) -> None:
-    task_id = id_of(task)
-    connection = project_connection()
-    with atomic(using=connection.alias):
-        if not retry_each(connection, [task_id], statuses=statuses, person=person):
-            status = status_of(connection, task_id)
-            if status in FINISHED:
-                raise TransitionRefused(
-                    f"All workers of task {task_id} have succeeded: enqueue it again instead."
-                )
-            raise TransitionRefused(
-                f"Task {task_id} is {status}; only a finished one is retried, or a running one "
-                "whose worker is lost."
-            )
 
 
 def retry_each(
     connection: BaseDatabaseWrapper,
     ids: Sequence[UUID],
     *,
-    statuses: Statuses = ALLOWED["retry"],
+    statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
-) -> list[UUID]:
+) -> dict[UUID, None]:
     """Run those of the tasks again that have finished; of shared ones what had no success.
 
     With `running` among the statuses also those whose worker is lost.
@@ -86,7 +43,7 @@ def retry_each(
     finished = locked(connection, rest, statuses & FINISHED, skip_locked=skip_locked)
     tasks = [task for task in finished if not multi_worker.has_all_successes(task)]
     if not (tasks or ended):
-        return []
+        return {}
     acts = [Act(str(task.id), before=task.status) for task in tasks]
     words = ended_words(ended)
     acts += [Act(str(each), TaskStatus.RUNNING.value, words[each]) for each in ended]
@@ -98,7 +55,7 @@ def retry_each(
     rows.filter(id__in=[task.id for task in others_run]).update(failures=0, crashes=0)
     audit(connection, "task", "retry", acts, person=person)
     wake(connection, "")
-    return [*(task.id for task in tasks), *ended]
+    return dict.fromkeys([*(task.id for task in tasks), *ended])
 
 
 def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:

@@ -1,8 +1,4 @@
-"""Cancel, ask to stop: what ends a task by hand.
-
-Each verb comes in a pair: for one task, loud when it is refused, and for each of many, which gives
-those that it was done to. The latter stand in the caller's transaction.
-"""
+"""Cancel tasks, and ask running ones to stop."""
 
 from __future__ import annotations
 
@@ -11,74 +7,29 @@ from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic, set_rollback
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.core.states import FINISHED, PENDING, TaskStatus
+from taskqueue.core.states import PENDING, TaskStatus
 from taskqueue.engine import multi_worker
-from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.abandoned import end_attempts, ended_words, lost_among
-from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.locking import (
-    ALLOWED,
-    Statuses,
-    TaskId,
-    id_of,
-    locked,
-    locked_leases,
-    status_of,
-)
+from taskqueue.engine.control.audit import Act, Person, audit
+from taskqueue.engine.control.locking import Statuses, locked, locked_leases
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import cancel_waiting
 from taskqueue.engine.limits import Limits
 from taskqueue.engine.lost import LostAttempt
 from taskqueue.engine.notify import wake
-from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Lease
 
-TRIES = 10
-"""How often a cancel follows a task that starts and ends as it looks."""
-
-
-def cancel(task: TaskId, *, by: object = "", reason: str = "") -> str:
-    """Cancel a task: one that waits ends now, a running one is asked to stop.
-
-    An attempt whose worker is lost ends at once, as with `request_stop`. Returns the status that
-    the task has then. Raises `TaskDoesNotExist`, and
-    `TransitionRefused` for a finished task.
-    """
-    return _cancel(task, person(by, reason), stop=cancel_running_each)
-
-
-def stop_or_cancel(task: TaskId, *, by: object = "", reason: str = "") -> str:
-    """As `cancel`, but what runs is audited as stopped, also where its worker is lost."""
-    return _cancel(task, person(by, reason), stop=request_stop_each)
-
-
-def _cancel(task: TaskId, person: Person, *, stop: Callable[..., dict[UUID, str]]) -> str:
-    task_id = id_of(task)
-    connection = project_connection()
-    for _ in range(TRIES):
-        with atomic(using=connection.alias):
-            done = cancel_each(connection, [task_id], person=person, stop=stop)
-            if not done:
-                # A task that was claimed meanwhile is locked by now. In a transaction of the
-                # caller it would stay so, and who records it has its lease, which comes first.
-                set_rollback(True, using=connection.alias)
-        if task_id in done:
-            return done[task_id]
-        status = status_of(connection, task_id)
-        if status in FINISHED:
-            raise TransitionRefused(f"Task {task_id} is {status}, and cannot be cancelled.")
-    raise TransitionRefused(f"Task {task_id} changed {TRIES} times while it was cancelled.")
+UNFINISHED = frozenset({*PENDING, TaskStatus.RUNNING})
 
 
 def cancel_each(
     connection: BaseDatabaseWrapper,
     ids: Sequence[UUID],
     *,
-    statuses: Statuses = ALLOWED["cancel"],
+    statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
     stop: Callable[..., dict[UUID, str]] | None = None,
@@ -100,35 +51,11 @@ def cancel_each(
     return asked | {task.id: TaskStatus.CANCELLED.value for task in waiting}
 
 
-def request_stop(task: TaskId, *, by: object = "", reason: str = "") -> str:
-    """Ask a running task to stop: it is told, after a grace interrupted, after another killed.
-
-    Returns its status, which is `running` until it has stopped. An attempt whose worker is lost
-    ends at once, and the task is cancelled; if the worker's host is only cut off, the body may
-    run until the worker reaches the database again. Who asked first is remembered.
-    Raises `TaskDoesNotExist`, and `TransitionRefused` for a task that is not running.
-    """
-    task_id = id_of(task)
-    connection = project_connection()
-    for _ in range(TRIES):
-        with atomic(using=connection.alias):
-            asked = request_stop_each(connection, [task_id], person=person(by, reason))
-        if task_id in asked:
-            return asked[task_id]
-        status = status_of(connection, task_id)
-        if status != TaskStatus.RUNNING:
-            raise TransitionRefused(
-                f"Task {task_id} is {status}; only a running one is asked to stop."
-                + (" cancel() ends one that waits." if status in PENDING else "")
-            )
-    raise TransitionRefused(f"Task {task_id} changed {TRIES} times while it was asked to stop.")
-
-
 def request_stop_each(
     connection: BaseDatabaseWrapper,
     ids: Sequence[UUID],
     *,
-    statuses: Statuses = ALLOWED["stop"],
+    statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
 ) -> dict[UUID, str]:
@@ -154,7 +81,7 @@ def ask_to_stop_each(
     connection: BaseDatabaseWrapper,
     ids: Sequence[UUID],
     *,
-    statuses: Statuses = ALLOWED["stop"],
+    statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
 ) -> dict[UUID, str]:
@@ -168,7 +95,7 @@ def _stop_each(
     connection: BaseDatabaseWrapper,
     ids: Sequence[UUID],
     *,
-    statuses: Statuses = ALLOWED["stop"],
+    statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
     ends_lost: bool,

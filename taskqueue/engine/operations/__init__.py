@@ -8,10 +8,8 @@ from taskqueue.engine.operations.asking import (
 from taskqueue.engine.operations.counting import Estimate, estimate
 from taskqueue.engine.operations.reading import get_operation, operations
 from taskqueue.engine.operations.stored import held_count, which_of
-from taskqueue.engine.operations.verbs import VERBS
 
 __all__ = [
-    "VERBS",
     "Estimate",
     "cancel_operation",
     "estimate",

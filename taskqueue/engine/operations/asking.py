@@ -14,12 +14,12 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.operations.counting import estimate, newest_id
 from taskqueue.engine.operations.reading import get_operation
 from taskqueue.engine.operations.stored import chosen_json
-from taskqueue.engine.operations.verbs import verb_named
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models.operation import Operation, OperationStatus
 
@@ -40,12 +40,12 @@ def start_operation(
 ) -> Operation:
     """Have a verb done to all tasks that fit, in the background, by whichever worker has time.
 
-    `verb` is one of `VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`, `update`
-    takes `{"changes": {a term: its value}}`, the others no arguments. `query` is shown where the
-    filter was typed as a search. Tasks that are enqueued from now on are left out. Asked for again
-    with the same `operation_id`, it is begun once, and the first is given back. Raises ValueError
-    or `InvalidTask` before anything is written, ValueError too where the operation of that id is
-    another: one with another verb, of other tasks, or asked for by somebody else.
+    `verb` is one of `BULK_VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`,
+    `update` takes `{"changes": {an option: its value}}`, the others no arguments. `query` is shown
+    where the filter was typed as a search. Tasks that are enqueued from now on are left out. Asked
+    for again with the same `operation_id`, it is begun once, and the first is given back. Raises
+    ValueError or `InvalidTask` before anything is written, ValueError too where the operation of
+    that id is another: one with another verb, of other tasks, or asked for by somebody else.
     """
     operation, _ = start_or_find(
         verb, which, query=query, by=by, reason=reason, arguments=arguments,
@@ -65,7 +65,7 @@ def start_or_find(
     operation_id: UUID | None,
 ) -> tuple[Operation, bool]:
     """As `start_operation`, with whether it was begun now rather than before."""
-    known = verb_named(verb)
+    known = bulk_verb(verb)
     stored = known.stored(arguments or {})
     if which.ids is not None and len(which.ids) > MOST_IDS:
         raise ValueError(f"At most {MOST_IDS} tasks are chosen one by one; use a filter for more.")

@@ -10,8 +10,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.locking import statuses_for
-from taskqueue.engine.operations.verbs import verb_named
+from taskqueue.engine.control.task_verbs import bulk_verb
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.operations.walking import Look, fitting, narrowed, next_look, next_window
 from taskqueue.models import Task
 
@@ -37,11 +37,11 @@ class Estimate:
 
 def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate:
     """Count, in a bounded time whatever the table holds; writes nothing. Raises ValueError."""
-    verb = verb_named(verb_name)
+    verb = bulk_verb(verb_name)
     connection = project_connection()
     ids: list[UUID] = []
     is_capped = True
-    for look in _looks(connection, which, verb_name):
+    for look in _looks(connection, which, verb):
         ids += look.ids
         if look.reached is None:
             is_capped = False
@@ -53,7 +53,7 @@ def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate
             fitting=len(ids), doable=len(ids), is_capped=is_capped,
             sample=_tasks(connection, ids[:sample]),
         )  # fmt: skip
-    allowed = sorted(statuses_for(verb.name, which.statuses))
+    allowed = sorted(verb.statuses_among(which.statuses))
     rows = fitting(connection, TaskFilter(ids=ids, statuses=allowed), verb)
     doable = sorted(rows.values_list("id", flat=True))
     return Estimate(
@@ -62,8 +62,7 @@ def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate
     )  # fmt: skip
 
 
-def _looks(connection: BaseDatabaseWrapper, which: TaskFilter, verb_name: str) -> Iterator[Look]:
-    verb = verb_named(verb_name)
+def _looks(connection: BaseDatabaseWrapper, which: TaskFilter, verb: TaskVerb) -> Iterator[Look]:
     chosen, last = narrowed(which, verb), newest_id(connection)
     look = next_look(connection, chosen, verb, after=None, last=last, limit=CAP + 1)
     yield look

@@ -18,11 +18,11 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.locking import statuses_for
+from taskqueue.engine.control.task_verbs import BULK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.looks import Fact
 from taskqueue.engine.operations.stored import Walk, which_of
-from taskqueue.engine.operations.verbs import VERBS, Verb
 from taskqueue.engine.operations.walking import fitting, narrowed, next_look
 from taskqueue.engine.transient_errors import is_busy
 from taskqueue.models.operation import Operation, OperationStatus
@@ -64,7 +64,7 @@ def _in_turn(connection: BaseDatabaseWrapper) -> list[UUID]:
     """
     now = dialect_for(connection).now(connection)
     rows = Operation.objects.using(connection.alias).filter(
-        finished_at__isnull=True, verb__in=sorted(VERBS)
+        finished_at__isnull=True, verb__in=sorted(BULK_VERBS)
     )
     turns = rows.order_by(F("progressed_at").asc(nulls_first=True), "id").values_list(
         "id",
@@ -115,7 +115,7 @@ def _locked(connection: BaseDatabaseWrapper, operation_id: UUID) -> Operation | 
 
 def _advance(connection: BaseDatabaseWrapper, operation: Operation) -> None:
     """Do the next chunk, and note it. Locks: the operation, then what the verb locks."""
-    verb, walk = VERBS[operation.verb], Walk.of(operation)
+    verb, walk = BULK_VERBS[operation.verb], Walk.of(operation)
     if walk.is_through or len(walk.held) >= MOST_HELD:
         _come_back(connection, operation, verb, walk)
     else:
@@ -128,7 +128,9 @@ def _advance(connection: BaseDatabaseWrapper, operation: Operation) -> None:
     _save(connection, operation, walk)
 
 
-def _go_on(connection: BaseDatabaseWrapper, operation: Operation, verb: Verb, walk: Walk) -> None:
+def _go_on(
+    connection: BaseDatabaseWrapper, operation: Operation, verb: TaskVerb, walk: Walk
+) -> None:
     look = next_look(
         connection,
         narrowed(which_of(operation), verb),
@@ -144,7 +146,7 @@ def _go_on(connection: BaseDatabaseWrapper, operation: Operation, verb: Verb, wa
 
 
 def _come_back(
-    connection: BaseDatabaseWrapper, operation: Operation, verb: Verb, walk: Walk
+    connection: BaseDatabaseWrapper, operation: Operation, verb: TaskVerb, walk: Walk
 ) -> None:
     """To what somebody held. What is held too often is given up, and counts as refused."""
     ids, rest = walk.held[:CHUNK], walk.held[CHUNK:]
@@ -158,13 +160,13 @@ def _come_back(
 def _do(
     connection: BaseDatabaseWrapper,
     operation: Operation,
-    verb: Verb,
+    verb: TaskVerb,
     walk: Walk,
     ids: list[UUID],
 ) -> list[UUID]:
     """Do it to a chunk; those that it could be done to, had nobody held them."""
     given = verb.given(operation.arguments)
-    statuses = statuses_for(verb.name, which_of(operation).statuses)
+    statuses = verb.statuses_among(which_of(operation).statuses)
     done = frozenset(
         verb.each(
             connection,

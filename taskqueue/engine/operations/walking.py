@@ -15,11 +15,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
 
 from taskqueue.core.states import FINISHED, WAITING, LeaseStatus, TaskStatus
-from taskqueue.engine.control.abandoned import runs_on
-from taskqueue.engine.control.bulk import HAS_ALL_SUCCESSES
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.locking import statuses_for
-from taskqueue.engine.operations.verbs import Verb
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.models import Lease, Task
 
@@ -35,29 +32,22 @@ class Look(NamedTuple):
     reached: UUID | None
 
 
-def narrowed(which: TaskFilter, verb: Verb) -> TaskFilter:
+def narrowed(which: TaskFilter, verb: TaskVerb) -> TaskFilter:
     """Those in a status in which the verb may be done, where tasks were not chosen one by one."""
     if which.ids is not None:
         return which
-    return replace(
-        which, everything=False, statuses=sorted(statuses_for(verb.name, which.statuses))
-    )
+    return replace(which, everything=False, statuses=sorted(verb.statuses_among(which.statuses)))
 
 
-def fitting(connection: BaseDatabaseWrapper, which: TaskFilter, verb: Verb) -> QuerySet[Task]:
+def fitting(connection: BaseDatabaseWrapper, which: TaskFilter, verb: TaskVerb) -> QuerySet[Task]:
     """The rows of a narrowed filter that the verb may be done to, as far as a filter can tell."""
-    tasks = which.tasks(connection)
-    if verb.name != "retry":
-        return tasks
-    tasks = tasks.exclude(HAS_ALL_SUCCESSES)
-    asks_for_running = TaskStatus.RUNNING in (which.statuses or ())
-    return tasks.exclude(runs_on(connection)) if asks_for_running else tasks
+    return verb.doable(connection, which.tasks(connection), which.statuses or ())
 
 
 def next_look(
     connection: BaseDatabaseWrapper,
     which: TaskFilter,
-    verb: Verb,
+    verb: TaskVerb,
     *,
     after: UUID | None,
     last: UUID | None,
@@ -82,7 +72,7 @@ def next_look(
 def next_window(
     connection: BaseDatabaseWrapper,
     which: TaskFilter,
-    verb: Verb,
+    verb: TaskVerb,
     *,
     after: UUID,
     last: UUID | None,

@@ -12,10 +12,11 @@ from uuid import UUID
 from django.utils import timezone
 
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.control import BulkOutcome, TaskFilter, dry_run
-from taskqueue.engine.control.bulk import ENDING
+from taskqueue.engine.control import TaskFilter, dry_run
+from taskqueue.engine.control.bulk import act_on_many
 from taskqueue.engine.control.filter_fields import LIST, MOMENT
 from taskqueue.engine.control.filters import FILTERS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.management.cli.base import given, person_of, usage_error
 from taskqueue.management.cli.lost import held_by_lost, refuse_to_end, warning_of_many
 from taskqueue.management.cli.one_by_one import Lines, each_of
@@ -24,7 +25,7 @@ from taskqueue.management.cli.times import past
 from taskqueue.monitoring.searching import parse
 from taskqueue.results import identifier_of
 
-NO_TERMS: Mapping[str, Any] = MappingProxyType({})
+NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 ALL_AND_SOME = "--all is for every task: leave it out, or what chooses among them."
 NOTHING_SAID = "The query says nothing to choose tasks by."
 BY_FLAG = {name: each for name, each in FILTERS.items() if each.flag}
@@ -83,34 +84,36 @@ def has_filters(flags: Namespace) -> bool:
 def act(
     flags: Namespace,
     output: Output,
+    verb: TaskVerb,
     *,
-    verb: str,
-    one: Callable[..., Any],
-    many: Callable[..., BulkOutcome],
-    terms: Mapping[str, Any] = NO_TERMS,
+    one: Callable[..., Any] | None = None,
+    arguments: Mapping[str, Any] = NO_ARGUMENTS,
 ) -> None:
-    """Use a verb, with what else it takes, on the tasks with these ids or on all that fit flags.
+    """Use a verb with its arguments on the tasks with these ids, or on all that match the flags.
 
-    Raises CommandError if one of the ids was refused; of many, the refused are counted.
+    `one` does it to one task in place of the verb. Raises CommandError if one of the ids was
+    refused; of many, the refused are counted.
     """
     by_filter = has_filters(flags) or flags.all
     if bool(flags.ids) == by_filter:
         either = "not both" if by_filter else "or --all for every task"
         raise usage_error(f"Give either ids, or flags that choose tasks, {either}.")
     if by_filter:
-        _act_on_many(flags, output, verb=verb, many=many, terms=terms)
+        _act_on_many(flags, output, verb, arguments)
     elif flags.dry_run:
         raise usage_error("--dry-run counts what fits flags; ids are given already.")
     else:
-        act_on_ids(flags, output, verb=verb, one=partial(one, **terms))
+        act_on_ids(flags, output, verb, one=one or partial(verb.act, **arguments))
 
 
-def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[..., Any]) -> None:
+def act_on_ids(
+    flags: Namespace, output: Output, verb: TaskVerb, *, one: Callable[..., Any]
+) -> None:
     """Use a verb on the tasks with these ids; raises CommandError if one of them was refused."""
 
     def attempt(text: str) -> dict[str, Any]:
         task_id = identifier_of(text)
-        if verb not in ENDING or _makes_another(flags):
+        if not verb.ends_attempt or _makes_another(flags):
             return _told(one(task_id, **person_of(flags)))
         held = held_by_lost(task_id)
         if held and not flags.yes:
@@ -119,8 +122,8 @@ def act_on_ids(flags: Namespace, output: Output, *, verb: str, one: Callable[...
         return told | {"worker_lost": True} if held else told
 
     def tell(lines: Lines) -> None:
-        text = "\n".join(f"{line['id']}  {verb}: {_word(line)}" for line in lines)
-        output.say(text, {"verb": verb, "tasks": lines})
+        text = "\n".join(f"{line['id']}  {verb.name}: {_word(line)}" for line in lines)
+        output.say(text, {"verb": verb.name, "tasks": lines})
 
     each_of(flags.ids, attempt, key="id", output=output, tell=tell)
 
@@ -150,27 +153,25 @@ def _word(line: dict[str, Any]) -> str:
 
 
 def _act_on_many(
-    flags: Namespace,
-    output: Output,
-    *,
-    verb: str,
-    many: Callable[..., BulkOutcome],
-    terms: Mapping[str, Any],
+    flags: Namespace, output: Output, verb: TaskVerb, arguments: Mapping[str, Any]
 ) -> None:
     which = filter_of(flags, everything=flags.all)
     if not (flags.yes or flags.dry_run):
-        matched, would = dry_run(which, verb, **terms)
+        matched, would = dry_run(which, verb.name, **arguments)
         raise usage_error(
-            f"{matched} fit, of which {would} allow for it.{warning_of_many(which, verb)} Nothing "
-            "was done: say --yes to do it, or --dry-run to count only."
+            f"{matched} tasks match, {would} of them allow it.{warning_of_many(which, verb.name)} "
+            "Nothing was done: say --yes to do it, or --dry-run to only count."
         )
     outcome = (
-        dry_run(which, verb, **terms) if flags.dry_run else many(which, **terms, **person_of(flags))
+        dry_run(which, verb.name, **arguments)
+        if flags.dry_run
+        else act_on_many(which, verb.name, **arguments, **person_of(flags))
     )
-    warning = warning_of_many(which, verb) if flags.dry_run else ""
+    warning = warning_of_many(which, verb.name) if flags.dry_run else ""
     tense = "would be done" if flags.dry_run else "done"
+    counts = {**outcome._asdict(), "refused": outcome.refused}
     output.say(
-        f"{verb}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused"
+        f"{verb.name}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused"
         + (f".{warning}" if warning else ""),
-        {"verb": verb, "dry_run": flags.dry_run, **outcome._asdict(), "refused": outcome.refused},
+        {"verb": verb.name, "dry_run": flags.dry_run, **counts},
     )

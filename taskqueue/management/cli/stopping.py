@@ -9,7 +9,8 @@ from django.core.management.base import CommandError
 
 from taskqueue.engine import control
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.tasks import stop_or_cancel
+from taskqueue.engine.control.one import stop_or_cancel
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act_on_ids
@@ -44,7 +45,7 @@ def _stop(flags: Namespace, output: Output) -> None:
         raise usage_error("--quiet and --kill are for workers.")
     else:
         # Not `request_stop`: whoever wants a task stopped does not care whether it just waits.
-        act_on_ids(flags, output, verb="stop", one=stop_or_cancel)
+        act_on_ids(flags, output, TASK_VERBS["stop"], one=stop_or_cancel)
 
 
 def _stop_workers(which: control.WorkerFilter, flags: Namespace, output: Output) -> None:

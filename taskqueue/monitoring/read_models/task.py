@@ -10,13 +10,13 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.access.authority import NEEDED, verbs_for
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import SNAPSHOT
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.abandoned import was_lost
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.models import Audit, Lease, Schedule, Task
 from taskqueue.monitoring.read_models.attempt import (
     AttemptFailure,
@@ -37,7 +37,6 @@ from taskqueue.monitoring.read_models.base import (
 from taskqueue.results.reading import cancellation_of
 
 STATUSES = [status.value for status in TaskStatus]
-VERBS = [verb for verb in NEEDED if verb != "enqueue"]
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
 MOST_ROWS = 100
 """Attempts, and audit entries, of a history."""
@@ -151,7 +150,7 @@ class ShownTask(TaskDetails):
         " and retry end the attempt at once, though its body may still run if the worker's host is"
         " only cut off. Afterwards: that somebody ended it so."
     )
-    can: list[str] = about("Verbs that you may use on it now.", choices=VERBS)
+    can: list[str] = about("Verbs that you may use on it now.", choices=list(TASK_VERBS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +220,7 @@ def _shown(model: type[Shown], task: Task, viewer: Viewer, **values: Any) -> Sho
         errors=None if attempts is None else failures_of(task, attempts),
         cancellation=_cancellation(task, attempts, viewer),
         worker_lost=was_lost(project_connection(), task, attempts),
-        can=verbs_for(task, viewer),
+        can=[verb.name for verb in TASK_VERBS.values() if verb.is_for_task(viewer, task)],
     )
 
 

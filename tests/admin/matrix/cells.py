@@ -28,7 +28,7 @@ def address(route: str, on: str, made: Everything, *, what: str = "") -> str:
 
     def fill(found: re.Match[str]) -> str:
         if found[1] == "what":
-            return what or "retry"
+            return what or "retry_with"
         row = made.row(on)
         return str(quote(row.name if found[1] == "name" else str(row.pk)))
 

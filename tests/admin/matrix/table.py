@@ -108,7 +108,7 @@ TASK_ACTS = (
     _task_act("delete", "failed", "purge", post="yes"),
 )
 TASK_EDITS = (
-    _task_edit("retry", "failed", "operate enqueue", args='["other"]', kwargs=""),
+    _task_edit("retry_with", "failed", "operate enqueue", args='["other"]', kwargs=""),
     _task_edit("reschedule", "scheduled", run_after="in 5 minutes"),
     _task_edit("update", "ready", priority="9", queue_name="other", max_attempts="5"),
 )

@@ -28,10 +28,10 @@ VERBS = sorted({
 ACTIONS = sorted({
     "delete_selected",
     *(
-        name
+        getattr(action, "__name__", action)
         for model_admin in admin.site._registry.values()
         if model_admin.opts.app_label == "taskqueue"
-        for name in model_admin.actions or ()
+        for action in model_admin.actions or ()
     ),
 })  # fmt: skip
 HIDDEN = {

@@ -1,0 +1,237 @@
+"""What a verb is: something that people do by hand, declared once for every face.
+
+A face parses, calls `act_by` or a verb's form for many, and shows. The tables are `task_verbs` and,
+with the verbs of all other nouns, `taskqueue.engine.verbs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
+from django.db.transaction import atomic, set_rollback
+from django.utils.translation import override
+
+from taskqueue.access.permissions import STOP
+from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.abandoned import is_held_by_lost
+from taskqueue.engine.control.audit import person
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import (
+    Seen,
+    Statuses,
+    TaskId,
+    id_of,
+    require_task_seen,
+    status_of,
+)
+from taskqueue.exceptions import InvalidTask, TransitionRefused
+from taskqueue.models import Task
+
+Words = Any
+"""Text for people, translated when it is shown."""
+Each = Callable[..., Mapping[UUID, Any]]
+"""`each(connection, ids, *, statuses, person, skip_locked=False, **arguments)`: do it to those of
+the tasks that allow it, in the caller's transaction; the result for each of these."""
+Arguments = Mapping[str, Any]
+
+TRIES = 10
+"""How often a verb follows a task that changes between its look and its act."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """Something that a verb takes besides who and why."""
+
+    name: str
+    kind: str
+    """What it is, such as `moment` or `changes`: each face has one field for each kind."""
+    is_required: bool = True
+    to_json: Callable[[Any], Any]
+    """Check it and make it fit for JSON, for an operation. Raises `InvalidTask`."""
+    from_json: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """One verb on one noun, with its words; `%(name)s` in them stands for the subject."""
+
+    noun: str
+    name: str
+    permissions: tuple[str, ...]
+    """All are needed."""
+    function: Callable[..., Any] | None = None
+    """`function(key, *, by, reason, seen, **arguments)`; None where no face does it to one."""
+    label: Words
+    """The text of a button."""
+    entry: Words
+    """What an audit entry calls it."""
+    done: Words = ""
+    effect: Words = ""
+    """What it does, for people who are about to confirm it."""
+    help: str = ""
+    """The same in a line, for the command line and the REST schema."""
+    details: str = ""
+    """What else the REST schema tells."""
+    is_grave: bool = False
+
+    def is_for(self, user: Any) -> bool:
+        """Whether the user may do it at all."""
+        return all(user.has_perm(permission) for permission in self.permissions)
+
+    def act(
+        self, key: Any, *, by: object = "", reason: str = "", seen: Seen = None, **arguments: Any
+    ) -> Any:
+        """Do it to one subject. Raises `ChangedMeanwhile` if that is not as the caller saw it."""
+        assert self.function is not None
+        return self.function(key, by=by, reason=reason, seen=seen, **arguments)
+
+    def act_by(self, user: Any, key: Any, **arguments: Any) -> Any:
+        """Do it as far as the user may; permissions to do it at all are the caller's to check."""
+        return self.act(key, by=user, **arguments)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskVerb(Verb):
+    """A verb on tasks."""
+
+    noun: str = "task"
+    statuses: Statuses
+    """Those that allow it."""
+    also_of_one: Statuses = frozenset()
+    """Those that allow it besides where somebody asks for them."""
+    each: Each
+    one: Each | None = None
+    """In place of `each` where one task is given; raises where `each` leaves a task out."""
+    for_many: bool = True
+    """Whether it is a bulk action and an operation too."""
+    parameters: tuple[Parameter, ...] = ()
+    ends_attempt: bool = False
+    """Whether it may end an attempt that runs, which takes the permission to stop tasks."""
+    doable: Callable[[BaseDatabaseWrapper, QuerySet[Task], Collection[str]], QuerySet[Task]] = (
+        lambda connection, tasks, statuses: tasks
+    )
+    """Narrow tasks in these statuses to those that it can be done to."""
+    is_done: Callable[[Task], bool] = lambda task: False
+    """Whether a task in an allowed status has nothing left for it to do."""
+    nothing_left: str = ""
+    """The reason then, behind the task's id."""
+    refusals: Callable[..., Mapping[UUID, str]] = field(default=lambda *given, **arguments: {})
+    """Those of the ids that cannot take the arguments, whoever holds them, and why."""
+    title: Words = ""
+    """The title of the page that confirms it for many."""
+    allowed: Words
+    """Which tasks allow it, as a sentence."""
+    past: Words
+    """What the history of a task calls it."""
+
+    # One
+
+    def act(
+        self,
+        key: TaskId,
+        *,
+        by: object = "",
+        reason: str = "",
+        seen: Seen = None,
+        statuses: Statuses | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Do it to one task, also narrowed to `statuses`; what came of it.
+
+        Raises `TaskDoesNotExist`, `TransitionRefused` if the task does not allow it, and its
+        `ChangedMeanwhile` if the task is not as the caller saw it.
+        """
+        task_id = id_of(key)
+        who = person(by, reason)
+        connection = project_connection()
+        allowed = self.statuses | self.also_of_one if statuses is None else statuses
+        act = self.one or self.each
+        for _ in range(TRIES):
+            with atomic(using=connection.alias):
+                require_task_seen(connection, task_id, seen)
+                done = act(connection, [task_id], statuses=allowed, person=who, **arguments)
+                if task_id not in done:
+                    # A task that was claimed meanwhile is locked by now. In a transaction of the
+                    # caller it would stay so, and who records it has its lease, which comes first.
+                    set_rollback(True, using=connection.alias)
+            if task_id in done:
+                return done[task_id]
+            status = status_of(connection, task_id)
+            if reason_against := self._refusal(task_id, status, allowed):
+                raise TransitionRefused(reason_against)
+        raise TransitionRefused(f"Task {task_id} changed {TRIES} times meanwhile. Try it again.")
+
+    def act_by(self, user: Any, key: Any, **arguments: Any) -> Any:
+        """Do it as far as the user may: what ends an attempt takes the permission to stop."""
+        return super().act_by(user, key, **{"statuses": self.statuses_of(user), **arguments})
+
+    def statuses_of(self, user: Any) -> Statuses:
+        """The statuses in which the user may do it to one task."""
+        statuses = self.statuses | self.also_of_one
+        if self.ends_attempt and not user.has_perm(STOP):
+            return statuses - {TaskStatus.RUNNING}
+        return statuses
+
+    def is_for_task(self, user: Any, task: Task) -> bool:
+        """Whether the user may do it to the task as it stands."""
+        may = self.is_for(user) and task.status in self.statuses_of(user)
+        return may and self.fits(task)
+
+    def fits(self, task: Task) -> bool:
+        """Whether the task allows it as it stands."""
+        if task.status in self.also_of_one:
+            return is_held_by_lost(project_connection(), task.id)
+        return task.status in self.statuses and not self.is_done(task)
+
+    def _refusal(self, task_id: UUID, status: str, allowed: Statuses) -> str:
+        """The error for a task of that status; empty where another try may succeed."""
+        if status in allowed & FINISHED and self.nothing_left:
+            return f"Task {task_id} {self.nothing_left}"
+        if status in allowed - self.also_of_one:
+            return ""
+        with override("en"):
+            reason = f"Task {task_id} is {status}. {self.allowed}"
+        if status == TaskStatus.RUNNING and is_held_by_lost(project_connection(), task_id):
+            reason += " Its worker is lost: cancel() or request_stop() ends it at once."
+        return reason
+
+    # Many
+
+    def statuses_among(self, asked: Collection[str] | None) -> Statuses:
+        """The statuses that allow it and that a filter asks for.
+
+        A filter that names no statuses does not end what runs in order to retry it.
+        """
+        if asked is None:
+            return self.statuses
+        return (self.statuses | self.also_of_one) & frozenset(map(TaskStatus, asked))
+
+    def permitted(self, which: TaskFilter, user: Any) -> TaskFilter:
+        """Narrow a filter to what the user may change."""
+        statuses = self.statuses_among(which.statuses)
+        may = statuses & self.statuses_of(user)
+        return which if may == statuses else replace(which, everything=False, statuses=sorted(may))
+
+    def leaves_out_running(self, user: Any) -> bool:
+        """Whether running tasks are left out because the user may not stop tasks."""
+        return not self.statuses <= self.statuses_of(user)
+
+    # As an operation
+
+    def stored(self, arguments: Arguments) -> dict[str, Any]:
+        """Return the arguments as JSON has them. Raises `InvalidTask`."""
+        names = {parameter.name for parameter in self.parameters}
+        if set(arguments) != names:
+            takes = " and ".join(map(repr, sorted(names))) or "no arguments"
+            raise InvalidTask(f"{self.name} takes {takes}, not {sorted(arguments)}.")
+        return {each.name: each.to_json(arguments[each.name]) for each in self.parameters}
+
+    def given(self, stored: Arguments) -> dict[str, Any]:
+        """Return the arguments of `each`, from what is stored."""
+        return {each.name: each.from_json(stored[each.name]) for each in self.parameters}

@@ -1,0 +1,224 @@
+"""The tables of verbs on queues, workers, schedules and operations, and all verbs together."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from django.utils.translation import gettext_lazy as _
+
+from taskqueue.access.permissions import CONTROL_QUEUES, EDIT_SCHEDULES, ENQUEUE, STOP
+from taskqueue.engine.control.queues import pause, resume
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.control.workers import kill_worker, quiet_worker, resume_worker, stop_worker
+from taskqueue.engine.operations.asking import cancel_operation
+from taskqueue.engine.schedules.verbs import (
+    create_schedule,
+    delete_schedule,
+    edit_schedule,
+    pause_schedule,
+    resume_schedule,
+    run_schedule,
+)
+
+MAKES_TASKS = (EDIT_SCHEDULES, ENQUEUE)
+"""Whoever lets a schedule make tasks may enqueue them."""
+
+
+def _table(*verbs: Verb) -> dict[str, Verb]:
+    return {verb.name: verb for verb in verbs}
+
+
+QUEUE_VERBS = _table(
+    Verb(
+        noun="queue",
+        name="pause",
+        permissions=(CONTROL_QUEUES,),
+        function=pause,
+        label=_("Pause"),
+        entry=_("pause queue"),
+        effect=_("No task of it is started until it is resumed; running tasks continue."),
+        done=_("Queue %(name)s paused; running tasks continue."),
+        help="let no worker claim the tasks of a queue; running tasks continue",
+        details="A second pause replaces time and reason.",
+    ),
+    Verb(
+        noun="queue",
+        name="resume",
+        permissions=(CONTROL_QUEUES,),
+        function=resume,
+        label=_("Resume"),
+        entry=_("resume queue"),
+        done=_("Queue %(name)s resumed."),
+        help="end the pause of a queue",
+    ),
+)
+WORKER_VERBS = _table(
+    Verb(
+        noun="worker",
+        name="quiet",
+        permissions=(STOP,),
+        function=quiet_worker,
+        label=_("Quiet"),
+        entry=_("quiet worker"),
+        effect=_("It claims no more tasks, finishes running tasks, and stays until it is resumed."),
+        done=_("Worker %(name)s is asked to claim no more tasks and to stay."),
+        help="claim no more tasks, finish running tasks, and stay",
+    ),
+    Verb(
+        noun="worker",
+        name="resume",
+        permissions=(STOP,),
+        function=resume_worker,
+        label=_("Resume"),
+        entry=_("resume worker"),
+        effect=_("It claims tasks again."),
+        done=_("Worker %(name)s is asked to claim tasks again."),
+        help="let a quiet worker claim tasks again",
+        details="409 if the worker is not quiet, or is asked to stop.",
+    ),
+    Verb(
+        noun="worker",
+        name="stop",
+        permissions=(STOP,),
+        function=stop_worker,
+        label=_("Stop"),
+        entry=_("stop worker"),
+        effect=_(
+            "It finishes running tasks within the shutdown timeout, returns the rest, and ends."
+        ),
+        done=_("Worker %(name)s is asked to finish running tasks and to end."),
+        help="end as at SIGTERM: finish within the shutdown timeout, return the rest",
+    ),
+    Verb(
+        noun="worker",
+        name="kill",
+        permissions=(STOP,),
+        function=kill_worker,
+        label=_("Kill"),
+        entry=_("kill worker"),
+        effect=_("It ends at once; running tasks are returned and start again elsewhere."),
+        done=_("Worker %(name)s is asked to end at once and to return running tasks."),
+        help="end at once, and return running tasks",
+        is_grave=True,
+    ),
+)
+SCHEDULE_VERBS = _table(
+    Verb(
+        noun="schedule",
+        name="create",
+        permissions=MAKES_TASKS,
+        function=create_schedule,
+        label=_("Create"),
+        entry=_("create schedule"),
+    ),
+    Verb(
+        noun="schedule",
+        name="edit",
+        permissions=MAKES_TASKS,
+        function=edit_schedule,
+        label=_("Edit"),
+        entry=_("edit schedule"),
+    ),
+    Verb(
+        noun="schedule",
+        name="pause",
+        permissions=(EDIT_SCHEDULES,),
+        function=pause_schedule,
+        label=_("Pause"),
+        entry=_("pause schedule"),
+        done=_("Schedule %(name)s paused; running tasks continue."),
+        help="let nothing more of a schedule run; running tasks continue",
+        details="A second pause replaces who and why.",
+    ),
+    Verb(
+        noun="schedule",
+        name="resume",
+        permissions=MAKES_TASKS,
+        function=resume_schedule,
+        label=_("Resume"),
+        entry=_("resume schedule"),
+        done=_("Schedule %(name)s resumed."),
+        help="end the pause of a schedule; runs of that time are not made up for",
+    ),
+    Verb(
+        noun="schedule",
+        name="run_now",
+        permissions=MAKES_TASKS,
+        function=run_schedule,
+        label=_("Run now"),
+        entry=_("run schedule"),
+        done=_("Schedule %(name)s run."),
+        help="run a schedule now, besides its rule, also while it is paused",
+        details="409 if its overlap policy would skip the run.",
+    ),
+    Verb(
+        noun="schedule",
+        name="delete",
+        permissions=(EDIT_SCHEDULES,),
+        function=delete_schedule,
+        label=_("Delete"),
+        entry=_("delete schedule"),
+        done=_("Schedule %(name)s deleted."),
+        help="delete a schedule with its history; its tasks stay",
+        is_grave=True,
+    ),
+    Verb(
+        noun="schedule",
+        name="disable",
+        permissions=(EDIT_SCHEDULES,),
+        label=_("Disable"),
+        entry=_("edit schedule"),
+    ),
+    Verb(
+        noun="schedule",
+        name="remove",
+        permissions=(),
+        label=_("Remove"),
+        entry=_("remove schedule"),
+    ),
+)
+"""`disable` is the edit that lets nothing be due; the code alone removes what it declares."""
+OPERATION_VERBS = _table(
+    Verb(
+        noun="operation",
+        name="start",
+        permissions=(),
+        label=_("Start"),
+        entry=_("start operation"),
+    ),
+    Verb(
+        noun="operation",
+        name="cancel",
+        permissions=(),
+        function=cancel_operation,
+        label=_("Cancel"),
+        entry=_("cancel operation"),
+        done=_("Operation cancelled; completed changes are kept."),
+        help="cancel an operation; completed changes are kept",
+        details="Needs the permission of the operation's verb.",
+    ),
+)
+"""The permissions are those of the verb that the operation does."""
+OTHER_VERBS = (
+    Verb(
+        noun="task",
+        name="enqueue",
+        permissions=(ENQUEUE,),
+        label=_("Enqueue"),
+        entry=_("enqueue"),
+    ),
+    Verb(noun="", name="prune", permissions=(), label=_("Prune"), entry=_("prune")),
+)
+VERBS: dict[tuple[str, str], Verb] = {
+    (verb.noun, verb.name): verb
+    for verb in chain(
+        TASK_VERBS.values(),
+        QUEUE_VERBS.values(),
+        WORKER_VERBS.values(),
+        SCHEDULE_VERBS.values(),
+        OPERATION_VERBS.values(),
+        OTHER_VERBS,
+    )
+}
+"""All verbs, by noun and name, as audit entries store them."""
