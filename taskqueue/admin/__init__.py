@@ -14,7 +14,6 @@ from taskqueue.admin.dashboard.pages import DashboardAdmin
 from taskqueue.admin.failures import FailureAdmin
 from taskqueue.admin.leases import LeaseAdmin
 from taskqueue.admin.logs import TaskLogAdmin
-from taskqueue.admin.naming import name_models
 from taskqueue.admin.occurrences import OccurrenceAdmin
 from taskqueue.admin.operations.pages import OperationAdmin
 from taskqueue.admin.performance import PerformanceAdmin
@@ -68,5 +67,4 @@ def unregister(site: admin.AdminSite) -> None:
         site.unregister(model)
 
 
-name_models()
 register(admin.site)

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, badge, moments
+from taskqueue.admin.display import EMPTY, badge
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit
@@ -27,11 +27,11 @@ class AuditAdmin(ReadOnlyAdmin):
     """One act a row."""
 
     columns = ("at", "actor", "noun", "verb", "subject", "reason", "before")
-    list_display = ("id", *moments("at"), "actor", "act", "subject", "status_before", "why")
+    list_display = ("id", "at", "actor", "act", "subject", "status_before", "why")
     search_fields = ("subject",)
     search_help_text = _("Search by task id, or by the full name of a queue, worker or schedule.")
     fields = (
-        "id", *moments("at"), "actor", "act", "subject", "status_before", "why", "detail",
+        "id", "at", "actor", "act", "subject", "status_before", "why", "detail",
     )  # fmt: skip
 
     @admin.display(description=_("verb"))

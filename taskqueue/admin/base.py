@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +14,7 @@ from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from taskqueue.admin.columns import LABELS, column
 from taskqueue.admin.links import Links
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
@@ -84,6 +86,26 @@ class ReadOnlyAdmin(_Admin):
     def links(self) -> Links:
         """Addresses within the admin site of this page."""
         return Links(self.admin_site.name)
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The columns; those of the model under their labels."""
+        return self.labelled(super().get_list_display(request))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """The parts of the page; columns of the model under their labels."""
+        return [
+            (title, {**options, "fields": self.labelled(options["fields"])})
+            for title, options in super().get_fieldsets(request, obj)
+        ]
+
+    def labelled(self, names: Iterable[Any]) -> list[Any]:
+        """The names, with those of plain columns replaced by what shows them."""
+        return [
+            column(name)
+            if isinstance(name, str) and name in LABELS and not hasattr(self, name)
+            else name
+            for name in names
+        ]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanList

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from django.contrib import admin
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from taskqueue.admin.naming import moment_word
-
 EMPTY = SafeString("-")
 """What stands where there is nothing."""
 LONGEST = 20_000
 """Characters of one value on a page."""
-
-Shown = Callable[[Any], Any]
-
-
-def moments(*names: str) -> tuple[Any, ...]:
-    """Columns for points in time, to the second: a task's life is shorter than Django's minutes."""
-    return tuple(map(moment_column, names))
-
-
-def moment_column(name: str) -> Shown:
-    """A column for a point in time."""
-
-    @admin.display(description=moment_word(name))
-    def show(row: Any) -> SafeString:
-        return moment(getattr(row, name))
-
-    show.__name__ = name
-    return show
 
 
 def moment(value: datetime | None) -> SafeString:

@@ -12,6 +12,7 @@ from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from taskqueue.admin.columns import LABELS
 from taskqueue.admin.display import WORDS
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
@@ -96,6 +97,10 @@ class WordedChoices(admin.ChoicesFieldListFilter):
         "row": _("created at run time"),
         "code": _("declared in code"),
     }
+
+    def __init__(self, field: Any, *args: Any, **named: Any) -> None:
+        super().__init__(field, *args, **named)
+        self.title = LABELS[field.name]
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for choice in super().choices(changelist):

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import badge, moments, preformatted
+from taskqueue.admin.display import badge, preformatted
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter, by_task
 from taskqueue.admin.tasks.history import progress_of
 from taskqueue.models import Lease, Task, Worker
@@ -26,7 +26,7 @@ class LeaseAdmin(ReadOnlyAdmin):
     )  # fmt: skip
     list_display = (
         "id", "task_link", "attempt", "shown_status", "worker_link",
-        *moments("claimed_at", "finished_at", "wedged_at"), "error_class",
+        "claimed_at", "finished_at", "wedged_at", "error_class",
     )  # fmt: skip
     list_filter = (LeaseStatusFilter, WedgedFilter, WorkerFilter)
     lookups = ("status__exact", "task__id__exact", "worker__name__exact", "wedged")
@@ -44,7 +44,7 @@ class LeaseAdmin(ReadOnlyAdmin):
         (
             _("Times"),
             {
-                "fields": moments(
+                "fields": (
                     "claimed_at", "started_at", "progressed_at", "wedged_at", "expires_at",
                     "finished_at",
                 )
@@ -55,8 +55,8 @@ class LeaseAdmin(ReadOnlyAdmin):
             _("Stop"),
             {
                 "fields": (
-                    *moments("stop_requested_at"), "stop_requested_by", "stop_reason",
-                    *moments("stop_seen_at"),
+                    "stop_requested_at", "stop_requested_by", "stop_reason",
+                    "stop_seen_at",
                 )
             },
         ),

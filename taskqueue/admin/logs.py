@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import moments, preformatted
+from taskqueue.admin.display import preformatted
 from taskqueue.admin.filters import by_task
 from taskqueue.models import Task, TaskLog
 from taskqueue.monitoring.read_models.attempt import level_name
@@ -24,12 +24,12 @@ class TaskLogAdmin(ReadOnlyAdmin):
     """One captured line a row; the list shows how each begins."""
 
     columns = ("task_id", "attempt", "logged_at", "level", "logger")
-    list_display = ("id", *moments("logged_at"), "level_name", "task_link", "attempt", "beginning")
+    list_display = ("id", "logged_at", "level_name", "task_link", "attempt", "beginning")
     lookups = ("task__id__exact",)
     search_fields = ("task",)
     search_help_text = _("Search by task id.")
     fields = (
-        "id", "task_link", "attempt", *moments("logged_at"), "level_name", "logger",
+        "id", "task_link", "attempt", "logged_at", "level_name", "logger",
         "shown_message",
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, WORDS, badge, moments
+from taskqueue.admin.display import EMPTY, WORDS, badge
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.page import (
@@ -78,9 +78,9 @@ class OccurrenceAdmin(ReadOnlyAdmin):
     list_select_related = ("schedule",)
     lookups = (OF_SCHEDULE, "status")
     fields = (
-        "id", "schedule_link", *moments("nominal_at", "nominal_until"), "count", "own_status",
+        "id", "schedule_link", "nominal_at", "nominal_until", "count", "own_status",
         "why", "task_link", "status_of_task", "by_hand",
-        *moments("created_at", "enqueued_at", "finished_at"),
+        "created_at", "enqueued_at", "finished_at",
     )  # fmt: skip
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LeanList]:

@@ -76,7 +76,8 @@ class Migration(migrations.Migration):
                 ("detail", models.CharField(blank=True, db_default="", max_length=1000)),
             ],
             options={
-                "verbose_name_plural": "audit",
+                "verbose_name": "audit entry",
+                "verbose_name_plural": "audit entries",
                 "default_permissions": ("view",),
             },
         ),
@@ -151,6 +152,8 @@ class Migration(migrations.Migration):
                 ("last_error", models.TextField(blank=True, default="")),
             ],
             options={
+                "verbose_name": "schedule",
+                "verbose_name_plural": "schedules",
                 "permissions": [
                     (
                         "edit_schedules",
@@ -243,6 +246,8 @@ class Migration(migrations.Migration):
                 ("finished_at", models.DateTimeField(null=True)),
             ],
             options={
+                "verbose_name": "operation",
+                "verbose_name_plural": "operations",
                 "default_permissions": ("view",),
                 "indexes": [
                     models.Index(
@@ -279,6 +284,8 @@ class Migration(migrations.Migration):
                 ("pause_reason", models.CharField(blank=True, db_default="", max_length=1000)),
             ],
             options={
+                "verbose_name": "queue",
+                "verbose_name_plural": "queues",
                 "permissions": [("control_queues", "Can pause and resume queues")],
                 "default_permissions": ("view",),
                 "indexes": [
@@ -470,6 +477,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "task",
+                "verbose_name_plural": "tasks",
                 "permissions": [
                     ("view_arguments", "Can view arguments that cannot be redacted"),
                     ("enqueue", "Can enqueue tasks"),
@@ -559,6 +568,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "occurrence",
+                "verbose_name_plural": "occurrences",
                 "default_permissions": ("view",),
             },
         ),
@@ -597,6 +608,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "log line",
+                "verbose_name_plural": "log lines",
                 "default_permissions": ("view",),
             },
         ),
@@ -681,6 +693,8 @@ class Migration(migrations.Migration):
                 ("request_seen_at", models.DateTimeField(null=True)),
             ],
             options={
+                "verbose_name": "worker",
+                "verbose_name_plural": "workers",
                 "default_permissions": ("view",),
                 "indexes": [
                     models.Index(
@@ -764,6 +778,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "lease",
+                "verbose_name_plural": "leases",
                 "default_permissions": ("view",),
             },
         ),

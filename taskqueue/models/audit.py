@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.permissions import VIEW_ONLY
@@ -27,7 +28,8 @@ class Audit(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
-        verbose_name_plural = "audit"
+        verbose_name = _("audit entry")
+        verbose_name_plural = _("audit entries")
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.verb, self.noun, self.subject)))

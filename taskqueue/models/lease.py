@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.states import LeaseStatus
 from taskqueue.models.permissions import VIEW_ONLY
@@ -66,6 +67,8 @@ class Lease(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        verbose_name = _("lease")
+        verbose_name_plural = _("leases")
         indexes = [
             models.Index(
                 fields=["worker"],

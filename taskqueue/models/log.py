@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.permissions import VIEW_ONLY
 from taskqueue.models.task import Task
@@ -23,7 +24,8 @@ class TaskLog(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
-        verbose_name = "log line"
+        verbose_name = _("log line")
+        verbose_name_plural = _("log lines")
         # In their order: of a task with many lines the planner would rather read all lines there
         # are by their ids than sort those of the task.
         indexes = [models.Index(fields=["task", "id"], name="taskqueue_tasklog_task")]

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.permissions import VIEW_ONLY
@@ -64,6 +65,8 @@ class Occurrence(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        verbose_name = _("occurrence")
+        verbose_name_plural = _("occurrences")
         indexes = [
             # Not a partial one: SQLite cannot use that where the status is a parameter.
             models.Index(

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.models.clock import DatabaseClock
@@ -64,6 +65,8 @@ class Operation(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        verbose_name = _("operation")
+        verbose_name_plural = _("operations")
         indexes = [
             models.Index(
                 fields=["id"],

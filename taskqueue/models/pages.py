@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext_lazy as _
+
 from taskqueue.models.rollup import Rollup
 from taskqueue.models.task import Task
 
@@ -12,7 +14,7 @@ class Dashboard(Rollup):
     class Meta:
         proxy = True
         default_permissions = ()
-        verbose_name = verbose_name_plural = "dashboard"
+        verbose_name = verbose_name_plural = _("dashboard")
 
 
 class Failure(Task):
@@ -21,7 +23,7 @@ class Failure(Task):
     class Meta:
         proxy = True
         default_permissions = ()
-        verbose_name = verbose_name_plural = "failures"
+        verbose_name = verbose_name_plural = _("failures")
 
 
 class Performance(Rollup):
@@ -30,4 +32,4 @@ class Performance(Rollup):
     class Meta:
         proxy = True
         default_permissions = ()
-        verbose_name = verbose_name_plural = "performance"
+        verbose_name = verbose_name_plural = _("performance")

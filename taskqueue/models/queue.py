@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.models.permissions import VIEW_ONLY
@@ -26,6 +27,8 @@ class Queue(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        verbose_name = _("queue")
+        verbose_name_plural = _("queues")
         permissions = [("control_queues", "Can pause and resume queues")]
         indexes = [
             # Every claim asks which queues are paused.

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.policies import Missed, Overlap
 from taskqueue.models.clock import DatabaseClock
@@ -94,6 +95,8 @@ class Schedule(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
         permissions = [
             (
                 "edit_schedules",

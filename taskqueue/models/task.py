@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
 from taskqueue.core.uuid7 import uuid7
@@ -112,6 +113,8 @@ class Task(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        verbose_name = _("task")
+        verbose_name_plural = _("tasks")
         permissions = [
             ("view_arguments", "Can view arguments that cannot be redacted"),
             ("enqueue", "Can enqueue tasks"),

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.permissions import VIEW_ONLY
 
@@ -80,6 +81,8 @@ class Worker(models.Model):
 
     class Meta:
         default_permissions = VIEW_ONLY
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
         indexes = [
             models.Index(fields=["id"], name="taskqueue_worker_idle", condition=Q(is_idle=True)),
         ]

@@ -10,34 +10,40 @@ from django.contrib import admin
 from django.contrib.admin.utils import flatten
 from django.contrib.auth.models import Permission
 from django.core.management import call_command
+from django.test import RequestFactory
 from django.utils.functional import Promise
 
-from taskqueue.admin.naming import FIELDS, MODELS, MOMENTS
+from taskqueue.admin.columns import LABELS
+
+MODELS = list(apps.get_app_config("taskqueue").get_models())
+PAGES = [(model, admin.site._registry[model]) for model in MODELS if model in admin.site._registry]
 
 
 def test_every_model_that_has_a_page_has_its_words() -> None:
-    models = {
-        model._meta.model_name
-        for model in apps.get_app_config("taskqueue").get_models()
-        if model in admin.site._registry
-    }
-    assert models <= set(MODELS)
+    assert len(PAGES) == 12
+    for model, _page in PAGES:
+        assert isinstance(model._meta.verbose_name, Promise), model
+        assert isinstance(model._meta.verbose_name_plural, Promise), model
 
 
-def test_the_words_are_translated_when_they_are_read_not_when_they_are_loaded() -> None:
-    words = [*FIELDS.values(), *MOMENTS.values(), *(one for one, _ in MODELS.values())]
-    assert all(isinstance(word, Promise) for word in words)
+def test_labels_are_translated_when_they_are_read_not_when_they_are_loaded() -> None:
+    assert all(isinstance(label, Promise) for label in LABELS.values())
 
 
-def test_every_field_that_a_list_shows_as_it_is_has_a_word() -> None:
-    for model, page in admin.site._registry.items():
-        if model._meta.app_label != "taskqueue":
-            continue
-        shown: list[Any] = flatten([*(page.list_display or ()), *(page.fields or ())])
-        names = {field.name: field for field in model._meta.local_fields}
+def test_every_label_is_that_of_a_column() -> None:
+
+    columns = {field.name for model in MODELS for field in model._meta.local_fields}
+    assert LABELS.keys() <= columns
+
+
+def test_every_column_that_a_list_or_a_page_shows_as_it_is_has_a_label() -> None:
+    request = RequestFactory().get("/")
+    for model, page in PAGES:
+        shown: list[Any] = flatten([*page.get_list_display(request), *(page.fields or ())])
+        columns = {field.name for field in model._meta.local_fields}
         for name in shown:
-            if isinstance(name, str) and name in names and not hasattr(page, name):
-                assert isinstance(names[name].verbose_name, Promise), (model, name)
+            if name in columns and not hasattr(page, name):
+                assert name in LABELS, (model, name)
 
 
 @pytest.mark.django_db

@@ -120,7 +120,7 @@ def test_why_it_waits_stands_on_the_page(log_in_as: LogIn) -> None:
     task, client = noop.using(run_after=600).enqueue(), log_in_as("superuser")
     control.pause("default")
     page = page_of(client, task).content.decode()
-    for part in ("It is not due until", "default is paused.", "No live worker serves the queue"):
+    for part in ("It is not due until", "default is paused.", "No running worker serves the queue"):
         assert part in page
 
 

@@ -15,7 +15,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from taskqueue.admin.display import badge, moment, moments
+from taskqueue.admin.display import badge, moment
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
@@ -42,7 +42,7 @@ class OperationAdmin(OperationStart):
         "verb", "query", "status", "expected", "done", "requested_by", "created_at", "finished_at",
     )  # fmt: skip
     list_display = (
-        "what", "shown_status", "progress", "which", "by", *moments("created_at"),
+        "what", "shown_status", "progress", "which", "by", "created_at",
     )  # fmt: skip
     list_display_links = ("what",)
     list_filter = (("status", WordedChoices),)

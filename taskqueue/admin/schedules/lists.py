@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.display import EMPTY, as_json, badge, breakable, moment, moments, preformatted
+from taskqueue.admin.display import EMPTY, as_json, badge, breakable, moment, preformatted
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.acts import is_deletable
@@ -103,11 +103,11 @@ class ScheduleAdmin(ScheduleEditing):
         if obj.paused_at is not None:
             about.extend(PAUSE)
         return (
-            (None, {"fields": (*about, *ABOUT)}),
+            (None, {"fields": self.labelled((*about, *ABOUT))}),
             (_("Last run"), {"fields": LAST}),
             (_("Arguments and options"), {"fields": (call, "shown_options")}),
-            (_("Policies"), {"fields": POLICIES}),
-            (_("Times"), {"fields": TIMES, "classes": ("collapse",)}),
+            (_("Policies"), {"fields": self.labelled(POLICIES)}),
+            (_("Times"), {"fields": self.labelled(TIMES), "classes": ("collapse",)}),
         )
 
     def change_view(
@@ -216,7 +216,7 @@ class ScheduleAdmin(ScheduleEditing):
 
 
 ABOUT = ("task_name", "rule_text", "next_times", "where")
-PAUSE = (*moments("paused_at"), "paused_by", "why_paused")
+PAUSE = ("paused_at", "paused_by", "why_paused")
 LAST = (
     "last_nominal", "last_task_link", "last_outcome", "last_finished", "last_result",
     "shown_error",
@@ -225,4 +225,4 @@ POLICIES = (
     "missed_word", "missed_window", "overlap_word", "pause_after_failures", "failures_in_row",
     "is_enabled",
 )  # fmt: skip
-TIMES = moments("created_at", "changed_at", "served_until", "removed_at")
+TIMES = ("created_at", "changed_at", "served_until", "removed_at")
