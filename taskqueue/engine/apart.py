@@ -56,15 +56,21 @@ def claim_apart(
     wording = dialect_for(connection)
     with installed(connection):
         seat_broadcasts(connection, queue_names, worker=worker)
-        found = wording.candidates(
+        candidates = wording.candidates(
             connection, worker=worker, queue_names=queue_names, unknown=unknown, limit=limit
         )
         best = {
             name: wording.best_ordinary(connection, queue_name=name, unknown=unknown)
-            for name in {candidate.queue_name for candidate in found}
+            for name in {candidate.task.queue_name for candidate in candidates}
         }
-        chosen = [each for each in found if _goes_first(each, best[each.queue_name])][:limit]
-        return [_lease(connection, each, worker, lease_duration) for each in chosen]
+        chosen = [
+            candidate
+            for candidate in candidates
+            if _goes_first(candidate, best[candidate.task.queue_name])
+        ]
+        return [
+            _lease(connection, candidate, worker, lease_duration) for candidate in chosen[:limit]
+        ]
 
 
 def _goes_first(candidate: Candidate, best: tuple[int, float] | None) -> bool:
@@ -77,42 +83,24 @@ def _lease(
     connection: BaseDatabaseWrapper, candidate: Candidate, worker: str, lease_duration: timedelta
 ) -> Claimed:
     """Take one place of a task that is locked."""
-    attempt = candidate.attempt + 1
+    task = candidate.task._replace(attempt=candidate.task.attempt + 1)
     slots = {"open_slots": F("open_slots") - 1, "running_leases": F("running_leases") + 1}
-    Task.objects.using(connection.alias).filter(id=candidate.task_id).update(
+    Task.objects.using(connection.alias).filter(id=task.task_id).update(
         status=TaskStatus.RUNNING,
-        attempt=attempt,
+        attempt=task.attempt,
         holds_unique_key=Case(
             When(Q(unique_for="started"), then=Value(False)), default=F("holds_unique_key")
         ),
         **(slots if candidate.is_shared else {}),
     )
-    if candidate.lease_seconds is not None:
-        lease_duration = timedelta(seconds=candidate.lease_seconds)
+    if task.lease_seconds is not None:
+        lease_duration = timedelta(seconds=task.lease_seconds)
     lease_id = dialect_for(connection).insert_lease(
         connection,
-        task_id=candidate.task_id,
+        task_id=task.task_id,
         worker=worker,
-        attempt=attempt,
+        attempt=task.attempt,
         is_shared=candidate.is_shared,
         duration=lease_duration,
     )
-    return Claimed(
-        lease_id=lease_id,
-        task_id=candidate.task_id,
-        name=candidate.name,
-        attempt=attempt,
-        args=candidate.args,
-        kwargs=candidate.kwargs,
-        options=candidate.options,
-        metadata=candidate.metadata,
-        failures=candidate.failures,
-        max_attempts=candidate.max_attempts,
-        crashes=candidate.crashes,
-        lease_seconds=candidate.lease_seconds,
-        deadline_in=candidate.deadline_in,
-        queue_name=candidate.queue_name,
-        ping_seconds=candidate.ping_seconds,
-        waited=candidate.waited,
-        is_apart=True,
-    )
+    return task._replace(lease_id=lease_id)

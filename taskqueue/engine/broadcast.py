@@ -10,11 +10,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.retries import class_path
 from taskqueue.core.states import LeaseStatus, TaskStatus
-from taskqueue.engine import multi_worker
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.multi_worker_task import NEVER, MultiWorkerTask
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import AttemptLost
 from taskqueue.models import Lease, Task, Worker
@@ -91,11 +91,10 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
     task = Task.objects.using(connection.alias).filter(id=task_id, open_slots__gt=0).first()
     if task is None or task.status not in (TaskStatus.READY, TaskStatus.RUNNING):
         return 0
+    shared = MultiWorkerTask(connection, task, now=now, limits=limits)
     latest = {
         lease.worker_id: lease
-        for lease in multi_worker.leases_of(connection, task)
-        .filter(is_shared=True)
-        .order_by("attempt")
+        for lease in shared.leases.filter(is_shared=True).order_by("attempt")
         if lease.attempt > task.attempts_before_retry or lease.status == LeaseStatus.SUCCEEDED
     }
     released: list[str] = []
@@ -110,26 +109,23 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> i
             task.attempt += 1
             _record_absence(connection, task, name, now)
         else:
-            multi_worker.leases_of(connection, task).filter(id=lease.id).update(
-                retry_at=multi_worker.NEVER
-            )
+            shared.leases.filter(id=lease.id).update(retry_at=NEVER)
         task.workers -= 1
         task.open_slots -= 1
         released.append(name)
     if released:
         # A manual retry does not wait for them either.
         task.worker_names = [name for name in names if name not in released]
-        multi_worker.settle(connection, task, now=now, limits=limits)
         tally = Tally()
         tally.add_lost(task.queue_name, task.name, absent)
-        announce(connection, multi_worker.ended(task), tally=tally)
+        announce(connection, shared.settle(), tally=tally)
     return len(released)
 
 
 def _is_open(lease: Lease) -> bool:
     """Whether the part that this lease tried is still to be run."""
     over = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
-    return lease.status not in over and lease.retry_at != multi_worker.NEVER
+    return lease.status not in over and lease.retry_at != NEVER
 
 
 def _gone(connection: BaseDatabaseWrapper, task: Task, now: datetime) -> list[str]:
@@ -162,7 +158,7 @@ def _record_absence(
     Lease.objects.using(connection.alias).filter(id=lease_id).update(
         status=LeaseStatus.LOST,
         finished_at=now,
-        retry_at=multi_worker.NEVER,
+        retry_at=NEVER,
         error_class=class_path(AttemptLost),
         error_message=GONE,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from taskqueue.conf import Settings
+from taskqueue.core.states import TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,14 @@ class Limits:
     keep_failed: timedelta | None
     keep_cancelled: timedelta | None
     park_limit: timedelta
+
+    def kept_for(self, status: str) -> timedelta | None:
+        """Return how long tasks of a final status are kept; None: for ever."""
+        return {
+            TaskStatus.SUCCEEDED: self.keep_succeeded,
+            TaskStatus.FAILED: self.keep_failed,
+            TaskStatus.CANCELLED: self.keep_cancelled,
+        }[TaskStatus(status)]
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Claimed(NamedTuple):
@@ -40,22 +40,8 @@ NO_FLOORS: Mapping[str, datetime] = MappingProxyType({})
 class Candidate(NamedTuple):
     """A task that a worker may take, among those that not every worker may."""
 
-    task_id: str
-    name: str
-    attempt: int
-    args: str
-    kwargs: str
-    options: str
-    metadata: str
-    failures: int
-    """Of this worker alone, where every worker has attempts of its own: in a broadcast."""
-    max_attempts: int
-    crashes: int
-    lease_seconds: float | None
-    deadline_in: float | None
-    queue_name: str
-    ping_seconds: float | None
-    waited: float | None
+    task: Claimed
+    """As it is before its claim; in a broadcast `failures` are those of this worker alone."""
     priority: int
     run_after: float
     """To be compared with those of the same database."""
@@ -63,6 +49,11 @@ class Candidate(NamedTuple):
     """Whether it names its workers."""
     is_shared: bool
     """Whether several workers are to run it."""
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Candidate:
+        """Make one from the columns of a claim, without the lease, and those above."""
+        return cls(Claimed._make((0, *row[:-4], True)), *row[-4:])
 
 
 class Held(NamedTuple):

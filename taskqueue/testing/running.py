@@ -17,11 +17,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
 from taskqueue.core.states import LeaseStatus, TaskStatus
-from taskqueue.engine import multi_worker, takeover
+from taskqueue.engine import takeover
 from taskqueue.engine.connections import project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.limits import Limits
+from taskqueue.engine.multi_worker_task import NEVER
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
@@ -219,9 +220,7 @@ class Runner:
         now = dialect_for(self._connection).now(self._connection)
         tasks = Task.objects.using(alias).filter(id=claimed.task_id, status=TaskStatus.RETRYING)
         tasks.update(run_after=now)
-        waiting = Lease.objects.using(alias).filter(
-            id=claimed.lease_id, retry_at__lt=multi_worker.NEVER
-        )
+        waiting = Lease.objects.using(alias).filter(id=claimed.lease_id, retry_at__lt=NEVER)
         waiting.update(retry_at=now)
 
     def _raise(self, run: Run) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from itertools import starmap
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -214,7 +213,7 @@ def candidates(
         CANDIDATES,
         (worker, list(queue_names), worker, list(unknown), worker, worker, limit),
     )
-    return list(starmap(Candidate, rows))
+    return list(map(Candidate.of, rows))
 
 
 def queues(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:

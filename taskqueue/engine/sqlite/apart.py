@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import timedelta
-from itertools import starmap
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -172,7 +171,7 @@ def candidates(
     for queue_name in queue_names:
         open_now = (now, now, worker, queue_name, names, worker, now, now, worker, now, now, limit)
         rows = fetch(connection, CANDIDATES, (worker, *open_now))
-        found += starmap(Candidate, ((dashed(row[0]), *row[1:]) for row in rows))
+        found += [Candidate.of((dashed(row[0]), *row[1:])) for row in rows]
     return found
 
 

@@ -1,0 +1,154 @@
+"""Tasks of several workers: recording them, closing them to further workers, running them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.outcomes import EFFECTS, Outcome, Recorded
+from taskqueue.core.retries import class_path
+from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.engine.connections import installed, transaction
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.ends import announce
+from taskqueue.engine.limits import Limits
+from taskqueue.engine.multi_worker_task import MultiWorkerTask
+from taskqueue.engine.rows import Ended
+from taskqueue.exceptions import DeadlineExceeded
+from taskqueue.models import Lease, Task
+
+BATCH = 100
+
+SharedRecord = tuple[dict[int, Recorded], list[Ended]]
+"""What was recorded, by lease, and the tasks that ended, which the caller announces."""
+
+
+def is_shared(task: Task) -> bool:
+    """Return whether several workers are to run the task."""
+    return task.workers > 1 or task.broadcast
+
+
+def has_all_successes(task: Task) -> bool:
+    """Return whether a shared task leaves nothing to run again."""
+    return is_shared(task) and 0 < task.workers <= task.successes
+
+
+def record_shared(
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
+) -> SharedRecord:
+    """Record outcomes whose lease still runs for a task of several workers.
+
+    Locks the leases by id, then their tasks by id.
+    """
+    recorded: dict[int, Recorded] = {}
+    all_ended: list[Ended] = []
+    with installed(connection):
+        dialect = dialect_for(connection)
+        held = dialect.lock_shared(connection, _leases_to_lock(connection, outcomes))
+        now = dialect.now(connection) if held else None
+        for outcome in sorted(outcomes):
+            if now is None or outcome.lease_id not in held:
+                continue
+            lease = Lease.objects.using(connection.alias).get(id=outcome.lease_id)
+            row = Task.objects.using(connection.alias).get(id=lease.task_id)
+            task = MultiWorkerTask(connection, row, now=now, limits=limits)
+            lease_status = task.record(outcome, lease)
+            all_ended += task.settle()
+            recorded[lease.id] = Recorded(str(row.status), lease_status)
+    return recorded, all_ended
+
+
+def _leases_to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> list[int]:
+    """Return the leases that these outcomes may change: a stop is told to the siblings too.
+
+    Locked only later, behind their task, they would meet their own worker, which locks them first.
+    """
+    lease_ids = {outcome.lease_id for outcome in outcomes}
+    stopped = [
+        outcome.lease_id
+        for outcome in outcomes
+        if EFFECTS[outcome.kind].task_status is TaskStatus.CANCELLED
+    ]
+    if stopped:
+        leases = Lease.objects.using(connection.alias)
+        tasks = leases.filter(id__in=stopped).values("task_id")
+        siblings = leases.filter(task_id__in=tasks, status=LeaseStatus.RUNNING, is_shared=True)
+        lease_ids |= set(siblings.values_list("id", flat=True))
+    return sorted(lease_ids)
+
+
+def close(
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, limits: Limits, reason: str
+) -> dict[UUID, str]:
+    """Let no further worker take those of the tasks that are shared; return their statuses then.
+
+    One that nobody runs at this moment ends as cancelled. The caller's transaction holds the locks.
+    """
+    closed: dict[UUID, str] = {}
+    with installed(connection):
+        dialect = dialect_for(connection)
+        tasks = Task.objects.using(connection.alias).filter(
+            id__in=ids, route=1, status=TaskStatus.RUNNING
+        )
+        chosen = sorted(str(task_id) for task_id in tasks.values_list("id", flat=True))
+        if not chosen:
+            return {}
+        dialect.lock_tasks(connection, chosen)
+        now = dialect.now(connection)
+        all_ended: list[Ended] = []
+        for row in filter(is_shared, tasks.order_by("id")):
+            row.open_slots = 0
+            task = MultiWorkerTask(connection, row, now=now, limits=limits)
+            all_ended += task.cancel_unless_running(reason)
+            closed[row.id] = str(row.status)
+        announce(connection, all_ended)
+    return closed
+
+
+def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> list[str]:
+    """Fail shared tasks past their deadline that wait for a next worker; return their ids.
+
+    What runs is its workers' to end.
+    """
+    dialect = dialect_for(connection)
+    ids = dialect.overdue_shared(connection, limit=BATCH)
+    for task_id in ids:
+        with transaction(connection), installed(connection):
+            dialect.lock_tasks(connection, [task_id])
+            now = dialect.now(connection)
+            tasks = Task.objects.using(connection.alias).filter(id=task_id, deadline_at__lte=now)
+            row = tasks.filter(status=TaskStatus.RUNNING, open_slots__gt=0).first()
+            if row is not None:
+                row.open_slots = 0
+                row.error_class = class_path(DeadlineExceeded)
+                row.error_message = "The deadline passed before all workers had run it."
+                task = MultiWorkerTask(connection, row, now=now, limits=limits)
+                announce(connection, task.settle())
+    return ids
+
+
+def reopen(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
+    """Give locked, finished tasks the places back that had no success; no worker has to wait."""
+    for task in filter(is_shared, tasks):
+        rows = Task.objects.using(connection.alias).filter(id=task.id)
+        rows.update(open_slots=task.workers - task.successes, running_leases=0)
+        if task.workers == 0:
+            rows.update(pinned_to="")  # A broadcast without workers finds new ones.
+        Lease.objects.using(connection.alias).filter(task_id=task.id).update(retry_at=None)
+
+
+def begin_anew(connection: BaseDatabaseWrapper, task: Task) -> None:
+    """Have a locked, finished shared task run by all its workers again; leases become history.
+
+    A broadcast finds the workers that live then.
+    """
+    if not is_shared(task):
+        return
+    leases = Lease.objects.using(connection.alias).filter(task_id=task.id)
+    leases.update(is_shared=False, retry_at=None)
+    rows = Task.objects.using(connection.alias).filter(id=task.id)
+    rows.update(successes=0, running_leases=0, open_slots=task.workers)
+    if task.broadcast:
+        rows.update(workers=0, open_slots=0, worker_names=None, pinned_to="")
