@@ -16,7 +16,7 @@ from django.utils.log import AdminEmailHandler
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind, is_final
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.failures import NOT_RETRIED, extra, log_failed, log_retried
+from taskqueue.engine.failures import NOT_RETRIED, Failure, extra, log_failed, log_retried
 from taskqueue.engine.failures import logger as failures_logger
 from taskqueue.worker.jobs import Job, Order
 
@@ -119,14 +119,8 @@ def log_unlogged(job: Job, outcome: Outcome, status: str | None) -> None:
         log = log_retried
     else:
         return
-    log(
-        task_id=job.task_id,
-        name=job.name,
-        attempt=job.order[3],
-        queue_name=job.queue_name,
-        error_class=outcome.error_class,
-        message=outcome.error_message,
-    )
+    attempt = job.task_id, job.name, job.order[3], job.queue_name
+    log(Failure(*attempt, outcome.error_class, outcome.error_message))
 
 
 def log_ended(job: Job, outcome: str, status: str | None, *, seconds: float | None) -> None:
