@@ -49,8 +49,7 @@ def _names_serving(connection: BaseDatabaseWrapper, queue_name: str) -> list[str
     return [
         worker.name
         for worker in alive.only("name", "queues", "seen_at", "lease_seconds")
-        if _serves(worker, queue_name)
-        and worker.seen_at + timedelta(seconds=worker.lease_seconds) > now
+        if _serves(worker, queue_name) and not worker.is_silent(now)
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -200,7 +200,7 @@ def register(
                 holder = workers.select_for_update().get(name=registration.name)
             else:
                 return Registered(holder.id, now)
-        stale = holder.seen_at + timedelta(seconds=holder.lease_seconds) < now
+        stale = holder.is_silent(now)
         gone = holder.status in (WorkerStatus.STOPPED, WorkerStatus.LOST)
         if not (gone or stale or holder.seen_at == replacing):
             return Holder(holder.host, holder.pid, holder.seen_at, stale, holder.incarnation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import uuid4
 
@@ -89,3 +90,7 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def is_silent(self, now: datetime) -> bool:
+        """Whether it has given no sign of life for longer than its lease: it counts as lost."""
+        return self.seen_at + timedelta(seconds=self.lease_seconds) < now

@@ -65,36 +65,6 @@ class Order(NamedTuple):
 class Job:
     """A lease that this worker holds. Times are by the monotonic clock."""
 
-    __slots__ = (
-        "asked_at",
-        "claimed_at",
-        "crashes",
-        "deadline_at",
-        "failures",
-        "interrupted_at",
-        "is_apart",
-        "is_over",
-        "is_scheduled",
-        "lease_id",
-        "lease_seconds",
-        "limit_at",
-        "logged_as",
-        "max_attempts",
-        "name",
-        "noted",
-        "options",
-        "order",
-        "ping_seconds",
-        "queue_name",
-        "ready_at",
-        "safe_until",
-        "started_at",
-        "stop_reason",
-        "task_id",
-        "timeout",
-        "usual_lease",
-    )
-
     def __init__(
         self, claimed: Claimed, claimed_at: float, *, usual_lease: float = float("inf")
     ) -> None:
@@ -122,7 +92,6 @@ class Job:
         """How its child has logged its failure: `failed`, `retrying`, or not at all."""
         self.timeout: float | None = None
         self.ping_seconds = claimed.ping_seconds
-        self.is_apart = claimed.is_apart
         self.is_scheduled = False
         """Whether it is a run of a schedule, which is to hear of its end."""
         if claimed.options:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -200,7 +200,7 @@ def _live_workers(connection: BaseDatabaseWrapper) -> list[Worker] | None:
     live = [
         worker
         for worker in rows.only("schedules", "seen_at", "lease_seconds", "started_at")
-        if worker.seen_at + timedelta(seconds=worker.lease_seconds) > now
+        if not worker.is_silent(now)
     ]
     return None if any(worker.schedules is None for worker in live) else live
 

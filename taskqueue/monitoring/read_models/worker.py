@@ -115,7 +115,7 @@ def shown_worker(row: Any) -> ShownWorker:
     """Make the read model of one of `worker_rows`."""
     seen_seconds = max(0.0, (row.now - row.seen_at).total_seconds())
     state = STATES[row.status]
-    if state in LIVING and seen_seconds > row.lease_seconds:
+    if state in LIVING and row.is_silent(row.now):
         # Nobody has marked it yet: that is a duty of those that live.
         state = LOST
     return from_row(
