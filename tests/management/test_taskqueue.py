@@ -306,7 +306,7 @@ def test_a_worker_that_is_not_there_exits_with_1() -> None:
         1,
         "No worker is named 'mailer-2'. Did you mean 'mailer-1'?",
     )
-    assert refused("stop", "--host", "nowhere") == (1, "No worker fits.")
+    assert refused("stop", "--host", "nowhere") == (1, "No worker matches.")
 
 
 def test_workers_are_listed_with_what_was_asked_of_them() -> None:

@@ -21,22 +21,22 @@ from taskqueue.management.cli.output import Output, told
 from taskqueue.models import Task
 
 USAGE = 2
-"""The exit code for what cannot be meant; 1 is for what was refused, or is not there."""
+"""The exit code for wrong usage; 1 is for what is refused or does not exist."""
 OF_DJANGO = frozenset({"settings", "pythonpath"})
 SURROGATE = re.compile("[\ud800-\udfff]")
-"""As which Python keeps a byte of the command line that it cannot decode."""
+"""The characters for bytes of the command line that Python cannot decode."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subcommand:
-    """One of `manage.py taskqueue`."""
+    """A subcommand of `manage.py taskqueue`."""
 
     name: str
     help: str
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[Namespace, Output], None]
     example: str = ""
-    """What one might type behind `manage.py taskqueue`."""
+    """An example of its arguments, for the help."""
 
 
 def add_actions(parser: ArgumentParser, actions: Sequence[Subcommand]) -> None:
@@ -52,13 +52,13 @@ def add_actions(parser: ArgumentParser, actions: Sequence[Subcommand]) -> None:
 
 
 def usage_error(message: str) -> CommandError:
-    """What is raised for flags that do not go together."""
+    """Return the error for flags that cannot be combined."""
     return CommandError(message, returncode=USAGE)
 
 
 @contextmanager
 def refusals_reported() -> Iterator[None]:
-    """Let a script see by the exit code what an error means."""
+    """Turn errors into exit codes for scripts."""
     try:
         yield
     except LookupError as error:
@@ -75,7 +75,7 @@ def refusals_reported() -> Iterator[None]:
 
 @contextmanager
 def errors_on_one_line() -> Iterator[None]:
-    """Let no error steer the terminal, whatever text from users and tasks it holds."""
+    """Remove control characters from errors, which may contain text from users."""
     try:
         yield
     except CommandError as error:
@@ -84,34 +84,36 @@ def errors_on_one_line() -> Iterator[None]:
 
 
 def refuse_what_is_not_text(flags: Mapping[str, Any]) -> None:
-    """Raises CommandError for bytes that are not UTF-8, which no database can be asked for."""
+    """Raise CommandError for bytes that are not UTF-8: no database can store them."""
     for name in flags.keys() - OF_DJANGO:
         given = flags[name]
         for text in given if isinstance(given, list) else [given]:
             if isinstance(text, str) and SURROGATE.search(text):
-                raise usage_error(f"{text!r} holds bytes that are not UTF-8.")
+                raise usage_error(f"{text!r} contains bytes that are not UTF-8.")
 
 
 def given(text: str) -> str:
-    """Of a flag that chooses: an empty one, as of a variable that is unset, would choose all."""
+    """Refuse an empty value, as of an unset variable: it would choose everything."""
     if not text:
-        raise ArgumentTypeError("is empty, and would choose everything; leave it out for that")
+        raise ArgumentTypeError("is empty, which would choose everything; omit the flag for that")
     return text
 
 
 def add_person(parser: ArgumentParser) -> None:
-    """Flags for the audit."""
-    parser.add_argument("--reason", default="", help="why, for the audit")
-    parser.add_argument("--by", default=None, help="who, for the audit; default: the OS user")
+    """Add flags for the audit."""
+    parser.add_argument("--reason", default="", help="the reason, for the audit")
+    parser.add_argument(
+        "--by", default=None, help="the person, for the audit; default: the OS user"
+    )
 
 
 def person_of(flags: Namespace) -> dict[str, str]:
-    """Who does it, and why, as the verbs take it."""
+    """Return the person and the reason, as the verbs take them."""
     return {"by": os_user() if flags.by is None else flags.by, "reason": flags.reason}
 
 
 def os_user() -> str:
-    """The name of the user that runs the command."""
+    """Return the name of the OS user that runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # A container may run under a number that has no name.
@@ -122,11 +124,12 @@ TROUBLE = (DatabaseError, InterfaceError)
 
 
 def sentence_of(error: Exception) -> str:
-    """What is wrong, and what to do."""
+    """Return what is wrong with the database, and what to do."""
     if is_busy(error):
         return (
-            "The database is busy: somebody holds its write lock, perhaps the task itself if it is "
-            "atomic. Try again when that has ended."
+            "The database is busy: another transaction holds its write lock, perhaps an atomic "
+            "task. "
+            "Try again when it has ended."
         )
     if _is_unmigrated():
         return f"The database has no tables of taskqueue ({_said(error)}). Run manage.py migrate."
@@ -134,8 +137,8 @@ def sentence_of(error: Exception) -> str:
 
 
 def line_of(error: Exception) -> str:
-    """What is wrong, without asking the database anything more."""
-    return f"The database did not do it: {_said(error)}"
+    """Return what is wrong, without another query."""
+    return f"The database failed: {_said(error)}"
 
 
 def _said(error: Exception) -> str:
@@ -143,7 +146,7 @@ def _said(error: Exception) -> str:
 
 
 def _is_unmigrated() -> bool:
-    """Whether a look at a task fails in a database that answers."""
+    """Whether the database answers but has no table of tasks."""
     connection = project_connection()
     try:
         with connection.cursor() as cursor:

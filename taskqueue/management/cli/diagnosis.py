@@ -25,7 +25,7 @@ NEVER = "never"
 def _add_doctor(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on", choices=("problem", "warning", NEVER), default="problem",
-        help="exit with 1 where something is so severe, or more; default: problem",
+        help="exit with 1 for findings of this severity or higher; default: problem",
     )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def _doctor(flags: Namespace, output: Output) -> None:
 
 
 def _lines(finding: Finding) -> list[str]:
-    """What was seen, and the remedy below it."""
+    """Return the finding, and the remedy below it."""
     head = f"{finding.severity:<8} {finding.check:<11}"
     indent = " " * len(head)
     lines = wrap(
@@ -70,7 +70,7 @@ def _summary(findings: list[Finding]) -> str:
 
 DOCTOR = Subcommand(
     name="doctor",
-    help="what is wrong with the database, its server and the workers, and what to do",
+    help="problems of the database, its server and the workers, and their remedies",
     add_arguments=_add_doctor,
     run=_doctor,
     example="doctor --fail-on warning",
@@ -82,26 +82,28 @@ LONGEST = 5.0
 
 
 def _add_health(parser: ArgumentParser) -> None:
-    parser.add_argument("--worker", type=given, metavar="NAME", help="this one; default: any")
+    parser.add_argument(
+        "--worker", type=given, metavar="NAME", help="require this worker; default: any"
+    )
     parser.add_argument(
         "--host", nargs="?", type=given, const=socket.gethostname()[:255],
-        help="one that runs on this host, or on HOST",
+        help="require a worker on this host, or on HOST",
     )  # fmt: skip
     parser.add_argument(
         "--queue", action="append", type=given, default=[], metavar="NAME",
-        help="a live worker takes tasks from it; may be repeated",
+        help="require a worker that takes tasks from this queue; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--max-age", type=_seconds, metavar="SECONDS",
-        help="since the worker's last sign of life; default: its lease",
+        help="age of the worker's last heartbeat at most; default: its lease",
     )  # fmt: skip
     parser.add_argument(
         "--max-latency", type=_seconds, metavar="SECONDS",
-        help="how long the oldest ready task may have waited; a paused queue's may",
+        help="waiting time of the oldest ready task at most, but for paused queues",
     )  # fmt: skip
     parser.add_argument(
         "--timeout", type=_seconds, default=LONGEST, metavar="SECONDS",
-        help=f"for the database to answer; default: {LONGEST:g}",
+        help=f"time for the database to answer; default: {LONGEST:g}",
     )  # fmt: skip
 
 
@@ -147,13 +149,13 @@ def _without_database(detail: str) -> Health:
 def _seconds(text: str) -> float:
     seconds = duration(text).total_seconds()
     if not 0 < seconds < 10**6:
-        raise ArgumentTypeError(f"{text!r} must be more than 0 s, and less than ten days.")
+        raise ArgumentTypeError(f"{text!r} must be more than 0 s and less than ten days.")
     return seconds
 
 
 HEALTH = Subcommand(
     name="health",
-    help="exit with 0 where workers live and take tasks, else 1; for probes",
+    help="exit with 0 if workers are running and take tasks, else 1; for probes",
     add_arguments=_add_health,
     run=_health,
 )

@@ -1,4 +1,4 @@
-"""`list`: the newest tasks that fit."""
+"""`list`: the newest tasks that match."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from taskqueue.monitoring.searching.orders import is_cursor
 
 MOST = 1000
 PAGES = 20
-"""How often a search goes on that has read enough for one page of the admin."""
+"""Pages of the admin that a search may read."""
 COLUMNS = (
     "id", "name", "status", "queue_name", "priority", "attempts", "run_after", "error_class",
 )  # fmt: skip
@@ -31,7 +31,8 @@ def _add_list(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=_limit, default=50, help=f"at most {MOST}; default: 50")
     parser.add_argument(
         "--cursor", type=_cursor,
-        help="go on where a list ended, as it said; '' for the first page. JSON then is an object: "
+        help="continue after a list, by the cursor that it printed; '' for the first page. JSON "
+        "is then: "
         "`tasks`, and `next`, the cursor of the next page",
     )  # fmt: skip
 
@@ -44,14 +45,14 @@ def _limit(text: str) -> int:
 
 def _cursor(text: str) -> str:
     if text and not is_cursor(text):
-        raise ArgumentTypeError("is not what a list gave")
+        raise ArgumentTypeError("is not a cursor of a list")
     return text
 
 
 def _list(flags: Namespace, output: Output) -> None:
     if flags.words:
         if flags.query:
-            raise usage_error("Give the query as it stands, or by --query.")
+            raise usage_error("Give the query as arguments or by --query, not both.")
         flags.query = " ".join(flags.words)
     which = filter_of(flags, everything=not has_filters(flags))
     tasks, last = _found(which, limit=flags.limit, cursor=flags.cursor or "")
@@ -65,7 +66,7 @@ def _list(flags: Namespace, output: Output) -> None:
 
 
 def _found(which: TaskFilter, *, limit: int, cursor: str) -> tuple[list[Task], Page]:
-    """The tasks, and the last page that was read for them."""
+    """Return the tasks, and the last page that was read for them."""
     rows = Task.objects.using(database_alias()).only(*task_columns(TaskSummary))
     page = find(which, tasks=rows, before=cursor, limit=limit)
     found = [*page.tasks, *page.holders]
@@ -80,13 +81,14 @@ def _found(which: TaskFilter, *, limit: int, cursor: str) -> tuple[list[Task], P
 
 def _more(page: Page) -> str:
     if page.searched_to is not None:
-        return f"Looked back to {page.searched_to:%Y-%m-%d %H:%M} UTC. On: --cursor {page.older}"
-    return f"There are more: --cursor {page.older}"
+        return f"Searched back to {page.searched_to:%Y-%m-%d %H:%M} UTC. Continue: --cursor "
+        f"{page.older}"
+    return f"More tasks match: --cursor {page.older}"
 
 
 LIST = Subcommand(
     name="list",
-    help="the newest tasks that fit",
+    help="the newest tasks that match",
     add_arguments=_add_list,
     run=_list,
     example="list 'status:failed name:mail.*' --limit 20",

@@ -31,7 +31,7 @@ def _row(done: roles.Grant) -> dict[str, Any]:
     changed = done.added or done.removed
     return {
         "group": done.role.group,
-        "done": "created" if done.is_new else "updated" if changed else "as it was",
+        "done": "created" if done.is_new else "updated" if changed else "unchanged",
         "added": ", ".join(done.added),
         "removed": ", ".join(done.removed),
         "permissions": sorted(done.role.permissions),
@@ -57,7 +57,7 @@ def _prune(flags: Namespace, output: Output) -> None:
         return
     done = prune_all(project_connection(), person=person(**person_of(flags)))
     told = ", ".join(f"{number} {name}" for name, number in done.items() if number)
-    output.say(f"prune: {told}" if told else "prune: nothing was past its time", {**done})
+    output.say(f"prune: {told}" if told else "prune: nothing is past its retention", {**done})
 
 
 def _count(output: Output) -> None:
@@ -66,14 +66,14 @@ def _count(output: Output) -> None:
         f"{number}{'+' if number == CAP else ''} {name}" for name, number in found.items() if number
     )
     output.say(
-        f"prune: {told} would be deleted" if told else "prune: nothing is past its time",
+        f"prune: {told} would be deleted" if told else "prune: nothing is past its retention",
         {"dry_run": True, **found},
     )
 
 
 PRUNE = Subcommand(
     name="prune",
-    help="delete now what is past its retention; live workers do so by themselves",
+    help="delete now what is past its retention; running workers do so by themselves",
     add_arguments=_add_prune,
     run=_prune,
     example='prune --reason "the disk is full"',

@@ -1,4 +1,4 @@
-"""`stats`: how many tasks of each status, how many end a minute, how long they wait and run."""
+"""`stats`: tasks by status, throughput, wait times and run times."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ NAMES = ("name", "attempts", "failed", "wait p50", "wait p95", "run p50", "run p
 def _add_stats(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--span", choices=sorted(SPANS, key=list(SPANS).index), default="hour",
-        help="what is looked back on; default: hour",
+        help="the span; default: hour",
     )  # fmt: skip
-    parser.add_argument("--queue", default="", help="attempts of this queue alone")
-    parser.add_argument("--name", default="", help="attempts of this definition alone")
+    parser.add_argument("--queue", default="", help="only attempts of this queue")
+    parser.add_argument("--name", default="", help="only attempts of this definition")
     parser.add_argument(
         "--names", type=_names, default=10, metavar="N",
-        help=f"so many of the most frequent names; at most {MOST_NAMES}, default: 10",
+        help=f"show the N most frequent names; at most {MOST_NAMES}, default: 10",
     )  # fmt: skip
-    parser.add_argument("--steps", action="store_true", help="also each step of the span")
+    parser.add_argument("--steps", action="store_true", help="show each step of the span too")
 
 
 def _names(text: str) -> int:
@@ -88,7 +88,7 @@ def _attempts(found: Series) -> dict[str, Any]:
 def _tell(output: Output, flags: Namespace, counts: dict[str, Count], found: Series) -> None:
     if flags.queue or flags.name:
         # A queue's own would read all of its tasks.
-        output.say("All tasks, of whatever queue and name:", {})
+        output.say("All tasks, of all queues and names:", {})
     output.table([{status: str(count) for status, count in counts.items()}], list(counts))
     figures = _attempts(found)
     output.say("", {})
@@ -130,7 +130,7 @@ def _shown_name(each: NamePerformance) -> dict[str, Any]:
 
 STATS = Subcommand(
     name="stats",
-    help="how many tasks of each status, how many end a minute, how long they wait and run",
+    help="tasks by status, throughput, wait times and run times",
     add_arguments=_add_stats,
     run=_stats,
     example="stats --span day",

@@ -52,7 +52,7 @@ def _stop_workers(which: control.WorkerFilter, flags: Namespace, output: Output)
     request = flags.request or WorkerRequest.STOP
     names = control.request_workers(which, request, **person_of(flags))
     if not names:
-        raise CommandError("No worker fits.")
+        raise CommandError("No worker matches.")
     asked = _asked(names)
     output.say(
         "\n".join(f"{name}  asked: {each}" for name, each in asked.items()),

@@ -15,7 +15,7 @@ from taskqueue.rules.zones import zone, zone_name
 
 
 def duration(text: str) -> timedelta:
-    """`90`, `90s`, `10m`, `2h`, `1.5d` or `1w`."""
+    """Read a duration: `90`, `90s`, `10m`, `2h`, `1.5d` or `1w`."""
     try:
         return duration_from_text(text)
     except ValueError as error:
@@ -23,11 +23,11 @@ def duration(text: str) -> timedelta:
 
 
 def moment(text: str) -> datetime:
-    """A datetime in ISO 8601; without an offset, in the time zone of the project."""
+    """Read a datetime in ISO 8601; without an offset, in the project's time zone."""
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no time: write 2026-03-01T12:00+00:00.") from None
+        raise ArgumentTypeError(f"{text!r} is not a time such as 2026-03-01T12:00+00:00.") from None
     try:
         aware = timezone.make_aware(found) if timezone.is_naive(found) else found
         return aware.astimezone(UTC)
@@ -36,27 +36,27 @@ def moment(text: str) -> datetime:
 
 
 def past(text: str) -> datetime:
-    """A datetime, or how long ago."""
+    """Read a datetime, or how long ago it is."""
     if is_duration(text):
         return timezone.now() - duration(text)
     return moment(text)
 
 
 def wall_moment(text: str) -> datetime:
-    """A datetime in ISO 8601, with or without an offset. Raises ArgumentTypeError."""
+    """Read a datetime in ISO 8601, with or without an offset. Raises ArgumentTypeError."""
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no time: write 2026-03-01T12:00+00:00.") from None
+        raise ArgumentTypeError(f"{text!r} is not a time such as 2026-03-01T12:00+00:00.") from None
 
 
 def zone_for(tz: Any) -> tzinfo:
-    """The zone of that name, the project's where there is none. Raises `InvalidSchedule`."""
+    """Return the zone of that name; None: the project's. Raises `InvalidSchedule`."""
     return timezone.get_default_timezone() if tz is None else zone(zone_name("The rule", tz))
 
 
 def in_zone(moment: datetime, tz: tzinfo) -> datetime:
-    """The moment in UTC; a wall time that comes twice is the first of the two.
+    """Return the time in UTC; of a wall time that occurs twice, the first.
 
     Raises CommandError for a wall time that the zone leaves out.
     """
@@ -75,7 +75,7 @@ def in_zone(moment: datetime, tz: tzinfo) -> datetime:
 
 
 def whole_number(most: int) -> Callable[[str], int]:
-    """What reads a number from 1 to `most`."""
+    """Return a function that reads a number from 1 to `most`."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or not 1 <= int(text[:20]) <= most:

@@ -1,7 +1,7 @@
-"""`manage.py taskqueue …`: look at tasks, queues, workers and schedules, and control them.
+"""`manage.py taskqueue …`: view and control tasks, queues, workers and schedules.
 
-Exits with 0 when it was done, 1 when it was refused, is not there or not well, 2 for wrong usage,
-3 when it was done and could not be told.
+Exits with 0 if it is done, 1 if it is refused, not found or unhealthy, 2 for wrong usage,
+3 if it is done but the standard output cannot be written.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from taskqueue.management.cli.output import Output, add_format, told
 from taskqueue.management.cli.writing import Closed, finished
 
 EXIT_CODES = (
-    "Exits with 0 when it is done, 1 when it is refused, not there or not well, 2 for wrong usage, "
-    "3 when it is done and the standard output cannot be written."
+    "Exits with 0 if it is done, 1 if it is refused, not found or unhealthy, 2 for wrong usage, "
+    "3 if it is done but the standard output cannot be written."
 )
 
 
 class Command(BaseCommand):
-    """Finds the subcommand, and lets it run."""
+    """Finds the subcommand and runs it."""
 
-    help = "Look at tasks, queues, workers and schedules, and control them."
+    help = "View and control tasks, queues, workers and schedules."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -77,4 +77,4 @@ class Command(BaseCommand):
 
 
 def _say_nothing(*_: object) -> None:
-    """In place of a traceback."""
+    """Print nothing instead of a traceback."""

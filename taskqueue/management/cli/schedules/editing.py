@@ -1,4 +1,4 @@
-"""`schedules create` and `schedules edit`: what is given, as the verbs take it."""
+"""`schedules create` and `schedules edit`."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ TAKEN = {
     "missed": "missed", "missed_window": "missed_window", "overlap": "overlap",
     "pause_after_failures": "pause_after_failures",
 }  # fmt: skip
-"""What the verbs take, by the flag that it is given with; no flag has a default."""
+"""Parameters of the verbs by flag; no flag has a default."""
 
 
 def _add_create(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="of the schedule, unique in the project")
+    parser.add_argument("name", metavar="NAME", help="name of the schedule, unique in the project")
     add_rule(parser)
     _add_task(parser, required=True)
     _add_policies(parser)
     parser.add_argument(
         "--disabled", action="store_const", const=False, dest="enabled", default=SUPPRESS,
-        help="create it, but let nothing be due before it is edited with --enable",
+        help="create it disabled; enable it by `edit --enable`",
     )  # fmt: skip
     add_person(parser)
 
@@ -53,7 +53,7 @@ def _create(flags: Namespace, output: Output) -> None:
     try:
         schedule = schedules.create(flags.name, rule=rule, **given)
     except ScheduleExists as error:
-        raise CommandError(str(error)) from None  # The flags were right: it is refused.
+        raise CommandError(str(error)) from None  # Refused, though the usage was right.
     _tell(schedule, "created", output)
 
 
@@ -63,13 +63,13 @@ def _add_edit(parser: ArgumentParser) -> None:
     task = _add_task(parser, required=False)
     task.add_argument(
         "--unset-option", action="append", default=[], metavar="NAME",
-        help="let an option be that of the task again; may be repeated",
+        help="reset an option to the task's own; may be repeated",
     )  # fmt: skip
     _add_policies(parser)
     enabled = parser.add_mutually_exclusive_group()
     for flag, const, text in (
-        ("--enable", True, "count from now on again"),
-        ("--disable", False, "let nothing be due, and record nothing"),
+        ("--enable", True, "enable it from now on"),
+        ("--disable", False, "disable it: nothing is due or recorded"),
     ):
         enabled.add_argument(
             flag, action="store_const", const=const, dest="enabled", default=SUPPRESS, help=text
@@ -85,7 +85,7 @@ def _edit(flags: Namespace, output: Output) -> None:
     if has_rule(flags):
         changes["rule"] = rule_from(flags, before.rule)
     if not changes:
-        raise usage_error("Say what is to change, such as --cron, --overlap or --disable.")
+        raise usage_error("Give at least one change, such as --cron, --overlap or --disable.")
     load_tasks()
     schedule = schedules.edit(flags.name, **changes, **person_of(flags))
     is_changed = schedule.changed_at != before.changed_at
@@ -104,7 +104,9 @@ def _add_task(parser: ArgumentParser, *, required: bool) -> Any:
         help="an object",
     )  # fmt: skip
     group.add_argument("--queue", default=SUPPRESS, help="short for --option queue_name=QUEUE")
-    group.add_argument("--priority", type=_number, default=SUPPRESS, help="likewise")
+    group.add_argument(
+        "--priority", type=_number, default=SUPPRESS, help="short for --option priority=N"
+    )
     group.add_argument(
         "--option", action="append", type=typed_option, default=[], metavar="OPTION=VALUE",
         help=f"one of `.using()`, such as max_attempts=5; may be repeated; {VALUES}",
@@ -116,7 +118,7 @@ def _add_policies(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("how it behaves")
     group.add_argument(
         "--missed", choices=[each.value for each in Missed], default=SUPPRESS,
-        help="which runs are made up for that nobody served in time; default: latest",
+        help="how to handle missed runs; default: latest",
     )  # fmt: skip
     group.add_argument(
         "--missed-window", type=duration, default=SUPPRESS, metavar="DURATION",
@@ -124,11 +126,11 @@ def _add_policies(parser: ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--overlap", choices=[each.value for each in Overlap], default=SUPPRESS,
-        help="what becomes of one that is due while another runs; default: skip",
+        help="how to handle a run that is due while another is running; default: skip",
     )  # fmt: skip
     group.add_argument(
         "--pause-after-failures", type=_failures, default=SUPPRESS, metavar="N",
-        help=f"pause it when N runs in a row have failed; {NONE} for never, the default",
+        help=f"pause it after N failures in a row; {NONE}, the default: never",
     )  # fmt: skip
 
 
@@ -138,7 +140,7 @@ def _taken(flags: Namespace) -> dict[str, Any]:
 
 
 def _options(flags: Namespace, current: dict[str, Any]) -> dict[str, Any]:
-    """The options with what the flags say of them. Raises CommandError."""
+    """Return the options, changed by the flags. Raises CommandError."""
     given = vars(flags)
     stated = options_of(flags.option, flag="--option")
     for flag, option in OPTIONS.items():
@@ -184,13 +186,13 @@ def _tell(schedule: Schedule, what: str, output: Output) -> None:
 
 CREATE = Subcommand(
     name="create",
-    help="create a schedule that counts from now on",
+    help="create a schedule, effective from now on",
     add_arguments=_add_create,
     run=_create,
 )
 EDIT = Subcommand(
     name="edit",
-    help="change a schedule: what is given, and nothing else",
+    help="change a schedule; what is not given stays",
     add_arguments=_add_edit,
     run=_edit,
 )

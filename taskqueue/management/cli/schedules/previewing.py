@@ -31,7 +31,9 @@ MOST = 1000
 
 
 def _add_preview(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="of a schedule, or say a rule")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="name of a schedule; or give a rule"
+    )
     parser.add_argument(
         "--count", type=whole_number(MOST), default=5, help=f"at most {MOST}; default: 5"
     )
@@ -45,7 +47,7 @@ def _preview(flags: Namespace, output: Output) -> None:
         rule = rule_from(flags)
         # Nothing is asked of the database: a rule can be tried before there is one.
         found = schedules.preview_rule(rule, count=flags.count, after=timezone.now())
-        _print(rule, rule.text, found, "It has no time to come.", output)
+        _print(rule, rule.text, found, "It has no future time.", output)
     else:
         schedule = schedules.get(flags.name)
         try:
@@ -58,13 +60,13 @@ def _preview(flags: Namespace, output: Output) -> None:
 
 
 def times_of(rule: Rule | None, moments: list[datetime]) -> list[dict[str, Any]]:
-    """The moments in UTC, and on the wall clock of the rule where it has another one."""
+    """Return the times in UTC, and on the wall clock of the rule where that differs."""
     zone = ZoneInfo(zone_of(rule))
     return [{"utc": each.astimezone(UTC), "local": each.astimezone(zone)} for each in moments]
 
 
 def time_lines(rule: Rule | None, moments: list[datetime]) -> list[str]:
-    """The moments in columns, under their heading."""
+    """Return the times in columns, with a heading."""
     name = zone_of(rule)
     if name == "UTC":
         return aligned([["UTC"], *([utc(each)] for each in moments)])
@@ -92,8 +94,8 @@ def _why_none(schedule: Schedule) -> str:
     if state in ("disabled", "removed"):
         return f"It is {state}: nothing is due."
     if occurrences_of(schedule).filter(status__in=OPEN).exists():
-        return "Its next time is known when the run that goes on has ended."
-    return "It has no time to come."
+        return "Its next time is known when the current run has ended."
+    return "It has no future time."
 
 
 PREVIEW = Subcommand(

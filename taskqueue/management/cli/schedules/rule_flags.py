@@ -1,4 +1,4 @@
-"""A rule in time as it is typed: one flag for its kind, others for what goes with it."""
+"""Flags for a rule in time: one for its kind, others for its details."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskqueue.rules import Rule
 
 Reader = Callable[[str], Any]
 NONE = "none"
-"""The word that takes a limit away."""
+"""The word that removes a limit."""
 
 _LIMITS = {"start", "end"}
 _KEYS: dict[str, set[str]] = {
@@ -29,32 +29,37 @@ _FLAGS = {
     "once": "--once",
 }  # fmt: skip
 _REFINING = {"tz": "tz", "step": "every", "days": "days", "start": "start", "end": "end"}
-"""The key of a stored rule by the flag that it is given with, besides the kind's own."""
+"""The keys of a stored rule by flag, besides those of the kind."""
 
 
 def window(text: str) -> tuple[str, str]:
-    """The first and the last time of a window of the day. Raises ArgumentTypeError."""
+    """Read the first and the last time of a daily window. Raises ArgumentTypeError."""
     first, dash, last = (part.strip() for part in text.partition("-"))
     if not (first and dash and last):
-        raise ArgumentTypeError(f"{text!r} is no window of the day: write 09:00-17:30.")
+        raise ArgumentTypeError(f"{text!r} is not a daily window such as 09:00-17:30.")
     return first, last
 
 
 def limit(text: str) -> datetime | str:
-    """A time, or the word that stands for none. Raises ArgumentTypeError."""
+    """Read a time, or the word for no limit. Raises ArgumentTypeError."""
     return NONE if text.strip() == NONE else wall_moment(text)
 
 
 KINDS: tuple[tuple[str, Reader, str, str], ...] = (
     ("--cron", str, "EXPRESSION", 'such as "0 6 * * 1-5"; a sixth field is for seconds'),
-    ("--every", duration, "DURATION", "so often, day and night: 90s, 10m, 2h, 1d"),
-    ("--after-end", duration, "DURATION", "so long after the last run has ended"),
-    ("--daily", window, "FROM-TO", "within these hours, such as 09:00-17:30, every --step"),
+    ("--every", duration, "DURATION", "an interval such as 90s, 10m, 2h or 1d"),
+    ("--after-end", duration, "DURATION", "an interval after the end of the last run"),
+    (
+        "--daily",
+        window,
+        "FROM-TO",
+        "within these hours each day, such as 09:00-17:30, every --step",
+    ),
     ("--once", wall_moment, "TIME", "a single time, such as 2026-12-01T09:00+00:00"),
 )
 OFFSETS = (
-    "Times without an offset are of the rule's zone, --tz; with --every and --after-end, which "
-    "have none, and with --once alone, of the project's."
+    "Times without an offset are in the rule's zone, --tz; with --every, --after-end and --once "
+    "without --tz, in the project's."
 )
 REFINING: tuple[tuple[str, Reader, str, str], ...] = (
     (
@@ -64,15 +69,15 @@ REFINING: tuple[tuple[str, Reader, str, str], ...] = (
         "with --cron, --daily: such as Europe/Berlin; default: UTC. "
         "With --once: the zone of its time",
     ),
-    ("--step", duration, "DURATION", "with --daily: how often, counted from FROM, such as 30m"),
+    ("--step", duration, "DURATION", "with --daily: interval from FROM on, such as 30m"),
     ("--days", str, "DAYS", "with --daily: mon-fri or mon,wed; default: every day"),
-    ("--start", limit, "TIME", "nothing is due before it; none for no limit"),
-    ("--end", limit, "TIME", "nothing is due after it; none for no limit"),
+    ("--start", limit, "TIME", "no run before this time; none for no limit"),
+    ("--end", limit, "TIME", "no run after this time; none for no limit"),
 )
 
 
 def add_rule(parser: ArgumentParser) -> None:
-    """Flags for a rule. None has a default, so that an edit sees what was given."""
+    """Add flags for a rule. None has a default, so that an edit sees what was given."""
     group = parser.add_argument_group("when", "one of these kinds of rules")
     kind = group.add_mutually_exclusive_group()
     for flag, read, form, text in KINDS:
@@ -83,51 +88,51 @@ def add_rule(parser: ArgumentParser) -> None:
 
 
 def has_rule(flags: Namespace) -> bool:
-    """Whether any flag says something of a rule."""
+    """Whether any flag describes a rule."""
     given = vars(flags)
     return _kind_in(given) is not None or any(name in given for name in _REFINING)
 
 
 def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rule:
-    """The rule that the flags describe; what they leave open is that of `current`, a stored rule.
+    """Return the rule that the flags describe, completed by `current`, a stored rule.
 
-    Raises CommandError for flags that do not go together, `InvalidSchedule` for wrong values.
+    Raises CommandError for flags that cannot be combined, `InvalidSchedule` for wrong values.
     """
     given = vars(flags)
-    # A stored rule that cannot be read may be anything, and can be replaced.
+    # A stored rule that cannot be read can be replaced.
     known = dict(current) if isinstance(current, Mapping) else {}
     kind = _kind_in(given) or known.get("kind")
     if not isinstance(kind, str) or kind not in _KEYS:
-        raise usage_error(f"Say when: one of {', '.join(_FLAGS.values())}.")
+        raise usage_error(f"Give a rule: one of {', '.join(_FLAGS.values())}.")
     stated = {_REFINING[name]: given[name] for name in _REFINING if name in given}
     own = _own_values(kind, given)
     zone_of_once = stated.pop("tz", None) if own and kind == "once" else None
     for name, key in _REFINING.items():
         if key in stated and key not in _KEYS[kind]:
-            raise usage_error(f"--{name} does not go with {_FLAGS[kind]}.")
+            raise usage_error(f"--{name} cannot be combined with {_FLAGS[kind]}.")
     kept = {key: value for key, value in known.items() if key in _KEYS[kind]}
     values = kept | stated | own | {"kind": kind}
     if kind == "daily_window" and "every" not in values:
-        raise usage_error("--daily needs --step: how often within these hours, such as 30m.")
+        raise usage_error("--daily requires --step: the interval within these hours, such as 30m.")
     zone = _zone_of(kind, values) if zone_of_once is None else zone_for(zone_of_once)
     return rules.from_json({key: _stored(value, zone) for key, value in values.items()})
 
 
 def _zone_of(kind: str, values: Mapping[str, Any]) -> tzinfo | None:
-    """Of which zone times without an offset are; None where there are none."""
+    """Return the zone of times without an offset; None where there are none."""
     if all(not isinstance(each, datetime) or each.tzinfo for each in values.values()):
         return None
     return zone_for(values.get("tz", "UTC") if "tz" in _KEYS[kind] else None)
 
 
 def _kind_in(given: Mapping[str, Any]) -> str | None:
-    """The kind whose flag was given."""
+    """Return the kind whose flag was given."""
     named = {flag[2:].replace("-", "_"): kind for kind, flag in _FLAGS.items()}
     return next((kind for name, kind in named.items() if name in given), None)
 
 
 def _own_values(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the flag of the kind itself says; nothing where it was not given."""
+    """Return the values from the flag of the kind; none where it was not given."""
     if kind == "daily_window" and "daily" in given:
         first, last = given["daily"]
         return {"first": first, "last": last}
@@ -136,7 +141,7 @@ def _own_values(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stored(value: Any, zone: tzinfo | None) -> Any:
-    """The value as a stored rule has it. Raises CommandError."""
+    """Return the value as stored in a rule. Raises CommandError."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, datetime):

@@ -28,7 +28,7 @@ from taskqueue.monitoring.reading import now
 
 MOST = 1000
 LIST_HEAD = ("name", "state", "next (UTC)", "last run (UTC)", "")
-NONE_YET = "There is no schedule: see `schedules create --help` and `schedules sync --help`."
+NONE_YET = "There are no schedules: see `schedules create --help` and `schedules sync --help`."
 
 
 def _list(flags: Namespace, output: Output) -> None:
@@ -41,7 +41,7 @@ def _list(flags: Namespace, output: Output) -> None:
 
 
 def _lines(schedules: list[ShownSchedule]) -> list[str]:
-    """Two lines or three a schedule: with the rule in words, one would not fit a terminal."""
+    """Return two or three lines for each schedule: one would be too wide for a terminal."""
     if not schedules:
         return []
     head, *heads = aligned([LIST_HEAD, *map(_schedule_cells, schedules)])
@@ -59,13 +59,13 @@ def _schedule_cells(schedule: ShownSchedule) -> tuple[str, ...]:
 
 LIST = Subcommand(
     name="list",
-    help="every schedule: how it stands, when it is due, how it went last",
+    help="all schedules, with their state, next time and last run",
     add_arguments=lambda parser: None,
     run=_list,
 )
 
 
-HISTORY_HEAD = ("nominal time (UTC)", "became", "task, or why there is none")
+HISTORY_HEAD = ("nominal time (UTC)", "status", "task, or why there is none")
 
 
 def _add_history(parser: ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def _add_history(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--count", type=whole_number(MOST), default=20, help=f"at most {MOST}; default: 20"
     )
-    parser.add_argument("--skipped", action="store_true", help="only those that did not run")
+    parser.add_argument("--skipped", action="store_true", help="only skipped runs")
 
 
 def _history(flags: Namespace, output: Output) -> None:
@@ -90,7 +90,7 @@ def _history(flags: Namespace, output: Output) -> None:
 
 
 def history_lines(occurrences: Sequence[ShownOccurrence]) -> list[str]:
-    """The occurrences in columns, under their heading; nothing where there are none."""
+    """Return the occurrences in columns, with a heading; nothing where there are none."""
     return aligned([HISTORY_HEAD, *map(_occurrence_cells, occurrences)]) if occurrences else []
 
 
@@ -107,7 +107,7 @@ def _occurrence_cells(row: ShownOccurrence) -> tuple[str, ...]:
 
 HISTORY = Subcommand(
     name="history",
-    help="what became of a schedule's nominal times, the latest first",
+    help="the runs of a schedule, the latest first",
     add_arguments=_add_history,
     run=_history,
 )

@@ -22,11 +22,11 @@ NOT_OF_PROJECTS = (
     "<frozen ",
     *(os.path.join(package.__path__[0], "") for package in (django, importlib, taskqueue)),
 )
-"""How the paths begin of files that are nobody's to mend."""
+"""Beginnings of paths outside the project."""
 
 
 def load_tasks() -> None:
-    """Import every `tasks` module. Raises CommandError, one line, where one cannot be."""
+    """Import every `tasks` module. Raises CommandError where one cannot be imported."""
     try:
         discover_tasks()
     except Exception as error:  # Code of the project: anything may come of it.
@@ -37,7 +37,7 @@ def load_tasks() -> None:
 
 
 def _place(traceback: TracebackType | None) -> str:
-    """The last line of the project that was run; nothing where none was."""
+    """Return the last line of the project in the traceback; empty for none."""
     frames = [each for each in extract_tb(traceback) if not _is_foreign(each.filename)]
     return f" [{frames[-1].filename}, line {frames[-1].lineno}]" if frames else ""
 
@@ -57,7 +57,7 @@ def _sync(flags: Namespace, output: Output) -> None:
 
 SYNC = Subcommand(
     name="sync",
-    help="bring the schedules that the code declares to the database",
+    help="create and update the schedules that the code declares",
     add_arguments=lambda parser: None,
     run=_sync,
 )

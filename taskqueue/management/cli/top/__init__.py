@@ -1,4 +1,4 @@
-"""`top`: how all is, live in the terminal."""
+"""`top`: a live overview in the terminal."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from taskqueue.monitoring.overview import overview
 
 SHORTEST, LONGEST = 0.2, 3600.0
 DUMB = "dumb"
-"""What TERM says where sequences would stand in the text, as in some editors."""
+"""The TERM of terminals without escape sequences, as in some editors."""
 COLUMNS = 120
-"""Of a frame that goes to no terminal."""
+"""The width of a frame without a terminal."""
 
 
 def _add_top(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--interval", type=_interval, default=2.0, metavar="SECONDS",
-        help="between two looks; default: 2",
+        help="time between refreshes; default: 2",
     )  # fmt: skip
     parser.add_argument(
         "--once", action="store_true",
-        help="one look, then end; so does text that goes to no terminal, or to a dumb one. JSON "
-        "goes on, a document a line",
+        help="print once, then exit; text without a terminal, or to a dumb one, does so too. JSON "
+        "continues, one document per line",
     )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def _top(flags: Namespace, output: Output) -> None:
 
 TOP = Subcommand(
     name="top",
-    help="how all is, live in the terminal: counts, queues, workers, what runs",
+    help="live overview in the terminal: counts, queues, workers, running tasks",
     add_arguments=_add_top,
     run=_top,
     example="top --interval 1",

@@ -1,4 +1,4 @@
-"""Text in cells of a terminal: how wide it is, cut and filled to a width."""
+"""Text in terminal columns: its width, cut and padded."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from taskqueue.management.cli.output import without_controls
 BARS = "▁▂▃▄▅▆▇█"
 GAP = 2
 WIDEST, LEAST = 30, 8
-"""Columns of a cell that is neither the first nor the last; of the first, in want of room."""
+"""Width of the middle cells at most; of the first cell, where room is scarce, at least."""
 
 
 def width(text: str) -> int:
-    """In columns: some characters take two, and some none."""
+    """Return the width in columns: some characters take two, some none."""
     return sum(map(_columns, text))
 
 
 def fitted(text: str, columns: int) -> str:
-    """The text without what would steer the terminal, cut to so many columns."""
+    """Return the text without control characters, cut to a width."""
     text = without_controls(" ".join(text.split()))
     if width(text) <= columns:
         return text
@@ -33,7 +33,7 @@ def fitted(text: str, columns: int) -> str:
 
 
 def filled(text: str, columns: int) -> str:
-    """Cut, or with spaces up to so many columns."""
+    """Return the text, cut or padded to a width."""
     text = fitted(text, columns)
     return text + " " * (columns - width(text))
 
@@ -45,9 +45,9 @@ def _columns(character: str) -> int:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, columns: int) -> list[str]:
-    """Rows with their cells below each other.
+    """Return rows with aligned cells.
 
-    Where all is too wide, the first column gives way, then the last one.
+    Where they are too wide, the first column is cut, then the last one.
     """
     if not rows:
         return []
@@ -62,7 +62,7 @@ def aligned(rows: Sequence[Sequence[str]], *, columns: int) -> list[str]:
 
 
 def fitted_line(line: str, columns: int) -> str:
-    """A line whose spaces are meant, cut to so many columns."""
+    """Return a line with its spaces, cut to a width."""
     line = line.rstrip()
     if width(line) <= columns:
         return line
@@ -72,7 +72,7 @@ def fitted_line(line: str, columns: int) -> str:
 
 
 def bars(figures: Sequence[int]) -> str:
-    """Figures as a row of bars, the largest being the highest."""
+    """Return numbers as a row of bars, the largest as the highest."""
     largest = max(figures, default=0)
     return "".join(
         BARS[-(-each * (len(BARS) - 1) // largest)] if largest else BARS[0] for each in figures

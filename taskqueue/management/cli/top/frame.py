@@ -1,4 +1,4 @@
-"""One frame of `top`: an overview as lines that fit a terminal of a size."""
+"""One frame of `top`: an overview as lines for the size of a terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ QUEUE = ("queue", "waiting", "oldest", "running", "last hour", "")
 WORKER = ("worker", "host", "pid", "state", "busy", "memory", "seen", "")
 RUNNING = ("running", "queue", "worker", "try", "for", "done", "")
 MINUTES = 30
-"""That the row of bars shows."""
+"""Minutes in the row of bars."""
 NEWS = 3600.0
-"""For so many seconds a lost worker is shown."""
+"""Seconds for which a lost worker is shown."""
 MOST_NOTICES = 3
 BAR = 10
 
@@ -35,7 +35,7 @@ class Line:
 def frame(
     overview: Overview, *, columns: int, rows: int | None = None, title: str = ""
 ) -> list[Line]:
-    """At most so many rows; without a number, all that there is."""
+    """Return at most `rows` lines; all without a limit."""
     top = _top(overview, columns, title)
     sections = [
         _section(QUEUE, _queues(overview)),
@@ -56,7 +56,7 @@ def frame(
 
 
 def shared(wanted: Sequence[int], free: int) -> list[int]:
-    """So many rows for each section: what one does not need is left to the others."""
+    """Share the free rows among sections: rows that one does not need go to the others."""
     given = [0] * len(wanted)
     while free > 0 and any(has < wants for has, wants in zip(given, wanted, strict=True)):
         for place, wants in enumerate(wanted):
@@ -74,7 +74,7 @@ def _section(heading: tuple[str, ...], rows: Section) -> Section:
 
 
 def _cut(section: Section, share: int) -> Section:
-    """So many rows below the heading; the last says how many more there are."""
+    """Cut the rows below the heading; the last says how many more there are."""
     if len(section) - 1 <= share:
         return section
     left = len(section) - share
@@ -101,7 +101,7 @@ def _top(overview: Overview, columns: int, title: str) -> list[Line]:
 
 
 def _urgent(notices: Sequence[Notice]) -> list[str]:
-    """The first of them, and how many more there are."""
+    """Return the first notices, and the number of the others."""
     told = [_notice(each) for each in notices[:MOST_NOTICES]]
     left = len(notices) - len(told)
     return [*told, f"! and {left:,} more: see `taskqueue doctor`"] if left else told
@@ -113,7 +113,7 @@ def _notice(notice: Notice) -> str:
 
 
 def _queues(overview: Overview) -> Section:
-    """Those where most waits first."""
+    """Return the queues, those with the most waiting tasks first."""
     ordered = sorted(overview.queues, key=lambda each: (-each.waiting, each.name))
     return [
         (
@@ -183,4 +183,4 @@ def _progress(task: RunningTask) -> str:
 def _remark(task: RunningTask) -> str:
     if task.is_stopping:
         return "stopping"
-    return "silent for long" if task.is_wedged else task.progress_message
+    return "no output for long" if task.is_wedged else task.progress_message

@@ -18,7 +18,7 @@ from taskqueue.monitoring.overview import Overview, overview
 
 
 def document(overview: Overview) -> dict[str, Any]:
-    """All that a frame shows, and what it has no room for."""
+    """Return the whole overview as an object."""
     return {
         "at": overview.at,
         "tasks": {status: count.value for status, count in overview.counts.items()},
@@ -38,23 +38,23 @@ def document(overview: Overview) -> dict[str, Any]:
 
 
 SILENCE = 5.0
-"""Seconds that a network may take for an answer; of a server that hangs it is told after those."""
+"""Seconds without an answer after which the database is reported as silent."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What was read last."""
+    """The last reading."""
 
     overview: Overview | None = None
-    """The last that there was."""
+    """The last overview that could be read."""
     trouble: str = ""
-    """What the database said in its place."""
+    """The last error of the database; empty: none."""
 
 
 class Reader:
-    """Reads every so many seconds, on a connection of its own that is opened again after trouble.
+    """Reads at an interval, on a connection of its own that is reopened after errors.
 
-    Nobody waits for it: it keeps no process from ending.
+    It does not keep the process from exiting.
     """
 
     def __init__(self, *, interval: float, on_read: Callable[[], None]) -> None:
@@ -75,7 +75,7 @@ class Reader:
 
     @property
     def seen(self) -> Seen:
-        """What was read last, and for how long nobody has answered since."""
+        """The last reading, with how long the database has been silent since."""
         asked_at = self._asked_at
         silent = 0.0 if asked_at is None else time.monotonic() - asked_at
         if silent < SILENCE:
@@ -110,11 +110,11 @@ def _said(error: Exception) -> str:
 
 
 TICK = 1.0
-"""Seconds after which a frame is drawn again, though nothing was read."""
+"""Seconds after which a frame is drawn again without a new reading."""
 
 
 def watch(title: str, *, interval: float) -> None:
-    """Show frames until somebody leaves by q or Ctrl-C."""
+    """Show frames until q or Ctrl-C is pressed."""
     try:
         with Screen() as screen, Reader(interval=interval, on_read=screen.ring) as reader:
             while screen.wait(TICK):
@@ -125,7 +125,7 @@ def watch(title: str, *, interval: float) -> None:
 
 
 def lines_of(seen: Seen, *, columns: int, rows: int, title: str) -> list[Line]:
-    """The last that is known, below what is wrong now."""
+    """Return the last overview as lines, below the current error."""
     lines: list[Line] = []
     if seen.trouble:
         lines.append(Line(fitted(seen.trouble, columns), is_heading=True))
@@ -135,7 +135,7 @@ def lines_of(seen: Seen, *, columns: int, rows: int, title: str) -> list[Line]:
 
 
 def stream(output: Output, *, interval: float) -> None:
-    """Print a document a line until Ctrl-C. Raises BrokenPipeError once nobody reads any more."""
+    """Print one document per line until Ctrl-C. Raises BrokenPipeError when the reader left."""
     has_read = threading.Event()
     try:
         with Reader(interval=interval, on_read=has_read.set) as reader:

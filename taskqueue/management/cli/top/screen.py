@@ -1,4 +1,4 @@
-"""The terminal, as long as `top` has it: its other screen, keys without Enter, its size."""
+"""The terminal while `top` uses it: alternate screen, keys without Enter, its size."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from taskqueue.worker.wakeup import WakePipe
 
 # Sequences of ECMA-48 and of xterm, which every terminal of today knows.
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
-"""The other screen, no cursor, no wrapping of lines."""
+"""The alternate screen, without cursor and line wrapping."""
 LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 QUIT_KEYS = frozenset(b"qQ\x03\x04")
 SMALLEST = (80, 24)
-"""Where the terminal does not tell."""
+"""The size of an unknown terminal."""
 
 
 class Screen:
-    """Gives the terminal back as it was, however it ends."""
+    """Takes the terminal, and restores it at the end."""
 
     def __init__(self) -> None:
         self._output = sys.stdout.fileno()
@@ -56,7 +56,7 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows, at this moment."""
+        """The current columns and rows."""
         try:
             found = os.get_terminal_size(self._output)
         except OSError:
@@ -64,7 +64,7 @@ class Screen:
         return (found.columns or SMALLEST[0], found.lines or SMALLEST[1])
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Draw over what was there, without flicker."""
+        """Draw over the last frame, without flicker."""
         _, rows = self.size
         texts = [
             f"{CLEAR_LINE}{BOLD}{line.text}{PLAIN}" if line.is_heading else CLEAR_LINE + line.text
@@ -76,11 +76,11 @@ class Screen:
         self._write(HOME + "\r\n".join(texts) + rest)
 
     def ring(self) -> None:
-        """End the wait, from any thread."""
+        """End `wait`, from any thread."""
         self._wake_pipe.wake()
 
     def wait(self, seconds: float) -> bool:
-        """Until the time is over, a key is pressed or the size changes; whether to go on."""
+        """Wait until the time is over, a key is pressed or the size changes; whether to go on."""
         watched = [self._wake_pipe.fileno(), *([] if self._input is None else [self._input])]
         ready, _, _ = select.select(watched, [], [], seconds)
         self._wake_pipe.clear()
@@ -110,7 +110,7 @@ class Screen:
         self.ring()
 
     def _on_suspend(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: the shell gets its terminal, and `top` takes it again when it goes on."""
+        """Handle Ctrl-Z: return the terminal to the shell, and take it again on resume."""
         self._give_back()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
