@@ -134,8 +134,8 @@ def test_prune_deletes_what_is_past_its_time_and_says_so() -> None:
     assert (line.verb, line.actor, line.detail) == (
         "prune", "anna", "1 tasks, 1 audit, 1 workers",
     )  # fmt: skip
-    assert run("prune", "--dry-run") == "prune: nothing is past its time\n"
-    assert run("prune") == "prune: nothing was past its time\n"
+    assert run("prune", "--dry-run") == "prune: nothing is past its retention\n"
+    assert run("prune") == "prune: nothing is past its retention\n"
     assert Audit.objects.count() == 1
     assert run_json("prune") == {
         "tasks": 0, "occurrences": 0, "operations": 0, "idempotency_keys": 0, "audit": 0,

@@ -75,7 +75,7 @@ def test_a_list_goes_on_where_it_ended(capsys: pytest.CaptureFixture[str]) -> No
     assert ([task["id"] for task in last["tasks"]], last["next"]) == (made[4:], None)
     capsys.readouterr()
     run("list", "--limit", "2")
-    assert f"There are more: --cursor {first['next']}\n" == capsys.readouterr().err
+    assert f"More tasks match: --cursor {first['next']}\n" == capsys.readouterr().err
     run("list", "--limit", "5")
     assert capsys.readouterr().err == ""
 
@@ -145,7 +145,7 @@ def test_stats_are_told_of_one_queue_and_by_steps() -> None:
     assert (len(told["steps"]), sum(step["succeeded"] for step in told["steps"])) == (96, 5)
     assert len(run("stats", "--steps").splitlines()) > 60
     text = run("stats", "--queue", "mail", "--name", "shop.tasks.send")
-    assert text.startswith("All tasks, of whatever queue and name:\n")
+    assert text.startswith("All tasks, of all queues and names:\n")
     assert "\nAttempts of the last hour on the queue mail of shop.tasks.send: 5 succeeded" in text
 
 

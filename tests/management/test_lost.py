@@ -21,7 +21,7 @@ def test_it_is_told_that_the_body_may_still_run_before_anything_is_done(
     result, _ = held_by_lost()
     code, said = refused(verb, result.id)
     assert code == 1
-    for words in ("held by a lost worker: 'w1'", "The body may still run", "--yes"):
+    for words in ("held by a lost worker: 'w1'", "Its code may still be running", "--yes"):
         assert words in said
     assert task_of(result).status == "running"
     assert "(its worker was lost)" in run(verb, result.id, "--yes")

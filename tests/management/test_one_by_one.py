@@ -78,7 +78,7 @@ def test_that_the_database_is_away_is_said_of_several(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(TaskVerb, "act", away)
     code, _, told = tried("cancel", uuid4(), uuid4())
-    assert (code, told.count("The database did not do it: the server is away")) == (1, 2)
+    assert (code, told.count("The database failed: the server is away")) == (1, 2)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

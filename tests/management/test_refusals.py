@@ -73,10 +73,10 @@ def test_nor_does_one_of_workers(flag: str) -> None:
 def test_messages_are_about_flags() -> None:
     task_id = noop.enqueue().id
     assert refused("cancel", "--all", "--status", "ready", "--yes") == (
-        2, "--all is for every task: leave it out, or what chooses among them.",
+        2, "--all chooses every task: omit it, or the other flags that choose tasks.",
     )  # fmt: skip
     assert refused("cancel", "--query", " ", "--yes")[1] == (
-        "The query says nothing to choose tasks by."
+        "The query is empty: it chooses no tasks."
     )
     assert refused("cancel", task_id, "--all", "--yes")[1] == (
         "Give either ids, or flags that choose tasks, not both."
@@ -85,7 +85,7 @@ def test_messages_are_about_flags() -> None:
         "Give either ids, or flags that choose tasks, or --all for every task."
     )
     assert refused("stop", "--all-workers", "--worker", "paris")[1] == (
-        "--all-workers is for every worker: leave it out, or the other flags."
+        "--all-workers chooses every worker: omit it, or the other flags."
     )
 
 

@@ -28,7 +28,7 @@ SHANGHAI = ("--cron", "0 6 * * 1-5", "--tz", "Asia/Shanghai", "--start", "2100-0
 
 
 def test_without_schedules_it_is_said_how_to_make_one() -> None:
-    assert run().startswith("There is no schedule: see `schedules create --help`")
+    assert run().startswith("There are no schedules: see `schedules create --help`")
     assert run_json("list") == []
 
 
@@ -183,9 +183,9 @@ def test_where_nothing_is_to_come_the_preview_says_why() -> None:
     assert run("preview", "resting").endswith("It is disabled: nothing is due.\n")
     make(AfterEnd(hours=1))
     serve(NOON)
-    assert run("preview", "s").endswith("known when the run that goes on has ended.\n")
+    assert run("preview", "s").endswith("known when the current run has ended.\n")
     past = run("preview", "--once", "2001-01-01T00:00+00:00")
-    assert past.endswith("It has no time to come.\n")
+    assert past.endswith("It has no future time.\n")
 
 
 # History
@@ -197,7 +197,7 @@ def test_the_history_tells_what_became_of_each_time_and_why() -> None:
     end(1)
     serve(at(3))
     lines = run("history", "s").splitlines()
-    assert lines[0] == "nominal time (UTC)   became     task, or why there is none"
+    assert lines[0] == "nominal time (UTC)   status     task, or why there is none"
     assert lines[1] == f"2026-06-01 15:00:00  ready      {task_at(3).id}"
     assert lines[2] == "2026-06-01 14:00:00  skipped    Missed; the latest one makes up for it."
     assert lines[3] == (

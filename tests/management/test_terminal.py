@@ -86,7 +86,7 @@ def test_an_interrupt_is_one_line_and_no_traceback(
 )
 def test_bytes_that_are_not_utf_8_are_refused_alike(arguments: list[str]) -> None:
     code, said = refused(*arguments)
-    assert (code, "\\udce9' holds bytes that are not UTF-8." in said) == (2, True), said
+    assert (code, "\\udce9' contains bytes that are not UTF-8." in said) == (2, True), said
     assert not Task.objects.exists()
 
 

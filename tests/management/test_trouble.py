@@ -101,7 +101,7 @@ def test_a_database_without_tables_is_said_to_want_a_migration(
 def test_a_database_that_is_not_there_is_said_to_be_in_trouble(kind: str, tmp_path: Path) -> None:
     database = UNREACHABLE if kind == "postgresql" else sqlite_at(tmp_path / "nowhere" / "db")
     code, said = manage(database, "taskqueue", "workers")
-    assert (code, said.startswith("CommandError: The database did not do it: ")) == (1, True)
+    assert (code, said.startswith("CommandError: The database failed: ")) == (1, True)
     assert "\n" not in said
 
 

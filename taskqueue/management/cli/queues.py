@@ -10,7 +10,7 @@ from taskqueue.engine import control
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
-from taskqueue.management.cli.worker_choice import CHOICE, add_worker_choice, chosen_workers
+from taskqueue.management.cli.workers import CHOICE, add_worker_choice, chosen_workers
 from taskqueue.monitoring.read_models.queue import read_queues
 
 MOST_QUEUES = 1000

@@ -1,33 +1,35 @@
-"""Which tasks a subcommand is about: ids, or all that fit flags."""
+"""The tasks that a subcommand acts on: ids, or flags that choose many."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.control import TaskFilter, dry_run
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control import TaskFilter, count_held_by_lost, dry_run
 from taskqueue.engine.control.bulk import act_on_many
 from taskqueue.engine.control.filter_fields import LIST, MOMENT
 from taskqueue.engine.control.filters import FILTERS
 from taskqueue.engine.control.verb import TaskVerb
-from taskqueue.management.cli.base import given, person_of, usage_error
-from taskqueue.management.cli.lost import held_by_lost, refuse_to_end, warning_of_many
-from taskqueue.management.cli.one_by_one import Lines, each_of
+from taskqueue.engine.lost import lost_attempts
+from taskqueue.exceptions import TaskQueueError, TransitionRefused
+from taskqueue.management.cli.base import TROUBLE, given, person_of, sentence_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
 from taskqueue.monitoring.searching import parse
 from taskqueue.results import identifier_of
 
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
-ALL_AND_SOME = "--all is for every task: leave it out, or what chooses among them."
-NOTHING_SAID = "The query says nothing to choose tasks by."
+ALL_AND_SOME = "--all chooses every task: omit it, or the other flags that choose tasks."
+NOTHING_SAID = "The query is empty: it chooses no tasks."
 BY_FLAG = {name: each for name, each in FILTERS.items() if each.flag}
 """The filters that have a flag of their own."""
 
@@ -53,23 +55,25 @@ def add_filters(parser: ArgumentParser) -> None:
 
 
 def add_selection(parser: ArgumentParser) -> None:
-    """Ids, or flags for many."""
+    """Add ids, or flags for many tasks."""
     parser.add_argument("ids", nargs="*", metavar="ID")
     add_filters(parser)
     group = parser.add_argument_group("many at once")
-    group.add_argument("--all", action="store_true", help="every task, with no other choice")
-    group.add_argument("--dry-run", action="store_true", help="only count")
+    group.add_argument("--all", action="store_true", help="choose every task")
+    group.add_argument("--dry-run", action="store_true", help="only count, change nothing")
     group.add_argument(
-        "--yes", action="store_true", help="do it; of ids, also where a lost worker holds the task"
+        "--yes",
+        action="store_true",
+        help="confirm it; for ids, also where a lost worker holds the task",
     )
 
 
 def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
-    """The filter that the flags describe. Raises ValueError."""
+    """Return the filter that the flags describe. Raises ValueError."""
     chosen = {name: value for name in BY_FLAG if (value := getattr(flags, name))}
     searched = parse(flags.query, now=timezone.now()).which.given if flags.query else {}
     if twice := sorted(chosen.keys() & searched.keys()):
-        raise usage_error(f"Both the query and a flag say {', '.join(twice)}.")
+        raise usage_error(f"Both the query and a flag give {', '.join(twice)}.")
     if everything == bool({**searched, **chosen}.keys() - {"everything"}):
         raise usage_error(ALL_AND_SOME if everything else NOTHING_SAID)
     fields: dict[str, Any] = {**searched, **chosen, "everything": everything}
@@ -77,7 +81,7 @@ def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
 
 
 def has_filters(flags: Namespace) -> bool:
-    """Whether tasks are chosen by what they are."""
+    """Whether flags choose tasks by their properties."""
     return bool(flags.query) or any(getattr(flags, name) for name in BY_FLAG)
 
 
@@ -101,7 +105,7 @@ def act(
     if by_filter:
         _act_on_many(flags, output, verb, arguments)
     elif flags.dry_run:
-        raise usage_error("--dry-run counts what fits flags; ids are given already.")
+        raise usage_error("--dry-run is for flags that choose tasks, not for ids.")
     else:
         act_on_ids(flags, output, verb, one=one or partial(verb.act, **arguments))
 
@@ -125,17 +129,17 @@ def act_on_ids(
         text = "\n".join(f"{line['id']}  {verb.name}: {_word(line)}" for line in lines)
         output.say(text, {"verb": verb.name, "tasks": lines})
 
-    each_of(flags.ids, attempt, key="id", output=output, tell=tell)
+    for_each(flags.ids, attempt, key="id", output=output, tell=tell)
 
 
 def _makes_another(flags: Namespace) -> bool:
-    """Whether a retry with other arguments is asked for, which leaves the task as it is."""
+    """Whether it is a retry with other arguments, which leaves the task unchanged."""
     given = (getattr(flags, name, None) for name in ("new_args", "new_kwargs"))
     return any(each is not None for each in given)
 
 
 def _told(done: Any) -> dict[str, Any]:
-    """What a verb answers: a status, the id of the task that it made, whether anything changed."""
+    """Return the result of a verb: a status, the id of a new task, or whether anything changed."""
     if isinstance(done, UUID):
         return {"new_id": str(done)}
     if isinstance(done, bool):
@@ -160,7 +164,7 @@ def _act_on_many(
         matched, would = dry_run(which, verb.name, **arguments)
         raise usage_error(
             f"{matched} tasks match, {would} of them allow it.{warning_of_many(which, verb.name)} "
-            "Nothing was done: say --yes to do it, or --dry-run to only count."
+            "Nothing was changed: add --yes to confirm, or --dry-run to only count."
         )
     outcome = (
         dry_run(which, verb.name, **arguments)
@@ -175,3 +179,73 @@ def _act_on_many(
         + (f".{warning}" if warning else ""),
         {"verb": verb.name, "dry_run": flags.dry_run, **counts},
     )
+
+
+MAY_RUN = (
+    "Its code may still be running if the worker's host is only disconnected, until the worker "
+    "reaches the database again."
+)
+
+
+def held_by_lost(task_id: UUID) -> list[str]:
+    """Return the lost workers that hold the task."""
+    return [each.worker for each in lost_attempts(project_connection(), [task_id])]
+
+
+def refuse_to_end(task_id: UUID, workers: Sequence[str]) -> NoReturn:
+    """Raise `TransitionRefused`, with how to confirm."""
+    raise TransitionRefused(
+        f"Task {task_id} is held by a lost worker: {', '.join(map(repr, workers))}. {MAY_RUN} "
+        "Nothing was changed: add --yes to end the attempt at once."
+    )
+
+
+def warning_of_many(which: TaskFilter, verb: str) -> str:
+    """Return the warning before a bulk action; empty where no lost worker holds a task."""
+    number = count_held_by_lost(which, verb)
+    if not number:
+        return ""
+    return f" {number} of them are held by lost workers, and their attempts end at once. {MAY_RUN}"
+
+
+Lines = list[dict[str, Any]]
+"""The result for each name: whether it was `done`, and the `error` if not."""
+
+
+def for_each(
+    names: Sequence[str],
+    attempt: Callable[[str], dict[str, Any]],
+    *,
+    key: str,
+    output: Output,
+    tell: Callable[[Lines], None],
+) -> None:
+    """Attempt it on each and print the results. Raises CommandError if one was refused.
+
+    A single refusal is only an error. Whatever ends it early, the results so far are printed.
+    """
+    lines: Lines = []
+    try:
+        for line in _tried(names, attempt, key=key):
+            lines.append(line)
+    finally:
+        if lines and (len(names) > 1 or lines[0]["done"] or output.is_json):
+            tell(lines)
+    refused = [line for line in lines if not line["done"]]
+    if refused:
+        alone = len(lines) == 1
+        were = "was" if len(refused) == 1 else "were"
+        raise CommandError(refused[0]["error"] if alone else f"{len(refused)} {were} refused.")
+
+
+def _tried(
+    names: Sequence[str], attempt: Callable[[str], dict[str, Any]], *, key: str
+) -> Iterator[dict[str, Any]]:
+    for name in names:
+        try:
+            line = {key: name, "done": True, **attempt(name)}
+        except TaskQueueError as error:
+            line = {key: name, "done": False, "error": str(error)}
+        except TROUBLE as error:
+            line = {key: name, "done": False, "error": sentence_of(error)}
+        yield line

@@ -14,7 +14,7 @@ from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import act_on_ids
-from taskqueue.management.cli.worker_choice import CHOICE, add_worker_choice, chosen_workers
+from taskqueue.management.cli.workers import CHOICE, add_worker_choice, chosen_workers
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
 

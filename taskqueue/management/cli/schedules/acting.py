@@ -9,8 +9,8 @@ from typing import Any
 from taskqueue import schedules
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.base import TROUBLE, Subcommand, add_person, person_of
-from taskqueue.management.cli.one_by_one import Lines, each_of
 from taskqueue.management.cli.output import Output, told
+from taskqueue.management.cli.selection import Lines, for_each
 from taskqueue.models import Occurrence
 
 
@@ -43,7 +43,7 @@ def _act(
         text = "\n".join(f"{line['name']}  {_word(line, done)}" for line in lines)
         output.say(text, {"action": action, "schedules": lines})
 
-    each_of(flags.names, attempt, key="name", output=output, tell=tell)
+    for_each(flags.names, attempt, key="name", output=output, tell=tell)
 
 
 def _told(answer: Any) -> dict[str, Any]:
