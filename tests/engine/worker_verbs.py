@@ -13,6 +13,7 @@ from taskqueue.engine import forecast
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import record, write_logs, write_notes
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
+from taskqueue.engine.tally import Subject, Tally
 from taskqueue.worker.duties import LOOKS
 from tests.engine.steps import claim, limits, outcome
 
@@ -30,7 +31,13 @@ def record_as(kind: OutcomeKind) -> Verb:
     """A verb that gives the tasks' new statuses, by lease."""
 
     def verb(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
-        return record(worker, [outcome(each, kind) for each in claimed], limits=limits())
+        # A worker knows what its leases are about.
+        subjects = {
+            each.lease_id: Subject(each.task_id, each.queue_name, each.name, None)
+            for each in claimed
+        }
+        outcomes = [outcome(each, kind) for each in claimed]
+        return record(worker, outcomes, limits=limits(), tally=Tally(subjects.get))
 
     return verb
 
