@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.utils import timezone
 
-from taskqueue.backend.announcing import announcing
 from taskqueue.backend.context import QueueContext
 from taskqueue.backend.framework import (
     AnyResult,
@@ -30,6 +31,9 @@ from taskqueue.declarations.options import Options, check_options
 from taskqueue.exceptions import Cancel, Stopped
 
 logger = logging.getLogger("taskqueue.worker")
+_is_announcing: ContextVar[bool] = ContextVar("taskqueue_is_announcing", default=False)
+RECEIVER = "log_task_finished"
+"""Django's receiver that logs."""
 
 OF_THE_TASK = frozenset({"priority", "queue_name", "run_after"})
 OF_THE_RESULT = frozenset(
@@ -168,3 +172,29 @@ def _end(result: AnyResult, outcome: Outcome, *, may_be_retried: bool) -> None:
         changes["_return_value"] = json.loads(outcome.return_value)
     for name, value in changes.items():
         object.__setattr__(result, name, value)
+
+
+@contextmanager
+def announcing() -> Iterator[None]:
+    """Let Django log a signal of an attempt's end at INFO, without the exception.
+
+    Its receiver of `task_finished` logs a failure at ERROR, also for a cancelled task. The worker
+    has already logged the failure, as for tasks of all kinds.
+    """
+    token = _is_announcing.set(True)
+    try:
+        yield
+    finally:
+        _is_announcing.reset(token)
+
+
+def _demote(record: logging.LogRecord) -> bool:
+    if not _is_announcing.get() or record.funcName != RECEIVER:
+        return True
+    record.exc_info = record.exc_text = None
+    if record.levelno > logging.INFO:
+        record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
+    return logging.getLogger(record.name).isEnabledFor(record.levelno)
+
+
+signals.logger.addFilter(_demote)

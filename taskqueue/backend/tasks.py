@@ -98,7 +98,7 @@ class QueueTask(Lazy, AnyTask):
         return results
 
     async def aenqueue_many(self, calls: Iterable[Call]) -> list[AnyResult]:
-        """As `enqueue_many`, from async code."""
+        """Async version of `enqueue_many`."""
         return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
+from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine.connections import database_alias
@@ -30,9 +31,10 @@ from taskqueue.results.reading import (
     row_of,
 )
 from taskqueue.results.verbs import TaskVerbs
-from taskqueue.results.waiting import Pauses
 
 R = TypeVar("R")
+FIRST_LOOK, LONGEST_PAUSE = 0.01, 0.5
+"""Seconds between two looks of a `wait`, which grow from the one to the other."""
 
 
 class TaskResult(TaskVerbs, Generic[R]):
@@ -168,7 +170,7 @@ class TaskResult(TaskVerbs, Generic[R]):
         self._take(row_of(self.id))
 
     async def arefresh(self) -> None:
-        """As `refresh`, from async code: all attributes may then be read there too."""
+        """Async version of `refresh`: all attributes may then be read in async code too."""
         await self._read_after(self.refresh)
 
     def wait(self, timeout: Duration | None = None) -> TaskResult[R]:
@@ -185,7 +187,7 @@ class TaskResult(TaskVerbs, Generic[R]):
             time.sleep(pauses.next(f"Task {self.id} is {self.status}"))
 
     async def async_wait(self, timeout: Duration | None = None) -> TaskResult[R]:
-        """As `wait`, from async code."""
+        """Async version of `wait`."""
         import asyncio
 
         pauses = Pauses(timeout)
@@ -256,3 +258,21 @@ def get_result(task_id: UUID | str) -> TaskResult[Any]:
     """The handle on a task by its id. Raises `TaskDoesNotExist`."""
     task = row_of(identifier_of(task_id))
     return TaskResult.of(task, registry.find(task.name))
+
+
+class Pauses:
+    """Growing pauses between looks, until the time is over."""
+
+    def __init__(self, timeout: Duration | None) -> None:
+        self._end = None if timeout is None else time.monotonic() + seconds_of(timeout)
+        self._timeout, self._pause = timeout, FIRST_LOOK
+
+    def next(self, waited_for: str) -> float:
+        """Seconds until the next look. Raises TimeoutError, telling what was waited for."""
+        pause, self._pause = self._pause, min(LONGEST_PAUSE, self._pause * 1.5)
+        if self._end is None:
+            return pause
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"{waited_for} after {self._timeout} s.")
+        return min(pause, left)

@@ -104,11 +104,11 @@ class TaskVerbs:
         return changed
 
     async def acancel(self, reason: str = "", *, by: object = "") -> None:
-        """As `cancel`, from async code."""
+        """Async version of `cancel`."""
         await self._read_after(self.cancel, reason, by=by)
 
     async def arequest_stop(self, reason: str = "", *, by: object = "") -> None:
-        """As `request_stop`, from async code."""
+        """Async version of `request_stop`."""
         await self._read_after(self.request_stop, reason, by=by)
 
     async def aretry(
@@ -119,19 +119,19 @@ class TaskVerbs:
         kwargs: Mapping[str, Any] | None = None,
         by: object = "",
     ) -> Self:
-        """As `retry`, from async code."""
+        """Async version of `retry`."""
         return await self._read_after(self.retry, reason, args=args, kwargs=kwargs, by=by)
 
     async def arun_now(self, reason: str = "", *, by: object = "") -> None:
-        """As `run_now`, from async code."""
+        """Async version of `run_now`."""
         await self._read_after(self.run_now, reason, by=by)
 
     async def areschedule(self, run_after: Moment, reason: str = "", *, by: object = "") -> None:
-        """As `reschedule`, from async code."""
+        """Async version of `reschedule`."""
         await self._read_after(self.reschedule, run_after, reason, by=by)
 
     async def aupdate(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
-        """As `update`, from async code."""
+        """Async version of `update`."""
         return await self._read_after(self.update, reason, by=by, **changes)
 
     async def _read_after(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""What projects import in their own tests: see docs/testing.md.
+"""Tools for the tests of projects: see docs/testing.md.
 
 Importing it loads no models, so that a `conftest.py` may do so before Django is set up.
 """

@@ -1,54 +1,61 @@
-"""Assertions on what was enqueued."""
+"""Assertions on enqueued tasks, and what they say when they fail."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Unpack
 
 from asgiref.sync import sync_to_async
 
+from taskqueue.declarations.redaction import ShownArguments, redacted, redacted_for
 from taskqueue.models import Task
 from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Which
-from taskqueue.testing.describing import failure
 from taskqueue.testing.looking import Expected, Pattern, results_of, rows
+
+MOST = 20
+LONGEST = 200
+"""Characters of one task's arguments."""
 
 
 def assert_enqueued(
     which: Which | None = None, *, times: int = 1, **expected: Unpack[Expected]
 ) -> list[TaskResult[Any]]:
-    """Assert that so many tasks were enqueued that have what is expected; their handles.
+    """Assert that this many tasks were enqueued that match, and return their handles.
 
-    It counts what stands in the test's database, whatever became of it since. Arguments are
-    compared as the body gets them; `unittest.mock.ANY` fits any. `run_after` is a datetime, or a
-    delay from the enqueue. For what never can be, and so is a mistake of the test, it raises
-    `UnknownTask`, `ArgumentsDoNotBind`, ValueError or TypeError.
+    It counts the tasks in the test's database, also finished ones. Arguments are compared as the
+    body receives them; `unittest.mock.ANY` equals any value. `run_after` is a datetime, or a delay
+    from the enqueue. Raises `UnknownTask`, `ArgumentsDoNotBind`, ValueError or TypeError for
+    expectations that no task can meet.
     """
     _check_times(times)
     return _check(Pattern.of(which, expected), rows(), times)
 
 
 def assert_not_enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> None:
-    """Assert that no task was enqueued that has all that is named here."""
+    """Assert that no task was enqueued that matches."""
     _check(Pattern.of(which, expected), rows(), 0)
 
 
 async def aassert_enqueued(
     which: Which | None = None, *, times: int = 1, **expected: Unpack[Expected]
 ) -> list[TaskResult[Any]]:
-    """As `assert_enqueued`, from async code."""
+    """Async version of `assert_enqueued`."""
     check = sync_to_async(assert_enqueued, thread_sensitive=True)
     return await check(which, times=times, **expected)
 
 
 async def aassert_not_enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> None:
-    """As `assert_not_enqueued`, from async code."""
+    """Async version of `assert_not_enqueued`."""
     await sync_to_async(assert_not_enqueued, thread_sensitive=True)(which, **expected)
 
 
 class captured:  # noqa: N801  (read as a participle: `with captured() as tasks:`)
-    """Gives a list that holds, at the end of the block, what was enqueued in it and still stands.
+    """Return a list that, at the end of the block, holds the tasks enqueued in it.
 
-    For `with` and `async with`. What met the holder of its unique key is no new task.
+    For `with` and `async with`. Tasks that were rolled back, and calls whose unique key another
+    task held, are not in it.
     """
 
     def __init__(self) -> None:
@@ -72,9 +79,9 @@ class captured:  # noqa: N801  (read as a participle: `with captured() as tasks:
 
 
 class assert_enqueues(captured):  # noqa: N801
-    """As `assert_enqueued`, of what the block enqueues; with `times=0`, that it does not.
+    """Assert that the block enqueues this many tasks that match; see `assert_enqueued`.
 
-    An error that the block raises goes first.
+    An error of the block is raised instead.
     """
 
     def __init__(
@@ -91,14 +98,65 @@ class assert_enqueues(captured):  # noqa: N801
 
 
 def _check_times(times: int) -> None:
-    """Raise ValueError for a number of tasks that there can never be."""
+    """Raise ValueError unless `times` is a number of tasks."""
     if type(times) is not int or times < 0:
-        raise ValueError(f"times must be a whole number from 0 on, not {times!r}.")
+        raise ValueError(f"times must be a whole number of 0 or more, not {times!r}.")
 
 
 def _check(pattern: Pattern, seen: list[Task], times: int) -> list[TaskResult[Any]]:
-    found = [task for task in seen if pattern.fits(task)]
-    if len(found) != times:
+    matching = [task for task in seen if pattern.fits(task)]
+    if len(matching) != times:
         expected = f"{times} of" if times else "none of"
-        raise AssertionError(failure(pattern, expected=expected, found=len(found), seen=seen))
-    return results_of(found)
+        raise AssertionError(_failure(pattern, expected=expected, count=len(matching), seen=seen))
+    return results_of(matching)
+
+
+def _failure(pattern: Pattern, *, expected: str, count: int, seen: Sequence[Task]) -> str:
+    """Return why an assertion failed. Sensitive arguments are redacted."""
+    return f"Expected {expected} {_wanted(pattern)}; found {count}. " + _listing(seen)
+
+
+def _wanted(pattern: Pattern) -> str:
+    """Return the expected task in words."""
+    text = "task" if pattern.definition is None else pattern.definition.name
+    if pattern.has_arguments:
+        shown = ShownArguments(*pattern.call)
+        if pattern.definition is not None:
+            shown = redacted_for(pattern.definition, *shown)
+        text += _call(shown.args, shown.kwargs)
+    others = [
+        f"{field.name}={value!r}"
+        for field in fields(pattern)
+        if field.name not in ("definition", "args", "kwargs")
+        and (value := getattr(pattern, field.name)) is not None
+    ]
+    return f"{text} with {', '.join(others)}" if others else text
+
+
+def _listing(tasks: Sequence[Task]) -> str:
+    """Return the enqueued tasks, one per line."""
+    if not tasks:
+        return "Nothing was enqueued."
+    lines = [f"  {_line(task)}" for task in tasks[:MOST]]
+    if len(tasks) > MOST:
+        lines.append(f"  … and {len(tasks) - MOST} more")
+    return "\n".join(["Enqueued:", *lines])
+
+
+def _line(task: Task) -> str:
+    shown = redacted(task.name, task.args, task.kwargs)
+    call = "(…)" if shown is None else _call(shown.args, shown.kwargs)
+    parts = [f"queue_name={task.queue_name!r}"]
+    if task.priority:
+        parts.append(f"priority={task.priority}")
+    if task.run_after != task.enqueued_at:
+        parts.append(f"run_after={task.run_after.isoformat()}")
+    if task.unique_key is not None:
+        parts.append(f"unique_key={task.unique_key!r}")
+    return f"{task.name}{call} with {', '.join(parts)}: {task.status}"
+
+
+def _call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    named = [f"{name}={value!r}" for name, value in kwargs.items()]
+    text = ", ".join([*map(repr, args), *named])
+    return f"({text})" if len(text) <= LONGEST else f"({text[:LONGEST]}…)"

@@ -31,15 +31,15 @@ from taskqueue.worker.reporting import Reports, keep_logs
 
 
 class Crash(BaseException):
-    """Raise it in a body, as by a mock, and the attempt is lost, as if its process had died."""
+    """Raise it in a body, for example by a mock, to lose the attempt as if its process had died."""
 
 
 class WatchedContext(Context):
-    """Asks the database whether the attempt is to stop: no worker is there to tell it."""
+    """A context that asks the database for requests to stop: there is no worker to pass them on."""
 
     @property
     def stop_requested(self) -> bool:
-        """Whether somebody asked this attempt to stop. On an event loop: whether it was known."""
+        """Return whether this attempt was asked to stop. On an event loop: if known."""
         if self._stop_reason is None:
             # Not from async code: Django forbids it there.
             with suppress(SynchronousOnlyOperation):
@@ -62,7 +62,7 @@ class WatchedContext(Context):
 
 
 class PlayedAttempt(Attempt):
-    """As in a worker's child, but that nothing interrupts a body: it is judged once it ends."""
+    """An attempt as in a worker's child, except that time limits are checked after the body."""
 
     def __init__(self, order: Order, worker_name: str, tally: Tally) -> None:
         self._reports = Reports(max_log=get_settings().MAX_LOG)
@@ -74,16 +74,16 @@ class PlayedAttempt(Attempt):
         )
         super().__init__(order, context, tally)
         self.error: BaseException | None = None
-        """What the body raised."""
+        """The exception that the body raised."""
         self._callbacks = Callbacks()
 
     def run_here(self) -> Frame:
-        """Run the body to its end, and give the frame."""
+        """Run the body to its end, and return the frame."""
         keep_logs()
         return self.run(self._call)
 
     def run_callbacks(self) -> None:
-        """Do what the body wanted done on commit; in a worker it would have been committed."""
+        """Run the body's on_commit callbacks; in a worker it would have been committed."""
         self._callbacks.run()
 
     def write_reports(self) -> None:
@@ -120,7 +120,7 @@ class PlayedAttempt(Attempt):
         return value
 
     def _late(self, started: float) -> TaskTimeout | DeadlineExceeded | None:
-        """What would have interrupted the body by now."""
+        """Return the exception of the time limit that has passed, if one has."""
         now = _monotonic()
         timeout, deadline_at = self.snapshot.get("timeout"), self.order.deadline_at
         if timeout is not None and now - started > timeout:
@@ -135,7 +135,7 @@ class PlayedAttempt(Attempt):
             return super()._failed(error)
         outcome = self._outcome(OutcomeKind.LOST)._replace(
             error_class=class_path(AttemptLost),
-            error_message="The child process died: a test played it.",
+            error_message="The child process died (simulated by a test).",
         )
         return self._frame(outcome)
 

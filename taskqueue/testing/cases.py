@@ -1,4 +1,4 @@
-"""For tests in the manner of `unittest`: a mixin for Django's test cases."""
+"""A mixin for Django's test cases."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ else:
 class TaskQueueTestMixin(Base):
     """The functions of `taskqueue.testing` as methods; journeys and eager mode end with the test.
 
-    A class with `eager_tasks = True` runs tasks as they are enqueued. It stands before Django's
-    class: `class Tests(TaskQueueTestMixin, TestCase)`.
+    A class with `eager_tasks = True` runs tasks as they are enqueued. List the mixin before
+    Django's class: `class Tests(TaskQueueTestMixin, TestCase)`.
     """
 
     eager_tasks = False
 
     def setUp(self) -> None:
-        """Begin eager mode, if the class is for that."""
+        """Begin eager mode, if the class asks for it."""
         super().setUp()
-        # Whatever the test begins itself, and leaves.
+        # Modes that the test begins and does not end.
         for lasting in (immediacy, journeys):
             self.addCleanup(lasting.end_all_but, lasting.begun())
         if self.eager_tasks:
@@ -42,7 +42,7 @@ class TaskQueueTestMixin(Base):
             self.addCleanup(mode.stop)
 
     def travel(self, to: Duration | datetime) -> None:
-        """As `travelling`, until the end of the test."""
+        """Move the clock until the end of the test. See `taskqueue.testing.travelling`."""
         journey = travelling(to)
         journey.start()
         self.addCleanup(journey.stop)

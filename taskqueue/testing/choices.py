@@ -1,4 +1,4 @@
-"""What a test says of how due tasks are to be run."""
+"""The options of `run_due`, `run_next` and `eager`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Which = Any
 
 
 class Options(TypedDict, total=False):
-    """The keywords of `run_due` and its kin."""
+    """The keywords of `run_due` and `run_next`."""
 
     queue_name: str
     """Only tasks of this queue."""
     workers: Sequence[str]
     """Names of the workers that are played, and no others."""
     errors: Errors
-    """`record` keeps what bodies raise in results alone; `raise` raises it here too."""
+    """`record` keeps exceptions of bodies in results only; `raise` also raises them here."""
     backoff: Backoff
-    """`keep` leaves retries for the time that they are due; `skip` makes them due at once."""
+    """`keep` leaves retries until they are due; `skip` makes them due at once."""
     limit: int
-    """After so many attempts it is taken for a loop without an end."""
+    """The number of attempts after which `StillDue` is raised."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Choice:
 
     @classmethod
     def of(cls, tasks: Sequence[Which], options: Options) -> Self:
-        """What a caller asks for. Raises `UnknownTask`, TypeError and ValueError for mistakes."""
+        """Return the checked options. Raises `UnknownTask`, TypeError or ValueError."""
         check_names(options, Options.__annotations__)
         return cls(tuple(map(name_of, tasks)), **options)
 
@@ -53,19 +53,19 @@ class Choice:
         check_in("errors", self.errors, Errors)
         check_in("backoff", self.backoff, Backoff)
         if type(self.limit) is not int or self.limit < 1:
-            raise ValueError(f"limit must be a whole number from 1 on, not {self.limit!r}.")
+            raise ValueError(f"limit must be a whole number of 1 or more, not {self.limit!r}.")
         if self.queue_name is not None:
             OPTIONS["queue_name"].check(self.queue_name)
         if isinstance(self.workers, str) or (self.workers is not None and not self.workers):
             raise ValueError(f"workers must be a list of names, not {self.workers!r}.")
 
 
-def check_names(given: Collection[str], known: Collection[str]) -> None:
+def check_names(names: Collection[str], known: Collection[str]) -> None:
     """Raise TypeError for a keyword that the caller's function does not have."""
-    for name in given:
+    for name in names:
         if name not in known:
             near = nearest_option(name, known)
-            rest = f". Did you mean {near!r}?" if near else f"; there are {', '.join(known)}."
+            rest = f". Did you mean {near!r}?" if near else f". Choose from {', '.join(known)}."
             raise TypeError(f"There is no option {name!r}{rest}")
 
 
@@ -81,15 +81,15 @@ def check_among(what: str, value: object, choices: Sequence[str]) -> None:
 
 
 def name_of(which: Which) -> str:
-    """The name under which tasks of a definition are stored. Raises `UnknownTask`."""
+    """Return the name under which tasks of a definition are stored. Raises `UnknownTask`."""
     return definition_of(which).name
 
 
 def definition_of(which: Which) -> BaseDefinition[Any, Any]:
-    """The definition that is meant. Raises `UnknownTask`, which suggests the nearest; TypeError."""
+    """Return the definition. Raises `UnknownTask` with the nearest name, or TypeError."""
     if isinstance(which, BaseDefinition):
         return which
     name = which if isinstance(which, str) else getattr(which, "module_path", None)
     if not isinstance(name, str):
-        raise TypeError(f"A task, or the name of one, is wanted here, not {which!r}.")
+        raise TypeError(f"Pass a task or the name of one, not {which!r}.")
     return registry.get(name)

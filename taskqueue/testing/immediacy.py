@@ -1,4 +1,4 @@
-"""Eager mode: what is enqueued runs at once, as if an idle worker of endless speed stood by."""
+"""Eager mode: tasks run as soon as they are enqueued, as if by an idle worker."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from taskqueue import signals
 from taskqueue.engine.connections import database_alias
 from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Choice, Errors, check_in
+from taskqueue.testing.lasting import Lasting
 from taskqueue.testing.running import new_duties, run_all
 from taskqueue.worker.context import _current
 from taskqueue.worker.duties import Duties
@@ -19,29 +20,29 @@ When = Literal["enqueue", "commit"]
 
 _is_running: ContextVar[bool] = ContextVar("taskqueue_eager", default=False)
 _begun: list[eager] = []
-"""Those that have not ended, the innermost last: that one alone serves."""
+"""Eager modes that have not ended; the last, innermost one runs the tasks."""
 
 
 def begun() -> int:
-    """How many eager modes have begun and not ended."""
+    """Return how many eager modes have begun and not ended."""
     return len(_begun)
 
 
 def end_all_but(number: int) -> None:
-    """End what a test has begun and left, beyond those that there were before it."""
+    """End the eager modes that were begun after this many."""
     while len(_begun) > number:
         _begun[-1].stop()
 
 
-class eager:  # noqa: N801  (read as an adverb: `with eager():`)
+class eager(Lasting):  # noqa: N801  (read as an adverb: `with eager():`)
     """Run tasks as they are enqueued, in the enqueuer's thread and transaction.
 
-    `errors="record"` keeps what bodies raise in their results, `"raise"` raises it from the
-    enqueue. `when="commit"` waits for the COMMIT of the transaction that enqueues. Every option is
-    heeded: a task that is to run later stays scheduled, retries go to their end without their
-    backoff. What a body enqueues runs after that body. The row and the result are real, and the
-    handle that the enqueue gives back tells what the task came to. Of several within each other,
-    the innermost serves alone. For `with` and `async with`.
+    `errors="record"` keeps exceptions of bodies in their results, `"raise"` raises them from the
+    enqueue. `when="commit"` waits for the COMMIT of the transaction that enqueues. All options
+    apply: a task with a later `run_after` stays scheduled, and retries follow without their
+    backoff. Tasks that a body enqueues run after that body. Row and result are real, and the
+    result that the enqueue returns shows the outcome. If eager modes are nested, the innermost
+    runs the tasks. For `with` and `async with`.
     """
 
     def __init__(
@@ -53,34 +54,20 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
         self._duties: Duties | None = None
 
     def start(self) -> None:
-        """Begin, where `with` does not fit; `stop` ends it."""
+        """Begin eager mode, where `with` does not fit; `stop` ends it."""
         _begun.append(self)
         signals.task_enqueued.connect(_on_enqueued, weak=False, dispatch_uid=eager)
 
     def stop(self) -> None:
-        """From here on, what was before is again: an outer eager mode, or tasks that wait."""
+        """End eager mode; an outer one applies again, or else tasks wait for a worker."""
         if self in _begun:
             # The latest of its starts.
             del _begun[len(_begun) - 1 - _begun[::-1].index(self)]
         if not _begun:
             signals.task_enqueued.disconnect(dispatch_uid=eager)
 
-    def __enter__(self) -> eager:
-        self.start()
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> eager:
-        self.start()
-        return self
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        self.stop()
-
     def run_after(self, result: TaskResult[Any]) -> None:
-        """Run what is due, the enqueued task among it: at once, or after the commit."""
+        """Run the due tasks, among them the enqueued one: at once, or after the commit."""
         if self._when == "enqueue":
             self._run(result)
         else:
@@ -89,7 +76,7 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
     def _run(self, result: TaskResult[Any]) -> None:
         token = _is_running.set(True)
         if self._duties is None:
-            # The rarer ones, such as pruning, need not be served at every enqueue.
+            # Rare duties, such as pruning, need not run at every enqueue.
             self._duties = new_duties()
         try:
             run_all(self._choice, duties=self._duties)
@@ -99,6 +86,6 @@ class eager:  # noqa: N801  (read as an adverb: `with eager():`)
 
 
 def _on_enqueued(*, task_result: TaskResult[Any], **named: Any) -> None:
-    # A body's own tasks wait for it to end: whoever runs it looks for more then.
+    # Tasks that a body enqueues wait until it has ended: its runner then looks for more.
     if _begun and _current.get() is None and not _is_running.get():
         _begun[-1].run_after(task_result)

@@ -1,7 +1,7 @@
-"""Travelling in time: a test lets the database's clock read later than it does.
+"""Moving the clock: a test lets the database's clock read another time.
 
-What every statement of the test's connection reads as the moment is moved, and nothing that is
-stored: rows, schedules and their calendars stay as they are, and meet the time they waited for.
+Every statement of the test's connection reads the moved clock. Stored rows and schedules stay as
+they are, and become due.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.retries import seconds_of
@@ -21,6 +19,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sqlite import values
 from taskqueue.exceptions import Duration
+from taskqueue.testing.lasting import Lasting
 
 _POSTGRESQL = re.compile(r"\b(clock_timestamp|statement_timestamp)\(\)", re.IGNORECASE)
 _SQLITE = re.compile(
@@ -38,7 +37,7 @@ FURTHEST = timedelta(days=365_000)
 
 
 class Clock:
-    """How far the tests' connections are ahead of their database: by all journeys together."""
+    """How far the test's connection is ahead of its database: the sum of all journeys."""
 
     def __init__(self) -> None:
         self.ahead = timedelta(0)
@@ -47,7 +46,7 @@ class Clock:
     def depart(
         self, journey: travelling, further: timedelta, connection: BaseDatabaseWrapper
     ) -> None:
-        """Let the clock be that much further ahead from here on."""
+        """Move the clock further ahead."""
         if not self._is_away(connection):
             # The end of a block of `execute_wrapper` takes away the last, whosever that is.
             connection.execute_wrappers.insert(0, self._execute)
@@ -55,7 +54,7 @@ class Clock:
         self._add_up()
 
     def arrive(self, journey: travelling) -> None:
-        """The latest departure of a journey is over; where there is none, nothing is."""
+        """End the latest departure of a journey, if there is one."""
         for place in reversed(range(len(self.begun))):
             if self.begun[place][0] is journey:
                 # The connection it left from: another thread that ends it has one of its own.
@@ -66,10 +65,10 @@ class Clock:
                 return
 
     def _is_away(self, connection: BaseDatabaseWrapper) -> bool:
-        return any(each is connection for _, _, each in self.begun)
+        return any(other is connection for _, _, other in self.begun)
 
     def _add_up(self) -> None:
-        self.ahead = values.ahead = sum((each for _, each, _ in self.begun), timedelta(0))
+        self.ahead = values.ahead = sum((further for _, further, _ in self.begun), timedelta(0))
 
     def _execute(
         self, execute: Any, sql: Any, params: Any, many: bool, context: dict[str, Any]
@@ -79,7 +78,7 @@ class Clock:
         return execute(sql, params, many, context)
 
     def _moved(self, sql: str, vendor: str) -> str:
-        """A statement that reads the clock of the journey."""
+        """Return the statement, changed to read the moved clock."""
         if vendor == "sqlite":
             # That of Python, so that what else moves it is heeded.
             return _SQLITE.sub(rf"\g<1>'{values.stored(values.clock())}'", sql)
@@ -91,28 +90,28 @@ _clock = Clock()
 
 
 def seconds_ahead() -> float:
-    """How far the test has travelled."""
+    """Return how far the clock is ahead."""
     return _clock.ahead.total_seconds()
 
 
 def begun() -> int:
-    """How many journeys have begun and not ended."""
+    """Return how many journeys have begun and not ended."""
     return len(_clock.begun)
 
 
 def end_all_but(number: int) -> None:
-    """End what a test has begun and left, beyond those that there were before it."""
+    """End the journeys that were begun after this many."""
     while begun() > number:
         _clock.begun[-1][0].stop()
 
 
-class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
-    """Let the database's clock, as this test's connection reads it, be that much later.
+class travelling(Lasting):  # noqa: N801  (read as a verb: `with travelling(...):`)
+    """Move the database's clock, as this test's connection reads it.
 
-    `to` is a duration, in seconds or as a timedelta, or the aware datetime that the clock is to
-    read. What comes due meanwhile waits for `run_due`. Journeys within journeys add up. For `with`
-    and `async with`; where it ends, the clock is where it was. Workers in other processes, other
-    connections and Python's own clock do not travel.
+    `to` is a duration, in seconds or as a timedelta, or the aware datetime that the clock should
+    read. Tasks that become due wait for `run_due`. Nested journeys add up. For `with` and `async
+    with`; at the end, the clock is as before. Workers in other processes, other connections and
+    Python's own clock are not affected.
     """
 
     def __init__(self, to: Duration | datetime) -> None:
@@ -123,7 +122,7 @@ class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
         self._to = to
 
     def start(self) -> None:
-        """Depart, where `with` does not fit; `stop` goes back."""
+        """Move the clock, where `with` does not fit; `stop` moves it back."""
         connection = project_connection()
         if isinstance(self._to, datetime):
             further = self._to - dialect_for(connection).now(connection)
@@ -134,32 +133,8 @@ class travelling:  # noqa: N801  (read as a verb: `with travelling(...):`)
         _clock.depart(self, further, connection)
 
     def stop(self) -> None:
-        """Go back as far as `start` went."""
+        """Move the clock back as far as `start` moved it."""
         _clock.arrive(self)
-
-    def __enter__(self) -> travelling:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> travelling:
-        await sync_to_async(self.start, thread_sensitive=True)()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await sync_to_async(self.stop, thread_sensitive=True)()
 
 
 def _length_of(duration: Duration) -> timedelta:
@@ -170,12 +145,12 @@ def _length_of(duration: Duration) -> timedelta:
 
 
 def _too_far(to: Duration | datetime) -> ValueError:
-    return ValueError(f"Travel by a thousand years at most, not to {to!r}.")
+    return ValueError(f"Travel by at most a thousand years, not to {to!r}.")
 
 
 @contextmanager
 def journeys() -> Iterator[Callable[[Duration | datetime], None]]:
-    """Gives `travel(to)`, which departs for good: the way back is the end of this block."""
+    """Return `travel(to)`, which moves the clock until the end of this block."""
     before = begun()
     try:
         yield lambda to: travelling(to).start()

@@ -1,4 +1,4 @@
-"""A real worker beside a test that commits, on the databases of the test."""
+"""A real worker process for tests that commit, on the databases of the test."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class LiveWorker:
 
     @property
     def pid(self) -> int:
-        """Of the worker's parent process."""
+        """The pid of the worker's parent process."""
         return self.process.pid
 
     def log(self) -> str:
-        """What it has said so far."""
+        """Return its output so far."""
         return self._log_path.read_text(errors="replace")
 
     def end(self) -> None:
@@ -157,8 +157,8 @@ def _environment() -> dict[str, str]:
             "A worker needs a module of settings: DJANGO_SETTINGS_MODULE, not settings.configure()."
         )
     databases = {
-        each.alias: {key: str(each.settings_dict[key]) for key in ADDRESS}
-        for each in connections.all()
+        connection.alias: {key: str(connection.settings_dict[key]) for key in ADDRESS}
+        for connection in connections.all()
     }
     return {
         "DJANGO_SETTINGS_MODULE": "taskqueue.testing.live_settings",

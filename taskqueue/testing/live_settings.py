@@ -7,11 +7,11 @@ import os
 from importlib import import_module
 from typing import Any
 
-_told = json.loads(os.environ["TASKQUEUE_LIVE_SETTINGS"])
-_project: dict[str, Any] = vars(import_module(_told["module"]))
+_passed = json.loads(os.environ["TASKQUEUE_LIVE_SETTINGS"])
+_project: dict[str, Any] = vars(import_module(_passed["module"]))
 globals().update({name: value for name, value in _project.items() if name.isupper()})
 
 DATABASES = {
-    alias: {**database, **_told["databases"].get(alias, {})}
+    alias: {**database, **_passed["databases"].get(alias, {})}
     for alias, database in _project["DATABASES"].items()
 }

@@ -1,4 +1,4 @@
-"""What was enqueued: the tasks that a test sees, and those that fit what it expects."""
+"""The tasks that a test has enqueued, and those that match what it expects."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Which, check_among, check_names, definition_of
 
 ROUNDING = timedelta(milliseconds=1)
-"""How far a stored delay may be from the one that was asked for."""
+"""The largest difference between a stored delay and the expected one."""
 
 
 class Expected(TypedDict, total=False):
-    """What a task may be expected to have; what is left out, or `mock.ANY`, may be anything."""
+    """Expected values of a task; a value that is left out, or `mock.ANY`, matches any."""
 
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Expected(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Pattern:
-    """The tasks of one definition, or of any, that have what is expected."""
+    """Expected tasks: of one definition or of any, with expected values."""
 
     definition: BaseDefinition[Any, Any] | None = None
     _: KW_ONLY
@@ -57,7 +57,7 @@ class Pattern:
 
     @classmethod
     def of(cls, which: Which | None, expected: Expected) -> Pattern:
-        """Raises for what no task can ever be: it would be a mistake of the test."""
+        """Return the checked pattern. Raises for expectations that no task can meet."""
         check_names(expected, Expected.__annotations__)
         definition = None if which is None else definition_of(which)
         pattern = cls(definition, **_checked(expected))
@@ -68,16 +68,16 @@ class Pattern:
 
     @property
     def has_arguments(self) -> bool:
-        """Whether it says how the body is to be called."""
+        """Return whether it expects certain arguments."""
         return self.args is not None or self.kwargs is not None
 
     @property
     def call(self) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments that are expected, as they are stored."""
+        """Return the expected arguments, as they are stored."""
         return plain(list(self.args or ())), plain(dict(self.kwargs or {}))
 
     def fits(self, task: Task) -> bool:
-        """Whether a task has all that is expected."""
+        """Return whether a task matches."""
         if self.definition is not None and task.name != self.definition.name:
             return False
         for name in ("queue_name", "priority", "unique_key", "status"):
@@ -89,7 +89,7 @@ class Pattern:
         return self._fits_arguments(task) and self._fits_time(task)
 
     def _fits_arguments(self, task: Task) -> bool:
-        """As the body gets them, whether they were given by position or by name."""
+        """Compare arguments as the body receives them, by position or by name."""
         if not self.has_arguments:
             return True
         args, kwargs = self.call
@@ -114,16 +114,16 @@ class Pattern:
 
 
 def _checked(expected: Expected) -> dict[str, Any]:
-    """What is expected, but for what may be anything. Raises for what can never be."""
-    given = {name: value for name, value in expected.items() if value is not ANY}
-    for name, value in given.items():
+    """Return the expected values without `mock.ANY`. Raises for impossible ones."""
+    values = {name: value for name, value in expected.items() if value is not ANY}
+    for name, value in values.items():
         if value is None:
-            raise ValueError(f"{name} must not be None: leave it out where any will do.")
+            raise ValueError(f"{name} must not be None. Leave it out to match any.")
         if name in _CHECKS:
             _CHECKS[name](name, value)
         else:
             OPTIONS[name].check(value)
-    return given
+    return values
 
 
 def _check_sequence(name: str, value: Any) -> None:
@@ -132,7 +132,7 @@ def _check_sequence(name: str, value: Any) -> None:
 
 
 def _check_mapping(name: str, value: Any) -> None:
-    # What it holds may be compared by more than JSON has, such as `mock.ANY`.
+    # Its values may be more than JSON has, such as `mock.ANY`.
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} must be a dict, not {value!r}.")
 
@@ -148,36 +148,36 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "status": _check_status,
     "unique_key": lambda _, value: check_unique_key(value),
 }
-"""Those that are not checked as the option of that name is."""
+"""The checks of values that are not checked as the option of that name."""
 
 
 def plain(value: Any) -> Any:
-    """A value as it is stored; what JSON lacks, such as `mock.ANY`, stays what it is."""
+    """Return a value as it is stored; values that JSON lacks, such as `mock.ANY`, stay."""
     if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, bytes):
         return value.decode()
     return value
 
 
 def rows(besides: frozenset[UUID] = frozenset()) -> list[Task]:
-    """The tasks that the test sees, but for those, as they were enqueued."""
-    found: QuerySet[Task] = Task.objects.using(database_alias()).order_by("enqueued_at", "id")
-    return [task for task in found if task.id not in besides]
+    """Return the tasks that the test sees, except these, in the order of their enqueue."""
+    tasks: QuerySet[Task] = Task.objects.using(database_alias()).order_by("enqueued_at", "id")
+    return [task for task in tasks if task.id not in besides]
 
 
 def results_of(tasks: Sequence[Task]) -> list[TaskResult[Any]]:
-    """The handles on tasks."""
+    """Return the handles on tasks."""
     return [TaskResult.of(task, registry.find(task.name)) for task in tasks]
 
 
 def enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> list[TaskResult[Any]]:
-    """The tasks of a definition that were enqueued, whatever became of them since; oldest first.
+    """Return the enqueued tasks of a definition, also finished ones, oldest first.
 
-    `which` is a definition or its name; without it, tasks of all. Raises as `assert_enqueued` does
-    for what never can be.
+    `which` is a definition or its name; without it, tasks of all definitions match. Raises for
+    impossible expectations, as `assert_enqueued` does.
     """
     pattern = Pattern.of(which, expected)
     return results_of([task for task in rows() if pattern.fits(task)])
@@ -186,5 +186,5 @@ def enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> list[T
 async def aenqueued(
     which: Which | None = None, **expected: Unpack[Expected]
 ) -> list[TaskResult[Any]]:
-    """As `enqueued`, from async code."""
+    """Async version of `enqueued`."""
     return await sync_to_async(enqueued, thread_sensitive=True)(which, **expected)

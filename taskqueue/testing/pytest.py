@@ -1,8 +1,7 @@
 """Fixtures for pytest: `pytest_plugins = ["taskqueue.testing.pytest"]` in a `conftest.py`.
 
-`taskqueue_travel` and `taskqueue_eager` are for tests that use the database in their own way, such
-as by pytest-django's `db`. So is the marker `taskqueue_eager`, which takes the options of
-`taskqueue.testing.eager`.
+`taskqueue_travel` and `taskqueue_eager` do not set up a database: use them with a fixture such
+as pytest-django's `db`. The marker `taskqueue_eager` takes the options of `eager`.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ import pytest
 from taskqueue.exceptions import Duration
 
 LASTING = ("taskqueue.testing.immediacy", "taskqueue.testing.journeys")
-"""The modules of what may be begun by `start`, and left."""
+"""The modules with modes that a test may begin and not end."""
 MARKER = "taskqueue_eager(errors=…, when=…): tasks run as they are enqueued"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, also under `--strict-markers`."""
+    """Register the marker, also for `--strict-markers`."""
     config.addinivalue_line("markers", MARKER)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test that is marked has the fixture."""
+    """Give marked tests the fixture."""
     names: list[str] = getattr(item, "fixturenames", [])
     if item.get_closest_marker("taskqueue_eager") and "taskqueue_eager" not in names:
         names.append("taskqueue_eager")
@@ -36,7 +35,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _taskqueue_ends_what_is_left() -> Iterator[None]:
-    """Eager modes and journeys that a test has begun and left end with it; its class's go on."""
+    """End the eager modes and journeys that a test has begun; those of its class go on."""
     before = {name: module.begun() for name, module in _lasting()}
     yield
     for name, module in _lasting():
@@ -44,13 +43,13 @@ def _taskqueue_ends_what_is_left() -> Iterator[None]:
 
 
 def _lasting() -> list[tuple[str, Any]]:
-    # Not imported here: tests that have nothing to do with Django run by this plugin too.
+    # Not imported here: tests without Django use this plugin too.
     return [(name, sys.modules[name]) for name in LASTING if name in sys.modules]
 
 
 @pytest.fixture
 def taskqueue_eager(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tasks run as they are enqueued: `taskqueue.testing.eager`."""
+    """Run tasks as they are enqueued: `taskqueue.testing.eager`."""
     from taskqueue.testing import eager
 
     marker = request.node.get_closest_marker("taskqueue_eager")
@@ -60,7 +59,7 @@ def taskqueue_eager(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def taskqueue_travel() -> Iterator[Callable[[Duration | datetime], None]]:
-    """`taskqueue_travel(timedelta(hours=1))`: time passes, until the end of the test."""
+    """Return `travel(to)`, such as `travel(timedelta(hours=1))`, for the rest of the test."""
     from taskqueue.testing.journeys import journeys
 
     with journeys() as travel:

@@ -41,12 +41,12 @@ from taskqueue.worker.logs import log_unlogged, note_logged
 from taskqueue.worker.pending_writes import PendingWrites
 
 OF_BODIES = (Crash, Stopped, SystemExit, GeneratorExit, CancelledError)
-"""What is no `Exception` and a body may well raise; anything else, such as KeyboardInterrupt or
-`pytest.fail()`, is meant for the test."""
+"""What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
+the test."""
 
 
 class StillDue(AssertionError):
-    """After `limit` attempts there was still something due: perhaps a loop without an end."""
+    """Tasks are still due after `limit` attempts: probably an endless loop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,38 +54,38 @@ class Run:
     """One attempt that a test has run."""
 
     name: str
-    """Of the definition."""
+    """The name of the definition."""
     attempt: int
     worker_name: str
     outcome: str
-    """What the attempt came to: `succeeded`, `failed`, `retry_later`, `snoozed`, `cancelled` …"""
+    """The outcome: `succeeded`, `failed`, `retry_later`, `snoozed`, `cancelled` …"""
     status: str
-    """What its task stands at after that."""
+    """The status of the task after the attempt."""
     result: TaskResult[Any] = field(repr=False)
-    """The handle on the task, as it stood then."""
+    """The handle on the task, as it was then."""
     error: BaseException | None = field(repr=False)
-    """What the body raised, itself."""
+    """The exception that the body raised."""
 
 
 def run_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
-    """Run what is due until nothing is, in this thread and transaction; what was run, in order.
+    """Run tasks until none is due, in this thread and transaction; return the attempts, in order.
 
-    It promotes, claims and records with the statements of a worker, and serves its duties: what
-    is overdue ends, schedules that are due enqueue, retention ends. `tasks` are the only ones to
-    be run, by definition or name; for `options` see `Options`. Raises `StillDue` where there is
-    no end to it.
+    It promotes, claims and records with the statements of a worker, and serves its duties: overdue
+    tasks end, due schedules enqueue, old tasks are pruned. `tasks` are definitions or names to
+    which the run is limited; for `options` see `Options`. Raises `StillDue` after too many
+    attempts.
     """
     return run_all(Choice.of(tasks, options))
 
 
 def run_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
-    """As `run_due`, for one attempt of the task that is next; None where none is due."""
+    """Run one attempt of the next due task; return None if none is due. See `run_due`."""
     with _runner(Choice.of(tasks, options)) as runner:
         return runner.next()
 
 
 def run_all(choice: Choice, *, duties: Duties | None = None) -> list[Run]:
-    """As `run_due`; with `duties` that go on from one call to the next."""
+    """Run tasks until none is due; `duties` continue from one call to the next."""
     runs: list[Run] = []
     with _runner(choice, duties) as runner:
         while (run := runner.next()) is not None:
@@ -96,12 +96,12 @@ def run_all(choice: Choice, *, duties: Duties | None = None) -> list[Run]:
 
 
 async def arun_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
-    """As `run_due`, from async code."""
+    """Async version of `run_due`."""
     return await sync_to_async(run_due, thread_sensitive=True)(*tasks, **options)
 
 
 async def arun_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
-    """As `run_next`, from async code."""
+    """Async version of `run_next`."""
     return await sync_to_async(run_next, thread_sensitive=True)(*tasks, **options)
 
 
@@ -124,12 +124,12 @@ def _runner(choice: Choice, duties: Duties | None = None) -> Iterator[Runner]:
 
 
 def new_duties() -> Duties:
-    """Those of a worker that has just started, and looks after everything at its first step."""
+    """Return the duties of a worker that has just started: all are due at the first step."""
     return Duties(get_settings(), worker_id=0, tally=Tally())
 
 
 class Runner:
-    """A worker of one slot that a test plays."""
+    """A worker with one slot, simulated by a test."""
 
     def __init__(
         self, connection: BaseDatabaseWrapper, choice: Choice, *, duties: Duties | None = None
@@ -144,8 +144,8 @@ class Runner:
         self._is_at_work = False
 
     def next(self) -> Run | None:
-        """Run what is next; None where nothing is due. Raises what bodies raise, if chosen so."""
-        # What came due goes first; later, only where nothing is ready any more.
+        """Run the next due task; None if none is due. Raises what its body raises, if chosen so."""
+        # Duties go first; later, only when no task is ready any more.
         has_changed = self._is_at_work or self._tend()
         self._is_at_work = True
         found = self._workers.claim()
@@ -155,11 +155,11 @@ class Runner:
         return None if found is None else self._run(*found)
 
     def end(self) -> None:
-        """The workers that were played live no more."""
+        """Unregister the simulated workers."""
         self._workers.end()
 
     def _tend(self) -> bool:
-        """Serve the duties of a worker once; whether that changed anything."""
+        """Serve the duties of a worker once; return whether that changed anything."""
         self._workers.live()
         # On SQLite the duties would wait for a second look, for the sake of who holds the lock.
         lost = takeover.take_over(
@@ -215,7 +215,7 @@ class Runner:
         return str(outcome.kind)
 
     def _make_due(self, claimed: Claimed) -> None:
-        """Let the next attempt be due now, whatever the backoff says."""
+        """Make the next attempt due now, without its backoff."""
         alias = self._connection.alias
         now = dialect_for(self._connection).now(self._connection)
         tasks = Task.objects.using(alias).filter(id=claimed.task_id, status=TaskStatus.RETRYING)

@@ -1,4 +1,4 @@
-"""Bodies within a test's transaction, where a worker would commit each of their statements."""
+"""Bodies within a test's transaction, where a worker would commit their statements."""
 
 from __future__ import annotations
 
@@ -16,26 +16,30 @@ from taskqueue.engine.statement import fetch
 logger = logging.getLogger("taskqueue.testing")
 
 IN_ERROR = 3
-"""As libpq numbers the status of a transaction that refuses further statements."""
+"""libpq's status of a transaction that refuses further statements."""
 READ_IDLENESS = "SELECT current_setting('idle_in_transaction_session_timeout')"
 KEEP_IDLENESS = "SELECT set_config('idle_in_transaction_session_timeout', %s, true)"
 BROKEN = (
-    "The body went on after the database refused one of its statements. Within a test's "
-    "transaction PostgreSQL cannot: put that statement into atomic(), or use a test that commits."
+    "The body continued after the database had refused one of its statements. PostgreSQL cannot do "
+    "so within a test's transaction: wrap that statement in atomic(), or use a test that commits."
 )
 
 
 def in_transactions() -> list[BaseDatabaseWrapper]:
-    """The connections of this thread that stand in a transaction."""
-    return [each for each in connections.all(initialized_only=True) if each.in_atomic_block]
+    """Return the connections of this thread that are in a transaction."""
+    return [
+        connection
+        for connection in connections.all(initialized_only=True)
+        if connection.in_atomic_block
+    ]
 
 
 @contextmanager
 def as_if_committed() -> Iterator[None]:
-    """Keep what a body writes, also where it raises then: in a worker it would be committed.
+    """Keep what a body writes, even if it raises: in a worker it would be committed.
 
-    A body that closes its connection leaves it open: the test's transaction would end with it.
-    What stands in a transaction that the database has given up cannot be kept.
+    A body cannot close its connection: the test's transaction would end. Writes in a transaction
+    that the database has aborted cannot be kept.
     """
     with ExitStack() as stack:
         for connection in in_transactions():
@@ -67,7 +71,7 @@ def _kept_open(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def _end(connection: BaseDatabaseWrapper, mark: Any, waiting: int) -> bool:
-    """Keep what was written since the mark; whether that could be kept."""
+    """Keep what was written since the mark; return whether that was possible."""
     if not _is_broken(connection):
         connection.savepoint_commit(mark)
         return True
@@ -87,7 +91,7 @@ def _is_broken(connection: BaseDatabaseWrapper) -> bool:
 
 @contextmanager
 def savepoint(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """For an atomic body: all or nothing, and the test's session as it was.
+    """Run an atomic body: all or nothing, and leave the test's session as it was.
 
     A worker limits how long the session may be idle, so that it cannot keep its locks for long.
     """
@@ -100,21 +104,23 @@ def savepoint(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 class Callbacks:
-    """What a body wants done on commit: done once it has ended, as nothing here commits."""
+    """The on_commit callbacks of a body: run once it has ended, because nothing commits here."""
 
     def __init__(self) -> None:
-        self._waiting = [(each, len(each.run_on_commit)) for each in in_transactions()]
+        self._waiting = [
+            (connection, len(connection.run_on_commit)) for connection in in_transactions()
+        ]
 
     def run(self) -> None:
-        """Do it, also what it wants done on commit in turn. Raises what it raises."""
+        """Run them, and those that they register in turn. Raises what they raise."""
         for connection, waiting in self._waiting:
             while len(connection.run_on_commit) > waiting:
-                # The stubs do not know the third, whether its errors are only logged.
+                # The third, which the stubs lack, tells whether errors are only logged.
                 _, callback, is_robust = cast(Any, connection.run_on_commit.pop(waiting))
-                _do(callback, is_robust)
+                _run(callback, is_robust)
 
 
-def _do(callback: Callable[[], object], is_robust: bool) -> None:
+def _run(callback: Callable[[], object], is_robust: bool) -> None:
     try:
         callback()
     except Exception:

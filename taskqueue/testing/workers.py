@@ -1,4 +1,4 @@
-"""The workers that a test plays: their names, their rows, and what they claim."""
+"""The workers that a test simulates: their names, rows and claims."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.workers import Registered, Registration
 from taskqueue.models import Task
+from taskqueue.models.task import Route
 from taskqueue.testing.choices import Choice
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.options import QueueChoice, QueueQuotas
 
 NAME = "testing"
-"""The worker that runs whatever any worker may; further ones are `testing-2`, `testing-3` …"""
+"""The worker of ordinary tasks; further ones are `testing-2`, `testing-3` …"""
 OPEN = (*sorted(PENDING), TaskStatus.RUNNING.value)
 
 
 class Workers:
-    """Plays one worker, and as many more as tasks ask for."""
+    """One worker, and as many more as tasks ask for."""
 
     def __init__(self, connection: BaseDatabaseWrapper, choice: Choice) -> None:
         self._connection = connection
@@ -37,7 +38,7 @@ class Workers:
         self._known: set[str] = set()
 
     def claim(self) -> tuple[str, Claimed] | None:
-        """Claim the next task for the first worker that may take one; who that is."""
+        """Claim the next task for the first worker that may take one; return both."""
         with transaction(self._connection):
             left_out = self._names_left_out()
             for name in self._names():
@@ -47,28 +48,28 @@ class Workers:
         return None
 
     def live(self) -> None:
-        """Let them be seen to live, where a task asks who does."""
+        """Register the workers, if a task depends on which workers are alive."""
         if self._choice.workers is not None or self._apart().exists():
             for name in self._names():
                 self._register(name)
 
     def end(self) -> None:
-        """They live no more."""
+        """Unregister the workers."""
         for registered, registration in self._registered:
             workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)
 
     def _claims(self, name: str) -> Claims:
-        # A new one each time: it remembers for a second which queues have tasks.
+        # New each time: it caches for a second which queues have tasks.
         duration = get_settings().LEASE_DURATION
         return Claims(self._quotas, worker_name=name, slots=1, lease_duration=duration)
 
     def _apart(self) -> QuerySet[Task]:
-        """The open tasks that not every worker may take."""
+        """Return the open tasks that not every worker may take."""
         rows = Task.objects.using(self._connection.alias)
-        return rows.filter(route=1, status__in=OPEN)
+        return rows.filter(route=Route.APART, status__in=OPEN)
 
     def _names(self) -> list[str]:
-        """Those that were chosen; or one, and whom tasks name, and as many as they want."""
+        """Return the chosen names; or one, those that tasks name, and as many as tasks want."""
         if self._choice.workers is not None:
             return list(self._choice.workers)
         names = {NAME: None}
@@ -80,7 +81,7 @@ class Workers:
         return [*names, *_further(most)]
 
     def _names_left_out(self) -> list[str]:
-        """The names of tasks that are not to be run."""
+        """Return the names of tasks that should not run."""
         if not self._choice.names:
             return []
         rows = Task.objects.using(self._connection.alias).filter(status__in=OPEN)
@@ -102,7 +103,7 @@ class Workers:
             lease_seconds=get_settings().LEASE_DURATION.total_seconds(),
         )
         answer = workers.register(registration)
-        # A row of that name that the test made itself is left as it is.
+        # A row of that name that the test made itself stays as it is.
         if isinstance(answer, Registered):
             self._registered.append((answer, registration))
 

@@ -71,7 +71,7 @@ def test_to_a_moment() -> None:
     "to", [1e12, -1e12, 1e300, float("inf"), timedelta.max, datetime.max.replace(tzinfo=UTC)]
 )
 def test_beyond_the_calendar_nobody_travels(to: Any) -> None:
-    with pytest.raises(ValueError, match="Travel by a thousand years at most"), travelling(to):
+    with pytest.raises(ValueError, match="Travel by at most a thousand years"), travelling(to):
         pass
     with travelling(timedelta(days=365_000)), pytest.raises(ValueError, match="at most"):
         travelling(1).start()

@@ -19,7 +19,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.conf import get_settings
-from taskqueue.results.waiting import LONGEST_PAUSE, Pauses
+from taskqueue.results.handle import LONGEST_PAUSE, Pauses
 
 LONGEST_WAIT = 60
 """Seconds: proxies cut off what is silent for longer."""
