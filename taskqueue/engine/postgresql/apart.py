@@ -7,39 +7,33 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.postgresql.claim import CLAIMED
 from taskqueue.engine.rows import Candidate
 from taskqueue.engine.statement import change, fetch
 
 # Locks: tasks in the order of the queue, skipping locked ones. Two probes of the index a queue:
 # one for what is pinned to this worker, one for what is pinned to none.
-CANDIDATES = """
-SELECT
-    task.id::text, task.name, task.attempt, task.args::text, task.kwargs::text,
-    CASE WHEN task.options = '{}' THEN '' ELSE task.options::text END,
-    CASE WHEN task.metadata = '{}' THEN '' ELSE task.metadata::text END,
+_OWN_FAILURES = """
     CASE
         WHEN task.broadcast THEN (
             SELECT count(*)::int
             FROM taskqueue_lease AS own
             WHERE own.task_id = task.id
-                AND own.worker_id = %s
+                AND own.worker_id = %(worker)s
                 AND own.status = 'failed'
                 AND own.attempt > task.attempts_before_retry
                 AND own.retry_at IS NOT NULL
         )
         ELSE task.failures
-    END,
-    task.max_attempts, task.crashes,
-    EXTRACT(epoch FROM task.lease_duration)::float8,
-    EXTRACT(epoch FROM task.deadline_at - clock_timestamp())::float8,
-    task.queue_name,
-    EXTRACT(epoch FROM task.ping_interval)::float8,
-    EXTRACT(epoch FROM clock_timestamp() - task.ready_at)::float8,
+    END"""
+CANDIDATES = f"""
+SELECT
+    {CLAIMED.format(failures=_OWN_FAILURES)},
     task.priority, EXTRACT(epoch FROM task.run_after)::float8,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
-FROM unnest(%s::text[]) WITH ORDINALITY AS queue (name, place)
-CROSS JOIN unnest(ARRAY['', %s::text]) AS pin (name)
+FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS queue (name, place)
+CROSS JOIN unnest(ARRAY['', %(worker)s::text]) AS pin (name)
 CROSS JOIN LATERAL (
     SELECT *
     FROM taskqueue_task AS open
@@ -49,8 +43,8 @@ CROSS JOIN LATERAL (
         AND open.queue_name = queue.name
         AND open.open_slots > 0
         AND (open.status = 'ready' OR open.workers > 1 OR open.broadcast)
-        AND open.name <> ALL (%s::text[])
-        AND (open.worker_names IS NULL OR open.worker_names @> to_jsonb(%s::text))
+        AND open.name <> ALL (%(unknown)s::text[])
+        AND (open.worker_names IS NULL OR open.worker_names @> to_jsonb(%(worker)s::text))
         AND (
             open.expires_at IS NULL
             OR open.started_at IS NOT NULL
@@ -61,14 +55,14 @@ CROSS JOIN LATERAL (
             SELECT
             FROM taskqueue_lease AS own
             WHERE own.task_id = open.id
-                AND own.worker_id = %s
+                AND own.worker_id = %(worker)s
                 AND (
                     (own.is_shared AND own.status IN ('running', 'succeeded'))
                     OR own.retry_at > clock_timestamp()
                 )
         )
     ORDER BY open.priority DESC, open.run_after, open.id
-    LIMIT %s
+    LIMIT %(limit)s
     FOR UPDATE OF open SKIP LOCKED
 ) AS task
 WHERE queue.name <> ALL (ARRAY(
@@ -77,7 +71,7 @@ WHERE queue.name <> ALL (ARRAY(
     WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > clock_timestamp())
 ))
 ORDER BY queue.place, task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
-"""
+"""  # noqa: S608  (of constants)
 
 # A loose scan of the index: one probe a queue, however many tasks wait there.
 QUEUES = """
@@ -208,12 +202,10 @@ def candidates(
     unknown: Sequence[str],
     limit: int,
 ) -> list[Candidate]:
-    rows = fetch(
-        connection,
-        CANDIDATES,
-        (worker, list(queue_names), worker, list(unknown), worker, worker, limit),
-    )
-    return list(map(Candidate.of, rows))
+    parameters = {
+        "worker": worker, "queues": list(queue_names), "unknown": list(unknown), "limit": limit,
+    }  # fmt: skip
+    return list(map(Candidate.of, fetch(connection, CANDIDATES, parameters)))
 
 
 def queues(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:

@@ -11,6 +11,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.statement import fetch
 
+# The fields of `Claimed` between the id of the lease and the last.
+CLAIMED = """
+    task.id::text, task.name, task.attempt, task.args::text, task.kwargs::text,
+    CASE WHEN task.options = '{{}}' THEN '' ELSE task.options::text END,
+    CASE WHEN task.metadata = '{{}}' THEN '' ELSE task.metadata::text END,
+    {failures}, task.max_attempts, task.crashes,
+    EXTRACT(epoch FROM task.lease_duration)::float8,
+    EXTRACT(epoch FROM task.deadline_at - clock_timestamp())::float8,
+    task.queue_name,
+    EXTRACT(epoch FROM task.ping_interval)::float8,
+    EXTRACT(epoch FROM clock_timestamp() - task.ready_at)::float8"""
+
 # Locks: ready tasks in the order of the queue, skipping locked ones; inserts their leases.
 # The pick is materialised, or PostgreSQL may run it again and take more than the quota.
 # The id of a lease is made of the seconds since 2025 and 22 bits of the sequence. A standby that
@@ -19,12 +31,12 @@ from taskqueue.engine.statement import fetch
 # Which queues are paused is read once, in the statement's own snapshot. A floor lets PostgreSQL
 # pass the dead entries at the head of the index: from version 18 on it skips their pages, before
 # it reads the pages and none of the rows.
-CLAIM = """
+CLAIM = f"""
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), picked AS MATERIALIZED (
     SELECT task.id, quota.place
-    FROM unnest(%s::text[], %s::int[], %s::timestamptz[])
+    FROM unnest(%(queues)s::text[], %(sizes)s::int[], %(floors)s::timestamptz[])
         WITH ORDINALITY AS quota (queue_name, size, floor, place)
     CROSS JOIN LATERAL (
         SELECT id
@@ -33,7 +45,7 @@ WITH clock AS MATERIALIZED (
             AND route = 0
             AND queue_name = quota.queue_name
             AND run_after >= COALESCE(quota.floor, '-infinity')
-            AND name <> ALL (%s::text[])
+            AND name <> ALL (%(unknown)s::text[])
             AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
             AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
         ORDER BY priority DESC, run_after, id
@@ -56,32 +68,20 @@ WITH clock AS MATERIALIZED (
     RETURNING
         ((EXTRACT(epoch FROM clock_timestamp())::bigint - 1735689600) << 22)
             | (nextval('taskqueue_lease_id_seq') & 4194303) AS lease_id,
-        task.id, task.name, task.attempt, task.args, task.kwargs, task.options, task.metadata,
-        task.failures, task.max_attempts, task.crashes, task.lease_duration, task.ping_interval,
-        task.deadline_at, task.queue_name, task.ready_at,
-        picked.place, task.priority, task.run_after
+        picked.place, task.*
 ), leased AS (
     INSERT INTO taskqueue_lease (
         id, task_id, worker_id, attempt, status, claimed_at, expires_at
     )
     SELECT
-        lease_id, id, %s, attempt, 'running', now,
-        now + COALESCE(lease_duration, %s::interval)
+        lease_id, id, %(worker)s, attempt, 'running', now,
+        now + COALESCE(lease_duration, %(lease_duration)s::interval)
     FROM claimed CROSS JOIN clock
 )
-SELECT
-    lease_id, id::text, name, attempt, args::text, kwargs::text,
-    CASE WHEN options = '{}' THEN '' ELSE options::text END,
-    CASE WHEN metadata = '{}' THEN '' ELSE metadata::text END,
-    failures, max_attempts, crashes,
-    EXTRACT(epoch FROM lease_duration)::float8,
-    EXTRACT(epoch FROM deadline_at - now)::float8,
-    queue_name,
-    EXTRACT(epoch FROM ping_interval)::float8,
-    EXTRACT(epoch FROM now - ready_at)::float8
-FROM claimed CROSS JOIN clock
+SELECT lease_id, {CLAIMED.format(failures="task.failures")}
+FROM claimed AS task
 ORDER BY place, priority DESC, run_after, id
-"""
+"""  # noqa: S608  (of constants)
 
 # A loose scan of the claim's index: one probe a queue, however many tasks are ready. Paused
 # queues are left out.
@@ -159,14 +159,14 @@ def claim(
     rows = fetch(
         connection,
         CLAIM,
-        (
-            [queue_name for queue_name, _ in quotas],
-            [size for _, size in quotas],
-            [floors.get(queue_name) for queue_name, _ in quotas],
-            list(unknown),
-            worker,
-            lease_duration,
-        ),
+        {
+            "queues": [queue_name for queue_name, _ in quotas],
+            "sizes": [size for _, size in quotas],
+            "floors": [floors.get(queue_name) for queue_name, _ in quotas],
+            "unknown": list(unknown),
+            "worker": worker,
+            "lease_duration": lease_duration,
+        },
     )
     return list(starmap(Claimed, rows))
 

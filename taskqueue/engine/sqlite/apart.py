@@ -10,57 +10,51 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import Candidate
+from taskqueue.engine.sqlite.claim import CLAIMED
 from taskqueue.engine.sqlite.values import clock, dashed, stored
 from taskqueue.engine.statement import change, fetch
 
-CANDIDATES = """
-SELECT
-    task.id, task.name, task.attempt, task.args, task.kwargs,
-    CASE WHEN task.options = '{}' THEN '' ELSE task.options END,
-    CASE WHEN task.metadata = '{}' THEN '' ELSE task.metadata END,
+_OWN_FAILURES = """
     CASE
         WHEN task.broadcast THEN (
             SELECT count(*)
             FROM taskqueue_lease AS own
             WHERE own.task_id = task.id
-                AND own.worker_id = %s
+                AND own.worker_id = %(worker)s
                 AND own.status = 'failed'
                 AND own.attempt > task.attempts_before_retry
                 AND own.retry_at IS NOT NULL
         )
         ELSE task.failures
-    END,
-    task.max_attempts, task.crashes,
-    task.lease_duration / 1000000.0,
-    (julianday(task.deadline_at) - julianday(%s)) * 86400.0,
-    task.queue_name,
-    task.ping_interval / 1000000.0,
-    (julianday(%s) - julianday(task.ready_at)) * 86400.0,
+    END"""
+CANDIDATES = f"""
+SELECT
+    {CLAIMED.format(failures=_OWN_FAILURES)},
     task.priority, julianday(task.run_after) * 86400.0,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
 FROM taskqueue_task AS task
 WHERE task.route = 1
     AND task.status IN ('ready', 'running')
-    AND task.pinned_to IN ('', %s)
-    AND task.queue_name = %s
+    AND task.pinned_to IN ('', %(worker)s)
+    AND task.queue_name = %(queue_name)s
     AND task.open_slots > 0
     AND (task.status = 'ready' OR task.workers > 1 OR task.broadcast)
-    AND task.name NOT IN (SELECT value FROM json_each(%s))
+    AND task.name NOT IN (SELECT value FROM json_each(%(unknown)s))
     AND (
         task.worker_names IS NULL
-        OR EXISTS (SELECT 1 FROM json_each(task.worker_names) WHERE value = %s)
+        OR EXISTS (SELECT 1 FROM json_each(task.worker_names) WHERE value = %(worker)s)
     )
-    AND (task.expires_at IS NULL OR task.started_at IS NOT NULL OR task.expires_at > %s)
-    AND (task.deadline_at IS NULL OR task.deadline_at > %s)
+    AND (task.expires_at IS NULL OR task.started_at IS NOT NULL OR task.expires_at > %(now)s)
+    AND (task.deadline_at IS NULL OR task.deadline_at > %(now)s)
     AND NOT EXISTS (
         SELECT 1
         FROM taskqueue_lease AS own
         WHERE own.task_id = task.id
-            AND own.worker_id = %s
+            AND own.worker_id = %(worker)s
             AND (
                 (own.is_shared AND own.status IN ('running', 'succeeded'))
-                OR own.retry_at > %s
+                OR own.retry_at > %(now)s
             )
     )
     AND NOT EXISTS (
@@ -68,11 +62,11 @@ WHERE task.route = 1
         FROM taskqueue_queue AS queue
         WHERE queue.name = task.queue_name
             AND queue.paused_at IS NOT NULL
-            AND (queue.paused_until IS NULL OR queue.paused_until > %s)
+            AND (queue.paused_until IS NULL OR queue.paused_until > %(now)s)
     )
 ORDER BY task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
-LIMIT %s
-"""
+LIMIT %(limit)s
+"""  # noqa: S608  (of constants)
 
 QUEUES = """
 WITH RECURSIVE lane (pin, queue_name) AS (
@@ -165,12 +159,13 @@ def candidates(
     unknown: Sequence[str],
     limit: int,
 ) -> list[Candidate]:
-    now = stored(clock())
-    names = json.dumps(list(unknown))
+    parameters = {
+        "worker": worker, "unknown": json.dumps(list(unknown)), "now": stored(clock()),
+        "limit": limit,
+    }  # fmt: skip
     found: list[Candidate] = []
     for queue_name in queue_names:
-        open_now = (now, now, worker, queue_name, names, worker, now, now, worker, now, now, limit)
-        rows = fetch(connection, CANDIDATES, (worker, *open_now))
+        rows = fetch(connection, CANDIDATES, {**parameters, "queue_name": queue_name})
         found += [Candidate.of((dashed(row[0]), *row[1:])) for row in rows]
     return found
 

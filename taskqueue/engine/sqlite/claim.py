@@ -32,18 +32,26 @@ ORDER BY priority DESC, run_after, id
 LIMIT %s
 """
 
-CLAIM = """
+# The fields of `Claimed` between the id of the lease and the last.
+CLAIMED = """
+    id, name, attempt, args, kwargs,
+    CASE WHEN options = '{{}}' THEN '' ELSE options END,
+    CASE WHEN metadata = '{{}}' THEN '' ELSE metadata END,
+    {failures}, max_attempts, crashes,
+    lease_duration / 1000000.0,
+    (julianday(deadline_at) - julianday(%(now)s)) * 86400.0,
+    queue_name,
+    ping_interval / 1000000.0,
+    (julianday(%(now)s) - julianday(ready_at)) * 86400.0"""
+
+CLAIM = f"""
 UPDATE taskqueue_task
 SET status = 'running',
     attempt = attempt + 1,
     holds_unique_key = holds_unique_key AND unique_for <> 'started'
-WHERE id = %s AND status = 'ready'
-RETURNING
-    id, name, attempt, args, kwargs, options, metadata, failures, max_attempts, crashes,
-    lease_duration,
-    (julianday(deadline_at) - julianday(%s)) * 86400.0, queue_name, ping_interval,
-    (julianday(%s) - julianday(ready_at)) * 86400.0
-"""
+WHERE id = %(id)s AND status = 'ready'
+RETURNING {CLAIMED.format(failures="failures")}
+"""  # noqa: S608  (of constants)
 
 LEASE = """
 INSERT INTO taskqueue_lease (
@@ -93,33 +101,15 @@ def claim(
         for queue_name, size in quotas:
             cursor.execute(PICK, (queue_name, now, json.dumps(list(unknown)), now, now, size))
             for (task_id,) in cursor.fetchall():
-                cursor.execute(CLAIM, (task_id, now, now))
+                cursor.execute(CLAIM, {"id": task_id, "now": now})
                 row = cursor.fetchone()
-                lease_seconds = None if row[10] is None else row[10] / 1e6
+                claim = Claimed._make((0, dashed(row[0]), *row[1:], False))
                 duration = lease_duration
-                if lease_seconds is not None:
-                    duration = timedelta(seconds=lease_seconds)
-                cursor.execute(LEASE, (task_id, worker, row[2], now, stored(moment + duration)))
-                claimed.append(
-                    Claimed(
-                        lease_id=cursor.lastrowid,
-                        task_id=dashed(task_id),
-                        name=row[1],
-                        attempt=row[2],
-                        args=row[3],
-                        kwargs=row[4],
-                        options="" if row[5] == "{}" else row[5],
-                        metadata="" if row[6] == "{}" else row[6],
-                        failures=row[7],
-                        max_attempts=row[8],
-                        crashes=row[9],
-                        lease_seconds=lease_seconds,
-                        deadline_in=row[11],
-                        queue_name=row[12],
-                        ping_seconds=None if row[13] is None else row[13] / 1e6,
-                        waited=row[14],
-                    )
-                )
+                if claim.lease_seconds is not None:
+                    duration = timedelta(seconds=claim.lease_seconds)
+                ends_at = stored(moment + duration)
+                cursor.execute(LEASE, (task_id, worker, claim.attempt, now, ends_at))
+                claimed.append(claim._replace(lease_id=cursor.lastrowid))
     return claimed
 
 

@@ -82,7 +82,7 @@ def places_not_counted(planting: Planting) -> None:
 
         claimed = before(connection, candidate, worker, *others)
         if candidate.is_shared:
-            tasks = Task.objects.using(connection.alias).filter(id=candidate.task_id)
+            tasks = Task.objects.using(connection.alias).filter(id=candidate.task.task_id)
             tasks.update(open_slots=F("open_slots") + 1)
         return claimed
 
