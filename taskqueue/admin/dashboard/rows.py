@@ -7,18 +7,18 @@ from typing import Any
 
 from django.db.models import Func, IntegerField, Subquery
 from django.http import HttpRequest
-from django.template.defaultfilters import filesizeformat
 from django.utils.formats import number_format
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import CONTROL_QUEUES, STOP
-from taskqueue.admin.charts import sparkline
 from taskqueue.admin.dashboard.buttons import queue_buttons, stop_button, worker_buttons
 from taskqueue.admin.display import DAY, badge, breakable, rounded_age, short_moment
 from taskqueue.admin.links import Links
+from taskqueue.admin.queues.pages import queue_line
 from taskqueue.admin.schedules.rule_words import rule_words
+from taskqueue.admin.workers.rows import line_of
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import OVERDUE
 from taskqueue.models import Schedule, Task, Worker
@@ -27,7 +27,6 @@ from taskqueue.monitoring.read_models.failure_group import FailureGroup
 from taskqueue.monitoring.read_models.queue import ShownQueue
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker
 from taskqueue.monitoring.running import RunningTask
-from taskqueue.monitoring.searching.search_tokens import quoted
 
 LONGEST_MESSAGE = 160
 
@@ -39,30 +38,14 @@ def queue_rows(
     may_control = request.user.has_perm(CONTROL_QUEUES)
     return [
         {
-            "name": queue.name,
-            "url": links.queue_url(queue.name),
-            "badge": _queue_badge(queue),
-            "waiting": queue.waiting_count,
-            "waiting_url": links.list_url(Task, q=f"queue:{quoted(queue.name)} status:ready"),
+            **queue_line(queue, links),
             "oldest": "" if queue.oldest_seconds is None else rounded_age(queue.oldest_seconds),
-            "running": queue.running,
-            "slots": queue.slots,
-            "lately": sparkline(queue.finished_lately),
-            "is_paused": queue.is_paused,
             "paused_at": short_moment(queue.paused_at),
             "paused_until": short_moment(queue.paused_until),
-            "paused_by": queue.paused_by,
-            "pause_reason": queue.pause_reason,
             "buttons": queue_buttons(queue, links) if may_control else [],
         }
         for queue in queues
     ]
-
-
-def _queue_badge(queue: ShownQueue) -> Any:
-    if queue.is_paused:
-        return badge("paused")
-    return badge("active", _("open")) if queue.is_served else badge("unserved")
 
 
 def worker_rows(
@@ -72,33 +55,12 @@ def worker_rows(
     may_stop = request.user.has_perm(STOP)
     return [
         {
-            "name": worker.name,
-            "url": links.row_url(Worker, worker.id),
-            "host": worker.host,
-            "pid": str(worker.pid),
-            "version": worker.version,
-            "queues": ", ".join(worker.queues) or _("all"),
-            "busy": worker.busy,
-            "slots": worker.slots,
-            "seen": rounded_age(worker.seen_seconds),
-            "memory": "" if worker.memory_bytes is None else filesizeformat(worker.memory_bytes),
-            "badge": badge(worker.state),
-            "trouble": Truncator(worker.trouble).chars(LONGEST_MESSAGE),
-            "request": _asked(worker),
+            **line_of(worker, links),
             "buttons": worker_buttons(worker, links) if may_stop else [],
         }
         for worker in workers
         if worker.is_alive or (worker.state == LOST and worker.seen_seconds < DAY)
     ]
-
-
-def _asked(worker: ShownWorker) -> str:
-    words = {
-        "quiet": _("asked to be quiet"),
-        "stop": _("asked to stop"),
-        "kill": _("asked to end at once"),
-    }
-    return words.get(worker.request, "") if worker.is_alive else ""
 
 
 def running_rows(

@@ -43,7 +43,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         found, text = read_queues(limit=MOST_QUEUES), request.GET.get("q", "").strip()
         return report(
             self, request, self.list_template, _("Queues"),
-            lines=[_line(each, self.links) for each in found if text in each.name],
+            lines=[queue_line(each, self.links) for each in found if text in each.name],
             text=text,
             is_cut=len(found) == MOST_QUEUES,
             may_control=self.has_control_permission(request),
@@ -74,7 +74,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         serving = [each for each in workers if each.is_alive and each.serves(name)]
         return report(
             self, request, self.page_template, name,
-            line=None if figures is None else _line(figures, self.links),
+            line=None if figures is None else queue_line(figures, self.links),
             row=row,
             created=moment(row.created_at) if row is not None else EMPTY,
             workers=[_serving(each, self.links) for each in serving] if sees_workers else None,
@@ -94,7 +94,8 @@ def _named(request: HttpRequest) -> dict[str, str]:
     return {"name": request.GET["name"]} if "name" in request.GET else {}
 
 
-def _line(queue: ShownQueue, links: Links) -> dict[str, Any]:
+def queue_line(queue: ShownQueue, links: Links) -> dict[str, Any]:
+    """A queue as lists and the head of its page show it."""
     return {
         "name": queue.name,
         "url": links.queue_url(queue.name),

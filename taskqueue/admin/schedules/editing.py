@@ -101,7 +101,7 @@ class ScheduleEditing(ScheduleActs):
         own = ("name",) if schedule is None else ()
         parts: Any = (
             (None, {"fields": (*own, "task", "enabled")}),
-            (_("When"), {"fields": RULE}),
+            (_("Rule"), {"fields": RULE}),
             (
                 _("Arguments and options"),
                 {"fields": CALL, "description": _hint(request, schedule)},
