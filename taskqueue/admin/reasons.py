@@ -1,4 +1,4 @@
-"""Why somebody acts: what the forms take, and what the audit can store."""
+"""The reason that people give for an action, as the audit can store it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,27 @@ LONGEST_REASON = 1000
 
 
 class ReasonField(forms.CharField):
-    """Takes any text, and makes it fit to be stored."""
+    """Any text, made fit to be stored; it may be left empty."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.TextInput({"class": "vTextField", "maxlength": LONGEST_REASON})
+        defaults = {"label": _("Reason (kept in the audit)"), "required": False, "widget": widget}
+        super().__init__(**{**defaults, **options})
 
     def to_python(self, value: Any) -> str:
-        """The text as the audit has it."""
+        """Return the text as the audit has it."""
         return storable(super().to_python(value) or "", limit=LONGEST_REASON)
 
 
 class ReasonForm(ActionForm):
-    """The list's choice of an action, with why."""
+    """The list's choice of an action, with a reason."""
 
     reason = ReasonField(
-        required=False, label=_("Reason:"),
+        label=_("Reason:"),
         widget=forms.TextInput({"class": "taskqueue-reason", "maxlength": LONGEST_REASON}),
-    )  # fmt: skip
+    )
 
 
 def reason_of(request: HttpRequest) -> str:
-    """Why, as the audit and the admin's own history can store it."""
+    """Return the posted reason, as the audit and the admin's own history can store it."""
     return storable(request.POST.get("reason", ""), limit=LONGEST_REASON)

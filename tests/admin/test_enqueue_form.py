@@ -369,7 +369,7 @@ def test_a_key_made_of_the_arguments_stands_among_the_further_options(log_in_as:
     assert "sums" in page
     assert str(made.unique_key) in page
     refused = send(client, add, arg_a="5", options='{"unique_key": ["c"]}').content.decode()
-    assert "has no argument" in refused
+    assert "which the task does not have" in refused
 
 
 def test_what_a_body_or_a_default_says_is_escaped(log_in_as: LogIn) -> None:

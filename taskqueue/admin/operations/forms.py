@@ -9,7 +9,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.reasons import LONGEST_REASON, ReasonField
+from taskqueue.admin.reasons import ReasonField
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.models.task import HIGHEST_PRIORITY, LONGEST_QUEUE_NAME, LOWEST_PRIORITY
 
@@ -19,12 +19,7 @@ LONGEST_DELAY = 366 * 24 * 60
 class StartForm(forms.Form):
     """The reason."""
 
-    reason = ReasonField(
-        label=gettext_lazy("Reason, for the audit"),
-        required=False,
-        max_length=LONGEST_REASON,
-        widget=forms.TextInput({"class": "vTextField", "maxlength": LONGEST_REASON}),
-    )
+    reason = ReasonField()
 
     def arguments(self) -> dict[str, Any]:
         """What the verb is given, of a form that is valid."""

@@ -17,7 +17,7 @@ from taskqueue import control
 from taskqueue.access.permissions import CONTROL_QUEUES
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import back, name_from_path
-from taskqueue.admin.reasons import LONGEST_REASON, ReasonField
+from taskqueue.admin.reasons import ReasonField
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
@@ -33,7 +33,7 @@ class ActForm(forms.Form):
     minutes = forms.IntegerField(
         label=gettext_lazy("Minutes"), required=False, min_value=1, max_value=LONGEST_PAUSE
     )
-    reason = ReasonField(label=gettext_lazy("Reason"), required=False, max_length=LONGEST_REASON)
+    reason = ReasonField()
 
 
 class QueueActs(ReadOnlyAdmin):

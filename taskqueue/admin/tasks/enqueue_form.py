@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField
-from taskqueue.admin.tasks.option_fields import WIDE, labelled_options, name_parts, option_fields
+from taskqueue.admin.tasks.option_fields import labelled_options, name_parts, option_fields
 from taskqueue.admin.tasks.parameter_fields import (
     PREFIX,
     field_name,
@@ -43,9 +43,7 @@ class EnqueueForm(forms.Form):
             '"retry_for": ["ConnectionError"]}. Durations are text or seconds.'
         ),
     )  # fmt: skip
-    reason = ReasonField(
-        label=gettext_lazy("Reason, for the audit"), required=False, widget=forms.TextInput(WIDE)
-    )
+    reason = ReasonField()
 
     def __init__(self, data: Any = None, *, definition: BaseDefinition[Any, Any]) -> None:
         super().__init__(data)

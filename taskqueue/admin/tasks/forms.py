@@ -18,7 +18,6 @@ from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.arguments import restored
 from taskqueue.admin.schedules.fields import JsonField, SpanWidget, as_text
 from taskqueue.admin.tasks.option_fields import (
-    WIDE,
     WhenField,
     labelled_options,
     name_parts,
@@ -45,10 +44,7 @@ class TaskForm(forms.Form):
     submit = gettext_lazy("Save")
     makes_a_task = False
 
-    reason = ReasonField(
-        label=gettext_lazy("Reason, for the audit"), required=False,
-        widget=forms.TextInput(WIDE),
-    )  # fmt: skip
+    reason = ReasonField()
 
     def __init__(self, data: Any = None, *, task: Task, user: Any) -> None:
         super().__init__(data, initial=self.initial_of(task, user))
