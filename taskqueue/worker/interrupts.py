@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import json
 import signal
 import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
 from taskqueue.worker import frames
+from taskqueue.worker.jobs import Order
 
 SIGNAL = signal.SIGUSR2
 """Interrupts system calls too, which an exception set in a thread does not."""
@@ -53,6 +56,52 @@ class Interruption:
                 self.error = error
             if self._raise is not None:
                 self._raise(self.error)
+
+
+class TimeLimits:
+    """Interrupts bodies whose timeout or deadline is over."""
+
+    def __init__(self, interrupt: Callable[[int, str, str], None]) -> None:
+        """`interrupt` takes the lease, why, and a sentence; it may find the body ended."""
+        self._interrupt = interrupt
+        self._limits: dict[int, tuple[float, str, str]] = {}
+        self._lock = threading.Lock()
+        self._has_new = threading.Event()
+
+    def add(self, order: Order) -> None:
+        """Have the body that starts now interrupted when its time is over."""
+        timeout = json.loads(order.options).get("timeout") if order.options else None
+        limits = []
+        if timeout is not None:
+            detail = f"The body ran for longer than its timeout of {timeout:g} s."
+            limits.append((time.monotonic() + timeout, frames.TIMEOUT, detail))
+        if order.deadline_at is not None:
+            detail = "The deadline passed while the body ran."
+            limits.append((order.deadline_at, frames.DEADLINE, detail))
+        if limits:
+            with self._lock:
+                self._limits[order.lease_id] = min(limits, key=lambda limit: limit[0])
+            self._has_new.set()
+
+    def remove(self, lease_id: int) -> None:
+        """Forget the limit of a body that has ended."""
+        with self._lock:
+            self._limits.pop(lease_id, None)
+
+    def watch(self) -> NoReturn:
+        """Keep the limits, in a thread."""
+        while True:
+            with self._lock:
+                next_at = min((at for at, _, _ in self._limits.values()), default=None)
+            self._has_new.wait(None if next_at is None else max(0.0, next_at - time.monotonic()))
+            self._has_new.clear()
+            now = time.monotonic()
+            with self._lock:
+                over = [(key, limit) for key, limit in self._limits.items() if limit[0] <= now]
+                for lease_id, _ in over:
+                    del self._limits[lease_id]
+            for lease_id, (_, why, detail) in over:
+                self._interrupt(lease_id, why, detail)
 
 
 class MainThread:

@@ -1,0 +1,187 @@
+"""The parent's orders, carried out in a child: bodies begun, called back, interrupted."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from taskqueue.conf import get_settings
+from taskqueue.engine.tally import Subject, Tally
+from taskqueue.worker import frames
+from taskqueue.worker.context import Context
+from taskqueue.worker.declaring import declare_schedules
+from taskqueue.worker.execution import Attempt
+from taskqueue.worker.forks import keep_from_copies
+from taskqueue.worker.frames import Frame, Unpacker
+from taskqueue.worker.interrupts import Interruption, TimeLimits, exception_for
+from taskqueue.worker.jobs import Order
+from taskqueue.worker.memory import resident_megabytes
+from taskqueue.worker.reporting import Channel, flush_for_ever, keep_logs
+from taskqueue.worker.slots import EventLoop, MainSlot, Slot, ThreadSlot
+
+READ_SIZE = 1 << 18
+
+
+class Running(NamedTuple):
+    """A body that runs."""
+
+    context: Context
+    interruption: Interruption
+
+
+class OrderRunner:
+    """Runs the bodies of orders in slots, while threads listen to the parent and keep limits."""
+
+    def __init__(self, sock: socket.socket, *, setup: dict[str, Any]) -> None:
+        self._socket = sock
+        keep_from_copies(sock)
+        self._worker_name: str = setup["worker_name"]
+        self._declares: bool = setup["declares"]
+        self._max_memory: float | None = setup["max_memory"]
+        self._channel = Channel(sock, max_log=get_settings().MAX_LOG)
+        keep_logs()
+        loop = EventLoop()
+        self._slots: list[Slot] = (
+            [MainSlot(loop)]
+            if setup["pool"] == "process"
+            else [ThreadSlot(loop) for _ in range(setup["slots"])]
+        )
+        self._orders: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        self._waiting: dict[int, tuple[Any, ...]] = {}
+        """The orders that are to run, by lease. One that was called back is not among them, though
+        it still stands in the queue, and may have been sent again since."""
+        self._running: dict[int, Running] = {}
+        self._limits = TimeLimits(self._interrupt)
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Work until the parent says otherwise, or is gone."""
+        _start_thread("listen", self._listen)
+        _start_thread("limits", self._limits.watch)
+        _start_thread("reports", partial(flush_for_ever, self._channel))
+        self._channel.send((frames.READY, _imported_files()))
+        if self._declares:
+            declare = partial(declare_schedules, self._channel, worker_name=self._worker_name)
+            _start_thread("declare", declare)
+        if isinstance(self._slots[0], MainSlot):
+            self._work(self._slots[0])
+            return
+        threads = [_start_thread("slot", partial(self._work, slot)) for slot in self._slots]
+        for thread in threads:
+            thread.join()
+
+    # In the threads of slots
+
+    def _work(self, slot: Slot) -> None:
+        subjects: dict[int, Subject] = {}
+        tally = Tally(subjects.get)
+        while (raw := self._orders.get()) is not None:
+            order = Order._make(raw)
+            running = self._begin(raw, order)
+            if running is None:
+                continue
+            slot.interruption = running.interruption
+            self._limits.add(order)
+            slot.freshness.before_task()
+            subjects[order.lease_id] = order.subject()
+            frame = Attempt(order, running.context, tally).run(slot.call)
+            subjects.clear()
+            with self._lock:
+                self._running.pop(order.lease_id, None)
+            self._limits.remove(order.lease_id)
+            self._channel.send(frame)
+            self._channel.forget(order.lease_id)
+            slot.freshness.after_task()
+            if self._max_memory is not None and resident_megabytes() > self._max_memory:
+                self._channel.send((frames.OVERWEIGHT,))
+
+    def _begin(self, raw: tuple[Any, ...], order: Order) -> Running | None:
+        """Note that a body runs; None where its order was called back."""
+        context = order.context(
+            self._worker_name,
+            report_progress=self._channel.report_progress,
+            report_line=self._channel.report_line,
+        )
+        with self._lock:
+            if self._waiting.get(order.lease_id) is not raw:
+                return None
+            del self._waiting[order.lease_id]
+            running = self._running[order.lease_id] = Running(context, Interruption())
+        return running
+
+    # In the threads that listen and keep limits
+
+    def _interrupt(self, lease_id: int, why: str, detail: str) -> None:
+        running = self._find(lease_id)
+        if running is None:
+            return
+        if why == frames.STOPPED:
+            running.context._request_stop(detail)
+        else:
+            running.context._announce_limit(detail)
+        running.interruption.interrupt(exception_for(why, detail))
+
+    def _ask(self, lease_id: int, reason: str) -> None:
+        if running := self._find(lease_id):
+            running.context._request_stop(reason)
+
+    def _find(self, lease_id: int) -> Running | None:
+        with self._lock:
+            return self._running.get(lease_id)
+
+    def _listen(self) -> None:
+        """Obey the parent, and end without it."""
+        unpacker = Unpacker()
+        try:
+            while data := self._socket.recv(READ_SIZE):
+                for frame in unpacker.feed(data):
+                    self._obey(frame)
+        except OSError:
+            pass
+        os._exit(0)
+
+    def _obey(self, frame: Frame) -> None:
+        match frame[0]:
+            case frames.RUN:
+                with self._lock:
+                    self._waiting.update((order[0], order) for order in frame[1])
+                for order in frame[1]:
+                    self._orders.put(order)
+            case frames.RECALL:
+                self._recall(frame[1])
+            case frames.ASK:
+                self._ask(*frame[1:])
+            case frames.INTERRUPT:
+                self._interrupt(*frame[1:])
+            case frames.SUSPECT:
+                for slot in self._slots:
+                    slot.freshness.is_suspect = True
+            case frames.EXIT:
+                for _ in self._slots:
+                    self._orders.put(None)
+
+    def _recall(self, lease_ids: list[int]) -> None:
+        """Give back orders whose bodies have not started."""
+        with self._lock:
+            recalled = [lease_id for lease_id in lease_ids if lease_id in self._waiting]
+            for lease_id in recalled:
+                del self._waiting[lease_id]
+        self._channel.send((frames.RECALLED, recalled))
+
+
+def _start_thread(name: str, target: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=target, name=f"taskqueue-{name}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _imported_files() -> list[str]:
+    """The files of the project's modules, and of what they import outside of site-packages."""
+    paths = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return [path for path in paths if path and "site-packages" not in path]
