@@ -11,7 +11,9 @@ from rest_framework.serializers import Serializer
 
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
+from taskqueue.api.etags import seen_as
 from taskqueue.api.fields import Reasoned
+from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.control.verb import Verb
 
 CONFLICTS = (404, 409, 412)
@@ -48,8 +50,12 @@ class Act(ApiView):
         )
         return self.answer(request, key, result)
 
-    def seen(self, request: Request, key: Any) -> Any:
+    def seen(self, request: Request, key: Any) -> Seen:
         """Return what If-Match says of the row, as verbs take it."""
+        return seen_as(request, self.part)
+
+    def part(self, row: Any) -> str:
+        """Return the part of its ETag that stands for what people change."""
         raise NotImplementedError
 
     def answer(self, request: Request, key: Any, result: Any) -> Response:
@@ -57,11 +63,12 @@ class Act(ApiView):
         raise NotImplementedError
 
 
-def act_view(
-    base: type[Act], verb: Verb, *, looks: Sequence[str], problems: Sequence[int] = CONFLICTS
-) -> type[Act]:
-    """Return the view of a verb, for those who may also look at what it is done to."""
-    first, *rest = verb.name.split("_")
+def act_view(base: type[Act], verb: Verb, *, looks: Sequence[str], called: str = "") -> type[Act]:
+    """Return the view of a verb, for those who may also look at what it is done to.
+
+    `called` is the verb's name in addresses and the schema where that is not its own.
+    """
+    first, *rest = (called or verb.name).split("_")
     words = [first, verb.noun, *rest]
     operation_id = first + "".join(word.capitalize() for word in words[1:])
 
@@ -71,10 +78,8 @@ def act_view(
         return base.post(self, request, task_id, name, operation_id)
 
     post.__doc__ = f"{verb.help[0].upper()}{verb.help[1:]}.\n\n{verb.details}"
-    described = describe(
-        operation_id, answers=base.answers, body=base.body, problems=tuple(problems)
-    )(post)
+    describing = describe(operation_id, answers=base.answers, body=base.body, problems=CONFLICTS)
     needs = {"POST": (*looks, *verb.permissions)}
     name = "".join(word.capitalize() for word in words)
-    view: Any = type(name, (base,), {"verb": verb, "needs": needs, "post": described})
+    view: Any = type(name, (base,), {"verb": verb, "needs": needs, "post": describing(post)})
     return view  # type: ignore[no-any-return]

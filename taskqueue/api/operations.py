@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -13,10 +12,11 @@ from rest_framework.response import Response
 
 from taskqueue import control
 from taskqueue.access.permissions import ENQUEUE, OPERATE, VIEW_OPERATIONS, VIEW_TASKS
+from taskqueue.api.acts import Act, act_view
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
-from taskqueue.api.etags import check_part, part_of
+from taskqueue.api.etags import part_of
 from taskqueue.api.fields import Flag, Reasoned, Strict
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery, Problem
@@ -24,9 +24,9 @@ from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.acts import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
 from taskqueue.control import TaskFilter
-from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import estimate
+from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Operation
 from taskqueue.monitoring.read_models.operation import (
@@ -138,32 +138,24 @@ class OperationDetail(ApiView):
         return _answer(self, request, control.get_operation(operation_id))
 
 
-class OperationCancel(ApiView):
-    """Calling an operation off."""
+class CancelAct(Act):
+    """Cancel an operation."""
 
-    needs = {"POST": (VIEW_OPERATIONS,)}
     tag = "operations"
-    is_conditional = True
+    answers = {200: OperationWholeJSON}
 
-    @describe(
-        "cancelOperation",
-        answers={200: OperationWholeJSON},
-        body=Reasoned,
-        problems=(404, 409, 412),
-    )
-    def post(self, request: Request, operation_id: str) -> Response:
-        """End it; what was done stays done. Needs the permission of its verb."""
-        given = self.validated_body(request, Reasoned)
-        found = control.get_operation(operation_id)
-        if not _may_cancel(request.user, found):
+    def check(self, request: Request, key: str, given: dict[str, Any]) -> None:
+        if not _may_cancel(request.user, control.get_operation(key)):
             raise PermissionDenied
 
-        def act() -> Response:
-            check_part(request, _part(_locked(found)))
-            ended = control.cancel_operation(found.id, by=request.user, reason=given["reason"])
-            return _answer(self, request, ended)
+    def part(self, row: Operation) -> str:
+        return _part(row)
 
-        return self.once(request, act)
+    def answer(self, request: Request, key: str, result: Operation) -> Response:
+        return _answer(self, request, result)
+
+
+OperationCancel = act_view(CancelAct, OPERATION_VERBS["cancel"], looks=(VIEW_OPERATIONS,))
 
 
 def _may_cancel(user: Any, operation: Operation) -> bool:
@@ -183,13 +175,6 @@ def _answer(
 def _part(operation: Operation) -> str:
     """The beginning of its ETag: its status, which people change."""
     return part_of([operation.id, operation.status])
-
-
-def _locked(operation: Operation) -> Operation:
-    """The row as it stays until the transaction ends."""
-    rows = Operation.objects.using(database_alias())
-    rows.filter(id=operation.id).update(verb=F("verb"))
-    return control.get_operation(operation.id)
 
 
 def _try(act: Any) -> Any:

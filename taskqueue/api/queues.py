@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from django.db.models import F
+from typing import Any
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue import control
-from taskqueue.access.permissions import CONTROL_QUEUES, VIEW_QUEUES
+from taskqueue.access.permissions import VIEW_QUEUES
+from taskqueue.api.acts import Act, act_view
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
-from taskqueue.api.etags import check_part, has_condition, part_of
+from taskqueue.api.etags import has_condition, part_of
 from taskqueue.api.fields import Reasoned, When
 from taskqueue.api.paging import LongPaged, NextPage, page
 from taskqueue.api.problems import Problem
 from taskqueue.api.serializing import serializer_for
-from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.locking import Seen
+from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.models import Queue
 from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queues_after
 
@@ -69,58 +70,40 @@ class QueueDetail(ApiView):
         return _answer(self, request, name)
 
 
-class QueuePause(ApiView):
-    """Pausing a queue."""
+class QueueAct(Act):
+    """A verb on one queue."""
 
-    needs = {"POST": (VIEW_QUEUES, CONTROL_QUEUES)}
     tag = "queues"
-    is_conditional = True
+    answers = {200: QueueJSON}
 
-    @describe("pauseQueue", answers={200: QueueJSON}, body=Pause, problems=(404, 412))
-    def post(self, request: Request, name: str) -> Response:
-        """Claim nothing more of it; what runs goes on. Again, it replaces time and reason."""
-        given = self.validated_body(request, Pause)
+    def seen(self, request: Request, key: str) -> Seen:
+        if has_condition(request):
+            _named(key)
+        return super().seen(request, key)
 
-        def act() -> Response:
-            _check(request, name)
-            control.pause(name, until=given["until"], by=request.user, reason=given["reason"])
-            return _answer(self, request, name)
+    def part(self, row: Queue) -> str:
+        return _part(_named(row.name))
 
-        return self.once(request, act)
+    def answer(self, request: Request, key: str, result: Any) -> Response:
+        return _answer(self, request, key)
 
 
-class QueueResume(ApiView):
-    """Resuming a queue."""
+class PauseAct(QueueAct):
+    """Pause a queue."""
 
-    needs = {"POST": (VIEW_QUEUES, CONTROL_QUEUES)}
-    tag = "queues"
-    is_conditional = True
+    body = Pause
 
-    @describe("resumeQueue", answers={200: QueueJSON}, body=Reasoned, problems=(404, 409, 412))
-    def post(self, request: Request, name: str) -> Response:
-        """End its pause."""
-        given = self.validated_body(request, Reasoned)
 
-        def act() -> Response:
-            _check(request, name)
-            control.resume(name, by=request.user, reason=given["reason"])
-            return _answer(self, request, name)
-
-        return self.once(request, act)
+ACTS = {
+    verb.name: act_view(PauseAct if verb.name == "pause" else QueueAct, verb, looks=(VIEW_QUEUES,))
+    for verb in QUEUE_VERBS.values()
+}
 
 
 def _answer(view: ApiView, request: Request, name: str) -> Response:
     """The queue. For If-Match its pause counts, and not what waits in it."""
     figures = _named(name)
     return view.shown(request, QueueJSON(figures).data, part=_part(figures))
-
-
-def _check(request: Request, name: str) -> None:
-    """Lock the queue where it is only meant as the client has seen it. Raises 412."""
-    if has_condition(request):
-        if is_storable(name):
-            Queue.objects.using(database_alias()).filter(name=name).update(name=F("name"))
-        check_part(request, _part(_named(name)))
 
 
 def _part(figures: ShownQueue) -> str:

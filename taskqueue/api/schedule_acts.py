@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import schedules
-from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_SCHEDULES
+from taskqueue.access.permissions import ENQUEUE, VIEW_OCCURRENCES, VIEW_SCHEDULES
+from taskqueue.api.acts import Act, act_view
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
-from taskqueue.api.fields import Moment, Reasoned, Strict
+from taskqueue.api.fields import Moment, Strict
 from taskqueue.api.paging import Digits, NextPage, Paged, page
 from taskqueue.api.problems import InvalidQuery
 from taskqueue.api.rules import MOST_TIMES
-from taskqueue.api.schedules import OneScheduleJSON, answer, locked
+from taskqueue.api.schedules import OneScheduleJSON, answer, seen_and
 from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.bodies import exposed
+from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.engine.verbs import SCHEDULE_VERBS
+from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.schedule import (
     ShownOccurrence,
     occurrences_of,
@@ -97,67 +101,37 @@ def _cursor(text: str) -> datetime:
         raise InvalidQuery({"cursor": ["is none that this list has given."]}) from None
 
 
-class ScheduleRun(ApiView):
+class ScheduleAct(Act):
+    """A verb on one schedule."""
+
+    tag = "schedules"
+    answers: ClassVar[Mapping[int, Any]] = {200: OneScheduleJSON}
+
+    def seen(self, request: Request, key: str) -> Seen:
+        makes_tasks = ENQUEUE in self.verb.permissions
+        return seen_and(request, _check_exposed if makes_tasks else None)
+
+    def answer(self, request: Request, key: str, result: Any) -> Response:
+        return answer(self, request, schedules.get(key))
+
+
+class ScheduleRun(ScheduleAct):
     """Running a schedule by hand."""
 
-    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["run_now"].permissions)}
-    tag = "schedules"
-    is_conditional = True
+    answers = {202: OccurrenceJSON}
 
-    @describe("runSchedule", answers={202: OccurrenceJSON}, body=Reasoned, problems=(404, 409, 412))
-    def post(self, request: Request, name: str) -> Response:
-        """Run it now, besides its rule, also while it is paused. Its overlap policy holds: 409."""
-        given = self.validated_body(request, Reasoned)
-
-        def act() -> Response:
-            exposed(locked(request, name).task_name, field="task")
-            run = schedules.run_now(name, by=request.user, reason=given["reason"])
-            (shown,) = shown_occurrences([run])
-            return Response(OccurrenceJSON(shown).data, status=202)
-
-        return self.once(request, act)
+    def answer(self, request: Request, key: str, result: Any) -> Response:
+        (shown,) = shown_occurrences([result])
+        return Response(OccurrenceJSON(shown).data, status=202)
 
 
-class SchedulePause(ApiView):
-    """Pausing a schedule."""
-
-    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["pause"].permissions)}
-    tag = "schedules"
-    is_conditional = True
-
-    @describe("pauseSchedule", answers={200: OneScheduleJSON}, body=Reasoned, problems=(404, 412))
-    def post(self, request: Request, name: str) -> Response:
-        """Let nothing more of it run; what runs goes on. Again, it replaces who and why."""
-        given = self.validated_body(request, Reasoned)
-
-        def act() -> Response:
-            locked(request, name)
-            schedules.pause(name, by=request.user, reason=given["reason"])
-            return answer(self, request, schedules.get(name))
-
-        return self.once(request, act)
+def _check_exposed(row: Schedule) -> None:
+    exposed(row.task_name, field="task")
 
 
-class ScheduleResume(ApiView):
-    """Resuming a schedule."""
-
-    needs = {"POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["resume"].permissions)}
-    tag = "schedules"
-    is_conditional = True
-
-    @describe(
-        "resumeSchedule",
-        answers={200: OneScheduleJSON},
-        body=Reasoned,
-        problems=(404, 409, 412),
-    )
-    def post(self, request: Request, name: str) -> Response:
-        """End its pause; what passed meanwhile is not made up for."""
-        given = self.validated_body(request, Reasoned)
-
-        def act() -> Response:
-            exposed(locked(request, name).task_name, field="task")
-            schedules.resume(name, by=request.user, reason=given["reason"])
-            return answer(self, request, schedules.get(name))
-
-        return self.once(request, act)
+LOOKS = (VIEW_SCHEDULES,)
+ACTS = {
+    "run": act_view(ScheduleRun, SCHEDULE_VERBS["run_now"], looks=LOOKS, called="run"),
+    "pause": act_view(ScheduleAct, SCHEDULE_VERBS["pause"], looks=LOOKS),
+    "resume": act_view(ScheduleAct, SCHEDULE_VERBS["resume"], looks=LOOKS),
+}

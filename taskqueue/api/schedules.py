@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.db.models import F
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -16,7 +15,7 @@ from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.addresses import address
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
-from taskqueue.api.etags import check_part, part_of
+from taskqueue.api.etags import part_of, seen_as
 from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Strict, Text, Whole
 from taskqueue.api.paging import NextPage, Paged, page
 from taskqueue.api.problems import Problem
@@ -28,7 +27,7 @@ from taskqueue.core.policies import Missed, Overlap
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_FAILURES
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
@@ -182,13 +181,15 @@ class ScheduleDetail(ApiView):
         if may_make_tasks and not SCHEDULE_VERBS["edit"].is_for(request.user):
             raise PermissionDenied
 
+        def check(row: Schedule) -> None:
+            task = given.get("task", row.task_name)
+            stored = {} if task == row.task_name else {"options": row.options}
+            _check_call(task, {**stored, **given})
+
         def act() -> Response:
-            row = locked(request, name)
-            if may_make_tasks:
-                task = given.get("task", row.task_name)
-                stored = {} if task == row.task_name else {"options": row.options}
-                _check_call(task, {**stored, **given})
-            return answer(self, request, schedules.edit(name, by=request.user, **given))
+            seen = seen_and(request, check if may_make_tasks else None)
+            edited = schedules.edit(name, by=request.user, seen=seen, **given)
+            return answer(self, request, edited)
 
         return self.once(request, act)
 
@@ -198,8 +199,8 @@ class ScheduleDetail(ApiView):
         given = self.validated_query(request, Why)
 
         def act() -> Response:
-            locked(request, name)
-            schedules.delete(name, by=request.user, reason=given["reason"])
+            seen = seen_and(request)
+            schedules.delete(name, by=request.user, reason=given["reason"], seen=seen)
             return Response(status=204)
 
         return self.once(request, act)
@@ -219,15 +220,21 @@ def _part(row: Schedule) -> str:
     return part_of([row.pk, row.changed_at, row.removed_at, row.paused_at])
 
 
-def locked(request: Request, name: str) -> Schedule:
-    """The row, which stays as it is until the transaction ends. Raises 404, 412."""
-    rows = Schedule.objects.using(database_alias())
-    # Locks the row for the verb, as a look at it would not on SQLite.
-    if is_storable(name):
-        rows.filter(name=name).update(changed_at=F("changed_at"))
-    row = schedules.get(name)
-    check_part(request, _part(row))
-    return row
+def seen_and(request: Request, check: Callable[[Schedule], None] | None = None) -> Seen:
+    """Return what If-Match says of the schedule, as verbs take it, with a check of the row.
+
+    The verb calls it with the row locked, so that what is checked stays until it is done.
+    """
+    is_seen = seen_as(request, _part)
+
+    def test(row: Schedule) -> bool:
+        if callable(is_seen) and not is_seen(row):
+            return False
+        if check is not None:
+            check(row)
+        return True
+
+    return test
 
 
 def _check_call(task: str, given: Mapping[str, Any]) -> None:

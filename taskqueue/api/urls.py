@@ -28,27 +28,22 @@ app_name = "taskqueue-api"
 ADDRESSES: list[URLPattern] = [
     *TASKS,
     path("queues/", queues.QueueList.as_view(), name="queues"),
-    path("queues/<path:name>/pause/", queues.QueuePause.as_view(), name="queue-pause"),
-    path("queues/<path:name>/resume/", queues.QueueResume.as_view(), name="queue-resume"),
+    *(
+        path(f"queues/<path:name>/{verb}/", view.as_view(), name=f"queue-{verb}")
+        for verb, view in queues.ACTS.items()
+    ),
     path("queues/<path:name>/", queues.QueueDetail.as_view(), name="queue"),
     path("workers/", workers.WorkerList.as_view(), name="workers"),
-    path("workers/<path:name>/quiet/", workers.WorkerQuiet.as_view(), name="worker-quiet"),
-    path("workers/<path:name>/resume/", workers.WorkerResume.as_view(), name="worker-resume"),
-    path("workers/<path:name>/stop/", workers.WorkerStop.as_view(), name="worker-stop"),
-    path("workers/<path:name>/kill/", workers.WorkerKill.as_view(), name="worker-kill"),
+    *(
+        path(f"workers/<path:name>/{verb}/", view.as_view(), name=f"worker-{verb}")
+        for verb, view in workers.ACTS.items()
+    ),
     path("workers/<path:name>/", workers.WorkerDetail.as_view(), name="worker"),
     path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
     path("schedules/<str:name>/", schedules.ScheduleDetail.as_view(), name="schedule"),
-    path("schedules/<str:name>/run/", schedule_acts.ScheduleRun.as_view(), name="schedule-run"),
-    path(
-        "schedules/<str:name>/pause/",
-        schedule_acts.SchedulePause.as_view(),
-        name="schedule-pause",
-    ),
-    path(
-        "schedules/<str:name>/resume/",
-        schedule_acts.ScheduleResume.as_view(),
-        name="schedule-resume",
+    *(
+        path(f"schedules/<str:name>/{verb}/", view.as_view(), name=f"schedule-{verb}")
+        for verb, view in schedule_acts.ACTS.items()
     ),
     path(
         "schedules/<str:name>/preview/",

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from typing import Any
 
-from django.db.models import F
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue import control
-from taskqueue.access.permissions import STOP, VIEW_WORKERS
+from taskqueue.access.permissions import VIEW_WORKERS
+from taskqueue.api.acts import Act, act_view
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
-from taskqueue.api.etags import check_part, has_condition, part_of
-from taskqueue.api.fields import Reasoned
+from taskqueue.api.etags import part_of
 from taskqueue.api.paging import LongPaged, NextPage, page
 from taskqueue.api.serializing import serializer_for
-from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.exceptions import WorkerDoesNotExist
 from taskqueue.models import Worker
 from taskqueue.monitoring.read_models.worker import ShownWorker, worker_named, workers_after
@@ -63,68 +59,22 @@ class WorkerDetail(ApiView):
         return _answer(self, request, _named(name))
 
 
-class WorkerAct(ApiView):
-    """Asking a worker; it sees it with its next ping."""
+class WorkerAct(Act):
+    """A request to one worker, which sees it with its next ping."""
 
-    needs = {"POST": (VIEW_WORKERS, STOP)}
     tag = "workers"
-    is_conditional = True
-    verb: ClassVar[Callable[..., None]]
+    answers = {202: WorkerJSON}
 
-    def act(self, request: Request, name: str) -> Response:
-        """Ask, and show the worker as it is at this moment."""
-        given = self.validated_body(request, Reasoned)
+    def part(self, row: Worker) -> str:
+        return _part(_named(row.name))
 
-        def act() -> Response:
-            _check(request, name)
-            type(self).verb(name, by=request.user, reason=given["reason"])
-            return _answer(self, request, _named(name), status=202)
-
-        return self.once(request, act)
+    def answer(self, request: Request, key: str, result: Any) -> Response:
+        return _answer(self, request, _named(key), status=202)
 
 
-class WorkerQuiet(WorkerAct):
-    """Letting a worker rest."""
-
-    verb = control.quiet_worker
-
-    @describe("quietWorker", answers={202: WorkerJSON}, body=Reasoned, problems=(404, 412))
-    def post(self, request: Request, name: str) -> Response:
-        """Claim nothing more, finish what runs, and stay."""
-        return self.act(request, name)
-
-
-class WorkerResume(WorkerAct):
-    """Ending a worker's rest."""
-
-    verb = control.resume_worker
-
-    @describe("resumeWorker", answers={202: WorkerJSON}, body=Reasoned, problems=(404, 409, 412))
-    def post(self, request: Request, name: str) -> Response:
-        """Let a quiet worker claim tasks again; 409 where it is not quiet, or is to end."""
-        return self.act(request, name)
-
-
-class WorkerStop(WorkerAct):
-    """Ending a worker."""
-
-    verb = control.stop_worker
-
-    @describe("stopWorker", answers={202: WorkerJSON}, body=Reasoned, problems=(404, 412))
-    def post(self, request: Request, name: str) -> Response:
-        """End as at SIGTERM: finish within the shutdown timeout, return the rest."""
-        return self.act(request, name)
-
-
-class WorkerKill(WorkerAct):
-    """Ending a worker at once."""
-
-    verb = control.kill_worker
-
-    @describe("killWorker", answers={202: WorkerJSON}, body=Reasoned, problems=(404, 412))
-    def post(self, request: Request, name: str) -> Response:
-        """End at once, and return what runs."""
-        return self.act(request, name)
+ACTS = {
+    verb.name: act_view(WorkerAct, verb, looks=(VIEW_WORKERS,)) for verb in WORKER_VERBS.values()
+}
 
 
 def _answer(
@@ -132,14 +82,6 @@ def _answer(
 ) -> Response:
     """The worker. For If-Match its state counts and what is asked of it, and not its pings."""
     return view.shown(request, WorkerJSON(figures).data, status=status, part=_part(figures))
-
-
-def _check(request: Request, name: str) -> None:
-    """Lock the worker where it is only meant as the client has seen it. Raises 412."""
-    if has_condition(request):
-        if is_storable(name):
-            Worker.objects.using(database_alias()).filter(name=name).update(name=F("name"))
-        check_part(request, _part(_named(name)))
 
 
 def _part(figures: ShownWorker) -> str:

@@ -19,7 +19,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
 from taskqueue import control
-from taskqueue.api.queues import QueuePause
+from taskqueue.api.queues import ACTS
 from taskqueue.models import Audit, IdempotencyKey, Queue
 from tests.api.conftest import ApiClient
 
@@ -212,7 +212,7 @@ def test_under_asgi_it_is_read(root: ApiClient) -> None:
     request: Any = ASGIRequest(scope, BytesIO(b'{"reason": "of no known length"}'))
     request.user = User.objects.get()
     request._dont_enforce_csrf_checks = True
-    answer = QueuePause.as_view()(request, name="mail")
+    answer = ACTS["pause"].as_view()(request, name="mail")
     assert (answer.status_code, answer.data["pause_reason"]) == (200, "of no known length")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from taskqueue import control
+from taskqueue.api.queues import ACTS
 from taskqueue.models import Queue
 from tests.api.conftest import ApiClient
 from tests.api.test_foundation import PAUSE, problem
@@ -19,16 +20,16 @@ DEADLOCK = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'deadlock_detected'; END
 def breaks(monkeypatch: pytest.MonkeyPatch, *, times: int) -> list[str]:
     """Let so many pauses end as PostgreSQL ends one of two that wait for each other."""
     begun: list[str] = []
-    pause = control.pause
+    pausing = ACTS["pause"].verb
 
     def breaking(name: str, **given: Any) -> None:
         begun.append(name)
-        pause(name, **given)
+        pausing.act(name, **given)
         if len(begun) <= times:
             with connection.cursor() as cursor:
                 cursor.execute(DEADLOCK)
 
-    monkeypatch.setattr(control, "pause", breaking)
+    monkeypatch.setattr(ACTS["pause"], "verb", replace(pausing, function=breaking))
     return begun
 
 

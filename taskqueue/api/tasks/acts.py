@@ -14,7 +14,7 @@ from taskqueue.api.acts import Act, act_view
 from taskqueue.api.fields import Reasoned, Text
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import check_call, check_each, check_exposed, exposed
-from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of, seen_by
+from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of, steps_of
 from taskqueue.api.tasks.option_fields import (
     CHANGEABLE,
     ChangeableOptions,
@@ -57,8 +57,8 @@ class TaskAct(TaskView, Act):
     def check(self, request: Request, key: UUID, given: dict[str, Any]) -> None:
         check_each({name: given[name] for name in given if name == "run_after"})
 
-    def seen(self, request: Request, key: UUID) -> Any:
-        return seen_by(request)
+    def part(self, row: Any) -> str:
+        return steps_of(row)
 
     def done(self, request: Request, key: UUID, reason: str, given: Mapping[str, Any]) -> Response:
         try:

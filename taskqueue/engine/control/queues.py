@@ -16,13 +16,21 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.locking import Seen, lock_first, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Queue
 
 
-def pause(name: str, *, until: Moment | None = None, by: object = "", reason: str = "") -> None:
+def pause(
+    name: str,
+    *,
+    until: Moment | None = None,
+    by: object = "",
+    reason: str = "",
+    seen: Seen = None,
+) -> None:
     """Pause a queue: a claim that begins after this leaves its tasks; what runs goes on.
 
     The queue needs no row before. `until`, a datetime or a duration from now, ends the pause by
@@ -34,6 +42,7 @@ def pause(name: str, *, until: Moment | None = None, by: object = "", reason: st
     who = person(by, reason)
     with atomic(using=connection.alias):
         workers.remember_queues(connection, [name])
+        _require_seen(connection, name, seen)
         now = dialect_for(connection).now(connection)
         ends = None if until is None else moment_of(until, now, what="until")
         if ends is not None and ends <= now:
@@ -47,7 +56,7 @@ def pause(name: str, *, until: Moment | None = None, by: object = "", reason: st
         audit(connection, "queue", "pause", [act], person=who)
 
 
-def resume(name: str, *, by: object = "", reason: str = "") -> None:
+def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """End the pause of a queue, and wake the workers.
 
     Raises `TransitionRefused` if it is not paused.
@@ -55,6 +64,7 @@ def resume(name: str, *, by: object = "", reason: str = "") -> None:
     connection = project_connection()
     who = person(by, reason)
     with atomic(using=connection.alias):
+        _require_seen(connection, name, seen)
         now = dialect_for(connection).now(connection)
         resumed = is_storable(name) and (
             _paused(connection, now)
@@ -65,6 +75,14 @@ def resume(name: str, *, by: object = "", reason: str = "") -> None:
             raise TransitionRefused(_not_paused(connection, name, now))
         audit(connection, "queue", "resume", [Act(name, "paused")], person=who)
         wake(connection, "")
+
+
+def _require_seen(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> None:
+    if seen is not None and is_storable(name):
+        lock_first(connection)
+        rows = Queue.objects.using(connection.alias).filter(name=name)
+        for queue in rows.select_for_update():
+            require_seen(queue, seen, f"Queue {name!r}")
 
 
 def _paused(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Queue]:

@@ -12,6 +12,7 @@ from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.locking import Seen, lock_first, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.exceptions import TransitionRefused, WorkerDoesNotExist
@@ -42,20 +43,21 @@ class WorkerFilter:
             raise ValueError("Choose workers by names, host or queue_name, or say everyone=True.")
 
 
-def quiet_worker(name: str, *, by: object = "", reason: str = "") -> None:
+def quiet_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Ask a worker to claim nothing more, to finish what runs, and to stay until it is resumed.
 
     Raises `WorkerDoesNotExist`.
     """
-    request_workers(WorkerFilter(names=[name]), WorkerRequest.QUIET, by=by, reason=reason)
+    which = WorkerFilter(names=[name])
+    request_workers(which, WorkerRequest.QUIET, by=by, reason=reason, seen=seen)
 
 
-def resume_worker(name: str, *, by: object = "", reason: str = "") -> None:
+def resume_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Let a quiet worker claim tasks again.
 
     Raises `WorkerDoesNotExist`, and `TransitionRefused` if it is not quiet, or is asked to end.
     """
-    if not resume_workers(WorkerFilter(names=[name]), by=by, reason=reason):
+    if not resume_workers(WorkerFilter(names=[name]), by=by, reason=reason, seen=seen):
         rows = Worker.objects.using(project_connection().alias).filter(name=name)
         asked = rows.values_list("request", flat=True).first()
         if asked:
@@ -63,18 +65,25 @@ def resume_worker(name: str, *, by: object = "", reason: str = "") -> None:
         raise TransitionRefused(f"Worker {name!r} is not asked to be quiet: nothing to resume.")
 
 
-def stop_worker(name: str, *, by: object = "", reason: str = "") -> None:
+def stop_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Ask a worker to end as at SIGTERM. Raises `WorkerDoesNotExist`."""
-    request_workers(WorkerFilter(names=[name]), WorkerRequest.STOP, by=by, reason=reason)
+    which = WorkerFilter(names=[name])
+    request_workers(which, WorkerRequest.STOP, by=by, reason=reason, seen=seen)
 
 
-def kill_worker(name: str, *, by: object = "", reason: str = "") -> None:
+def kill_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Ask a worker to return what runs, and to end at once. Raises `WorkerDoesNotExist`."""
-    request_workers(WorkerFilter(names=[name]), WorkerRequest.KILL, by=by, reason=reason)
+    which = WorkerFilter(names=[name])
+    request_workers(which, WorkerRequest.KILL, by=by, reason=reason, seen=seen)
 
 
 def request_workers(
-    which: WorkerFilter, request: WorkerRequest | str, *, by: object = "", reason: str = ""
+    which: WorkerFilter,
+    request: WorkerRequest | str,
+    *,
+    by: object = "",
+    reason: str = "",
+    seen: Seen = None,
 ) -> list[str]:
     """Ask workers that have not ended; the names of those that are asked for this, or for more.
 
@@ -85,7 +94,7 @@ def request_workers(
     who = person(by, reason)
     connection = project_connection()
     with atomic(using=connection.alias):
-        chosen = _chosen(connection, which)
+        chosen = _chosen(connection, which, seen)
         weaker = STRENGTH[: STRENGTH.index(request)]
         asked = [worker for worker in chosen if worker.request in weaker]
         Worker.objects.using(connection.alias).filter(
@@ -104,7 +113,9 @@ def request_workers(
     return [worker.name for worker in chosen]
 
 
-def resume_workers(which: WorkerFilter, *, by: object = "", reason: str = "") -> list[str]:
+def resume_workers(
+    which: WorkerFilter, *, by: object = "", reason: str = "", seen: Seen = None
+) -> list[str]:
     """Take back from workers that they are asked to be quiet; the names of those that were.
 
     A worker that is asked to stop still stops. Raises `WorkerDoesNotExist` if one is named that
@@ -114,7 +125,9 @@ def resume_workers(which: WorkerFilter, *, by: object = "", reason: str = "") ->
     connection = project_connection()
     with atomic(using=connection.alias):
         quiet = [
-            worker for worker in _chosen(connection, which) if worker.request == WorkerRequest.QUIET
+            worker
+            for worker in _chosen(connection, which, seen)
+            if worker.request == WorkerRequest.QUIET
         ]
         Worker.objects.using(connection.alias).filter(
             id__in=[worker.id for worker in quiet], request=WorkerRequest.QUIET.value
@@ -136,7 +149,8 @@ def _request(given: str) -> WorkerRequest:
         raise ValueError(f"A worker can be asked for {known}, not {given!r}.") from None
 
 
-def _chosen(connection: BaseDatabaseWrapper, which: WorkerFilter) -> list[Worker]:
+def _chosen(connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen) -> list[Worker]:
+    lock_first(connection)
     rows = Worker.objects.using(connection.alias)
     workers = rows.exclude(status__in=sorted(GONE)).order_by("name").select_for_update()
     if which.names is not None:
@@ -151,6 +165,8 @@ def _chosen(connection: BaseDatabaseWrapper, which: WorkerFilter) -> list[Worker
     missing = set(which.names or ()) - {worker.name for worker in chosen}
     if missing:
         raise WorkerDoesNotExist(_missing(connection, min(missing, key=str), which))
+    for worker in chosen:
+        require_seen(worker, seen, f"Worker {worker.name!r}")
     return chosen
 
 

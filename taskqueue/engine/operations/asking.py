@@ -14,6 +14,7 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import Seen, lock_first, require_seen
 from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
@@ -99,15 +100,20 @@ def start_or_find(
     return get_operation(operation.id), True
 
 
-def cancel_operation(operation_id: UUID | str, *, by: object = "", reason: str = "") -> Operation:
-    """Call an operation off: what was done stays done.
+def cancel_operation(
+    operation_id: UUID | str, *, by: object = "", reason: str = "", seen: Seen = None
+) -> Operation:
+    """Cancel an operation; completed changes are kept.
 
     Raises `OperationDoesNotExist`, and `TransitionRefused` for one that has ended.
     """
     connection = project_connection()
     found = get_operation(operation_id)
     with atomic(using=connection.alias):
-        rows = Operation.objects.using(connection.alias).filter(id=found.id, finished_at=None)
+        lock_first(connection)
+        rows = Operation.objects.using(connection.alias).filter(id=found.id)
+        require_seen(rows.select_for_update().get(), seen, f"Operation {found.id}")
+        rows = rows.filter(finished_at=None)
         now = dialect_for(connection).now(connection)
         if not rows.update(status=OperationStatus.CANCELLED.value, finished_at=now):
             status = get_operation(found.id).status

@@ -21,6 +21,7 @@ from taskqueue.declarations.scheduled import Scheduled, check_name
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.schedules.advancing import save
@@ -112,7 +113,9 @@ def _create(
     return schedule
 
 
-def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: Any) -> Schedule:
+def edit_schedule(
+    name: str, *, by: object = "", reason: str = "", seen: Seen = None, **changes: Any
+) -> Schedule:
     """Change what `create_schedule` takes; its row then.
 
     What had come by the old rule is served by it first, a new rule counts from now on. Another
@@ -124,7 +127,7 @@ def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: An
         if change not in EDITABLE:
             hint = did_you_mean(change, EDITABLE)
             raise InvalidSchedule(f"A schedule has nothing called {change!r} to edit.{hint}")
-    with _locked(name) as (connection, schedule, now):
+    with _locked(name, seen) as (connection, schedule, now):
         _refuse_declared(schedule, "edited")
         definition = _definition(changes.pop("task", schedule.task_name))
         require_call(schedule, definition, changes)
@@ -143,13 +146,13 @@ def edit_schedule(name: str, *, by: object = "", reason: str = "", **changes: An
     return schedule
 
 
-def pause_schedule(name: str, *, by: object = "", reason: str = "") -> None:
+def pause_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Let nothing more of it run: its nominal times are recorded as skipped; what runs goes on.
 
     Raises `ScheduleDoesNotExist`. Pausing again replaces who and why.
     """
     who = person(by, reason)
-    with _locked(name) as (connection, schedule, now):
+    with _locked(name, seen) as (connection, schedule, now):
         before = "paused" if schedule.paused_at is not None else ""
         catch_up(connection, schedule, now, "Paused before it was served.")
         schedule.paused_at = now
@@ -158,12 +161,12 @@ def pause_schedule(name: str, *, by: object = "", reason: str = "") -> None:
         audit(connection, "schedule", "pause", [Act(name, before)], person=who)
 
 
-def resume_schedule(name: str, *, by: object = "", reason: str = "") -> None:
+def resume_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """End its pause; what passed meanwhile is not made up for, its failures are forgotten.
 
     Raises `ScheduleDoesNotExist`, and `TransitionRefused` if it is not paused.
     """
-    with _locked(name) as (connection, schedule, now):
+    with _locked(name, seen) as (connection, schedule, now):
         if schedule.paused_at is None:
             raise TransitionRefused(f"Schedule {name!r} is not paused.")
         catch_up(connection, schedule, now, resting_reason(schedule))
@@ -175,7 +178,7 @@ def resume_schedule(name: str, *, by: object = "", reason: str = "") -> None:
         wake(connection, "")
 
 
-def run_schedule(name: str, *, by: object = "", reason: str = "") -> Occurrence:
+def run_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> Occurrence:
     """Run it now, besides its rule: the occurrence, whose nominal time is this moment.
 
     Also one that is paused or not enabled. Its overlap policy holds: raises `TransitionRefused`
@@ -183,7 +186,7 @@ def run_schedule(name: str, *, by: object = "", reason: str = "") -> Occurrence:
     `ScheduleDoesNotExist`.
     """
     who = person(by, reason)
-    with _locked(name) as (connection, schedule, now):
+    with _locked(name, seen) as (connection, schedule, now):
         catch_up(connection, schedule, now)
         runs = Runs(connection, schedule, now)
         if why := runs.refusal():
@@ -199,12 +202,12 @@ def run_schedule(name: str, *, by: object = "", reason: str = "") -> Occurrence:
     return occurrence
 
 
-def delete_schedule(name: str, *, by: object = "", reason: str = "") -> None:
+def delete_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Delete it with its occurrences; its tasks stay.
 
     Raises `ScheduleDoesNotExist`, and `TransitionRefused` for one that the code still declares.
     """
-    with _locked(name) as (connection, schedule, _):
+    with _locked(name, seen) as (connection, schedule, _):
         if schedule.removed_at is None:
             _refuse_declared(schedule, "removed")
         audit(connection, "schedule", "delete", [Act(name)], person=person(by, reason))
@@ -212,7 +215,7 @@ def delete_schedule(name: str, *, by: object = "", reason: str = "") -> None:
 
 
 @contextmanager
-def _locked(name: str) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime]]:
+def _locked(name: str, seen: Seen) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime]]:
     """The schedule, locked in a transaction. Raises `ScheduleDoesNotExist`."""
     connection = project_connection()
     rows = Schedule.objects.using(connection.alias)
@@ -221,6 +224,7 @@ def _locked(name: str) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime
         schedule = rows.select_for_update().filter(name=name).first() if is_storable(name) else None
         if schedule is None:
             raise missing(connection, name)
+        require_seen(schedule, seen, f"Schedule {name!r}")
         yield connection, schedule, dialect_for(connection).now(connection)
 
 

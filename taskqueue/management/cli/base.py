@@ -107,7 +107,7 @@ def add_person(parser: ArgumentParser) -> None:
     )
 
 
-def person_of(flags: Namespace) -> dict[str, str]:
+def person_of(flags: Namespace) -> dict[str, Any]:
     """Return the person and the reason, as the verbs take them."""
     return {"by": os_user() if flags.by is None else flags.by, "reason": flags.reason}
 
