@@ -20,8 +20,8 @@ from taskqueue.conf import get_settings  # noqa: E402
 from taskqueue.core.outcomes import Outcome, OutcomeKind  # noqa: E402
 from taskqueue.engine.connections import open_worker_connection, transaction  # noqa: E402
 from taskqueue.engine.dialect import dialect_for  # noqa: E402
-from taskqueue.engine.limits import Limits  # noqa: E402
 from taskqueue.engine.record import record  # noqa: E402
+from taskqueue.engine.retention import EndPolicy  # noqa: E402
 from taskqueue.engine.rows import Claimed  # noqa: E402
 from taskqueue.engine.sessions import own_session  # noqa: E402
 from taskqueue.engine.tally import Subject, Tally  # noqa: E402
@@ -43,7 +43,7 @@ def main(tasks: int) -> None:
     """Give the rate at which that many were recorded, and the session's microseconds for each."""
     connection = open_worker_connection(silence=10)
     own_session(connection)
-    wording, limits = dialect_for(connection), Limits.of(get_settings())
+    wording, policy = dialect_for(connection), EndPolicy.of(get_settings())
     tally = Unwritten(lambda lease_id: Subject("", "default", "", None))
     claimed: list[Claimed] = []
     batches = tasks // BATCH
@@ -57,7 +57,7 @@ def main(tasks: int) -> None:
             for each in claimed
         ]
         with transaction(connection):
-            recorded = record(connection, outcomes, limits=limits, tally=tally)
+            recorded = record(connection, outcomes, policy=policy, tally=tally)
             assert len(recorded) == len(outcomes)
             if number < UNCOUNTED + batches:
                 claimed = wording.claim(

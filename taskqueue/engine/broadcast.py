@@ -13,8 +13,8 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.multi_worker_task import NEVER, MultiWorkerTask
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import AttemptLost
 from taskqueue.models import Lease, Task, Worker
@@ -58,7 +58,7 @@ def _serves(worker: Worker, queue_name: str) -> bool:
 
 
 def release_gone(
-    connection: BaseDatabaseWrapper, *, limits: Limits, after: UUID | None = None
+    connection: BaseDatabaseWrapper, *, policy: EndPolicy, after: UUID | None = None
 ) -> tuple[int, UUID | None]:
     """Record the parts of workers that are gone as lost, and do not wait for them any longer.
 
@@ -81,16 +81,16 @@ def release_gone(
     for task_id in waiting_for_gone:
         with transaction(connection), installed(connection):
             wording.lock_tasks(connection, [task_id])
-            released += _release(connection, task_id, limits)
+            released += _release(connection, task_id, policy)
     return released, UUID(ids[-1]) if len(ids) == BATCH else None
 
 
-def _release(connection: BaseDatabaseWrapper, task_id: str, limits: Limits) -> int:
+def _release(connection: BaseDatabaseWrapper, task_id: str, policy: EndPolicy) -> int:
     now = dialect_for(connection).now(connection)
     task = Task.objects.using(connection.alias).filter(id=task_id, open_slots__gt=0).first()
     if task is None or task.status not in (TaskStatus.READY, TaskStatus.RUNNING):
         return 0
-    shared = MultiWorkerTask(connection, task, now=now, limits=limits)
+    shared = MultiWorkerTask(connection, task, now=now, policy=policy)
     latest = {
         lease.worker_id: lease
         for lease in shared.leases.filter(is_shared=True).order_by("attempt")

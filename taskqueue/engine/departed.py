@@ -13,8 +13,8 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.takeover import LOST
 from taskqueue.engine.tally import Tally
@@ -45,7 +45,7 @@ class Departed(NamedTuple):
 
 
 def end_departed(
-    connection: BaseDatabaseWrapper, incarnation: UUID, *, limits: Limits, tally: Tally
+    connection: BaseDatabaseWrapper, incarnation: UUID, *, policy: EndPolicy, tally: Tally
 ) -> Departed:
     """End the leases that this incarnation claimed, as lost.
 
@@ -72,7 +72,7 @@ def end_departed(
                 Outcome(each, OutcomeKind.LOST, 0.0, error_class=LOST, error_message=ENDED_ON_HOST)
                 for each in free
             ]
-            lost |= record(connection, outcomes, limits=limits, tally=tally)
+            lost |= record(connection, outcomes, policy=policy, tally=tally)
             if len(ids) == BATCH:
                 last = ids[-1]
                 continue

@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine.looks import Look
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import (
     NO_FLOORS,
     Candidate,
@@ -135,7 +136,7 @@ class Dialect(Protocol):
         self,
         connection: BaseDatabaseWrapper,
         outcomes: Sequence[Outcome],
-        limits: Any,
+        policy: EndPolicy,
     ) -> dict[int, Recorded]:
         """Record every other outcome, where the lease still runs; by lease."""
 

@@ -16,9 +16,8 @@ from taskqueue.conf import get_settings
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.looks import Moment
-from taskqueue.engine.retention import Retention
+from taskqueue.engine.retention import EndPolicy, Retention
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Task
@@ -53,12 +52,12 @@ def announce(
 
 
 def end_overdue(
-    connection: BaseDatabaseWrapper, *, limit: int, limits: Limits, tally: Tally
+    connection: BaseDatabaseWrapper, *, limit: int, policy: EndPolicy, tally: Tally
 ) -> list[Ended]:
     """Fail tasks past their deadline and cancel those that expired, where none runs."""
     with tally.guard(), transaction(connection):
         ended = dialect_for(connection).end_overdue(
-            connection, limit=limit, failed=limits.keep_failed, cancelled=limits.keep_cancelled
+            connection, limit=limit, failed=policy.keep_failed, cancelled=policy.keep_cancelled
         )
         announce(connection, ended, tally=tally)
     return ended

@@ -10,8 +10,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 
 EXCLUDED = "The task's worker_names were changed, and leave this worker out."
@@ -31,7 +31,7 @@ def heed_terms(
     *,
     worker: str,
     lease_ids: Sequence[int],
-    limits: Limits,
+    policy: EndPolicy,
     tally: Tally,
 ) -> Terms:
     """Read the terms of a worker's leases, and end those that exclude it, uncounted."""
@@ -41,5 +41,5 @@ def heed_terms(
         for lease_id, names, _ in rows
         if names is not None and worker not in json.loads(names)
     ]
-    ended = record(connection, excluded, limits=limits, tally=tally) if excluded else {}
+    ended = record(connection, excluded, policy=policy, tally=tally) if excluded else {}
     return Terms(frozenset(ended), {lease_id: seconds for lease_id, _, seconds in rows})

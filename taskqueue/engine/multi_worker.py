@@ -13,8 +13,8 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.multi_worker_task import MultiWorkerTask
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended
 from taskqueue.exceptions import DeadlineExceeded
 from taskqueue.models import Lease, Task
@@ -36,7 +36,7 @@ def has_all_successes(task: Task) -> bool:
 
 
 def record_shared(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, limits: Limits
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, policy: EndPolicy
 ) -> SharedRecord:
     """Record outcomes whose lease still runs for a task of several workers.
 
@@ -53,7 +53,7 @@ def record_shared(
                 continue
             lease = Lease.objects.using(connection.alias).get(id=outcome.lease_id)
             row = Task.objects.using(connection.alias).get(id=lease.task_id)
-            task = MultiWorkerTask(connection, row, now=now, limits=limits)
+            task = MultiWorkerTask(connection, row, now=now, policy=policy)
             lease_status = task.record(outcome, lease)
             all_ended += task.settle()
             recorded[lease.id] = Recorded(str(row.status), lease_status)
@@ -80,7 +80,7 @@ def _leases_to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]
 
 
 def close(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, limits: Limits, reason: str
+    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, policy: EndPolicy, reason: str
 ) -> dict[UUID, str]:
     """Let no further worker take those of the tasks that are shared; return their statuses then.
 
@@ -100,14 +100,14 @@ def close(
         all_ended: list[Ended] = []
         for row in filter(is_shared, tasks.order_by("id")):
             row.open_slots = 0
-            task = MultiWorkerTask(connection, row, now=now, limits=limits)
+            task = MultiWorkerTask(connection, row, now=now, policy=policy)
             all_ended += task.cancel_unless_running(reason)
             closed[row.id] = str(row.status)
         announce(connection, all_ended)
     return closed
 
 
-def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> list[str]:
+def end_overdue(connection: BaseDatabaseWrapper, *, policy: EndPolicy) -> list[str]:
     """Fail shared tasks past their deadline that wait for a next worker; return their ids.
 
     What runs is its workers' to end.
@@ -124,7 +124,7 @@ def end_overdue(connection: BaseDatabaseWrapper, *, limits: Limits) -> list[str]
                 row.open_slots = 0
                 row.error_class = class_path(DeadlineExceeded)
                 row.error_message = "The deadline passed before all workers had run it."
-                task = MultiWorkerTask(connection, row, now=now, limits=limits)
+                task = MultiWorkerTask(connection, row, now=now, policy=policy)
                 announce(connection, task.settle())
     return ids
 

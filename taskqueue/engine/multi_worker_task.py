@@ -18,9 +18,8 @@ from django.db.models import QuerySet
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import wake
-from taskqueue.engine.retention import Retention
+from taskqueue.engine.retention import EndPolicy, Retention
 from taskqueue.engine.rows import Ended
 from taskqueue.models import Lease, Task
 
@@ -44,12 +43,12 @@ class MultiWorkerTask:
     """Change the task, then `settle` it, or `cancel_unless_running`: these write it."""
 
     def __init__(
-        self, connection: BaseDatabaseWrapper, task: Task, *, now: datetime, limits: Limits
+        self, connection: BaseDatabaseWrapper, task: Task, *, now: datetime, policy: EndPolicy
     ) -> None:
         self._connection = connection
         self.task = task
         self._now = now
-        self._limits = limits
+        self._policy = policy
 
     @property
     def leases(self) -> QuerySet[Lease]:
@@ -154,7 +153,7 @@ class MultiWorkerTask:
         if not limited_by:
             return False
         if limited_by == "park_limit":
-            parked_before = self._now - self._limits.park_limit
+            parked_before = self._now - self._policy.park_limit
             return task.parked_at is not None and task.parked_at < parked_before
         if limited_by == "max_attempts" and not outcome.retryable:
             return True
@@ -194,7 +193,7 @@ class MultiWorkerTask:
         task.status = status.value
         task.error_class, task.error_message = error_class, error_message
         task.finished_at = self._now
-        task.prune_after = retention.prune_after(self._now, self._limits.kept_for(status))
+        task.prune_after = retention.prune_after(self._now, self._policy.kept_for(status))
         task.holds_unique_key = retention.keeps_key
 
     def _written(self) -> list[Ended]:

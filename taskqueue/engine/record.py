@@ -14,8 +14,8 @@ from taskqueue.core.states import FINISHED, LeaseStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.multi_worker import SharedRecord, record_shared
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended, LogLine, Note
 from taskqueue.engine.sessions import limit_idleness
 from taskqueue.engine.tally import Tally
@@ -29,7 +29,7 @@ def record(
     connection: BaseDatabaseWrapper,
     outcomes: Sequence[Outcome],
     *,
-    limits: Limits,
+    policy: EndPolicy,
     tally: Tally | None = None,
 ) -> dict[int, Recorded]:
     """Record outcomes whose lease still runs, and announce the tasks that end; by lease.
@@ -44,18 +44,18 @@ def record(
     endings = [outcome for outcome in outcomes if outcome.kind != OutcomeKind.SUCCEEDED]
     recorded: dict[int, Recorded] = {}
     if successes:
-        recorded = wording.record_successes(connection, successes, limits.keep_succeeded)
+        recorded = wording.record_successes(connection, successes, policy.keep_succeeded)
         endings += [
             outcome._replace(kind=OutcomeKind.STOPPED, return_value=None)
             for outcome in successes
             if outcome.lease_id not in recorded
         ]
     if endings:
-        recorded.update(wording.record_endings(connection, endings, limits))
+        recorded.update(wording.record_endings(connection, endings, policy))
     shared: SharedRecord = {}, []
     missed = [outcome for outcome in outcomes if outcome.lease_id not in recorded]
     if missed:
-        shared = record_shared(connection, missed, limits=limits)
+        shared = record_shared(connection, missed, policy=policy)
     if recorded or shared[0]:
         tally = tally or Tally()
         subjects = tally.subjects(connection, [*recorded, *shared[0]])
@@ -74,7 +74,7 @@ def record_success(
     connection: BaseDatabaseWrapper,
     outcome: Outcome,
     *,
-    limits: Limits,
+    policy: EndPolicy,
     tally: Tally | None = None,
 ) -> bool:
     """Record a success in the body's own transaction; whether the attempt has succeeded.
@@ -83,7 +83,7 @@ def record_success(
     """
     # From here on the lease is locked. A body may have been idle in its transaction before.
     limit_idleness(connection)
-    recorded = record(connection, [outcome], limits=limits, tally=tally).get(outcome.lease_id)
+    recorded = record(connection, [outcome], policy=policy, tally=tally).get(outcome.lease_id)
     return recorded is not None and recorded.lease_status == LeaseStatus.SUCCEEDED
 
 
@@ -91,7 +91,7 @@ def record_each(
     connection: BaseDatabaseWrapper,
     outcomes: Sequence[Outcome],
     *,
-    limits: Limits,
+    policy: EndPolicy,
     tally: Tally,
 ) -> dict[int, Recorded]:
     """As `record`, in transactions of its own, singling out what the database refuses.
@@ -101,15 +101,15 @@ def record_each(
     """
     try:
         with tally.guard(), transaction(connection):
-            return record(connection, outcomes, limits=limits, tally=tally)
+            return record(connection, outcomes, policy=policy, tally=tally)
     except (OperationalError, InterfaceError):
         raise
     except DatabaseError as error:
         if len(outcomes) == 1:
-            return _record_refused(connection, outcomes[0], error, limits=limits, tally=tally)
+            return _record_refused(connection, outcomes[0], error, policy=policy, tally=tally)
     middle = len(outcomes) // 2
-    recorded = record_each(connection, outcomes[:middle], limits=limits, tally=tally)
-    return recorded | record_each(connection, outcomes[middle:], limits=limits, tally=tally)
+    recorded = record_each(connection, outcomes[:middle], policy=policy, tally=tally)
+    return recorded | record_each(connection, outcomes[middle:], policy=policy, tally=tally)
 
 
 def _record_refused(
@@ -117,7 +117,7 @@ def _record_refused(
     outcome: Outcome,
     error: DatabaseError,
     *,
-    limits: Limits,
+    policy: EndPolicy,
     tally: Tally,
 ) -> dict[int, Recorded]:
     logger.error("Outcome refused by the database lease=%s", outcome.lease_id, exc_info=error)
@@ -132,7 +132,7 @@ def _record_refused(
         started=outcome.started,
     )
     with tally.guard(), transaction(connection):
-        return record(connection, [refused], limits=limits, tally=tally)
+        return record(connection, [refused], policy=policy, tally=tally)
 
 
 def is_refusal(error: BaseException) -> bool:

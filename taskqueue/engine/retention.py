@@ -7,10 +7,41 @@ that it deletes, however many others are kept longer by a retention or a unique 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from taskqueue.conf import Settings
+from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
+
+
+@dataclass(frozen=True, slots=True)
+class EndPolicy:
+    """The settings that decide what an end leads to: retention, and how long tasks stay parked."""
+
+    keep_succeeded: timedelta | None
+    keep_failed: timedelta | None
+    keep_cancelled: timedelta | None
+    park_limit: timedelta
+
+    def kept_for(self, status: str) -> timedelta | None:
+        """Return how long tasks of a final status are kept; None: for ever."""
+        return {
+            TaskStatus.SUCCEEDED: self.keep_succeeded,
+            TaskStatus.FAILED: self.keep_failed,
+            TaskStatus.CANCELLED: self.keep_cancelled,
+        }[TaskStatus(status)]
+
+    @classmethod
+    def of(cls, settings: Settings) -> EndPolicy:
+        """Take them from the project's settings."""
+        return cls(
+            keep_succeeded=settings.RETENTION["succeeded"],
+            keep_failed=settings.RETENTION["failed"],
+            keep_cancelled=settings.RETENTION["cancelled"],
+            park_limit=settings.PARK_LIMIT,
+        )
 
 
 class Retention(NamedTuple):

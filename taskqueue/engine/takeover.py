@@ -10,9 +10,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.looks import Moment
 from taskqueue.engine.record import record
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 
 BATCH = 500
@@ -24,7 +24,7 @@ NEXT_EXPIRY = Moment.of("SELECT min(expires_at) FROM taskqueue_lease WHERE statu
 def take_over(
     connection: BaseDatabaseWrapper,
     *,
-    limits: Limits,
+    policy: EndPolicy,
     grace: timedelta,
     tally: Tally,
     suspects: Collection[int] | None = None,
@@ -46,7 +46,7 @@ def take_over(
             Outcome(lease_id, OutcomeKind.LOST, 0.0, error_class=LOST, error_message=MESSAGE)
             for lease_id in expired
         ]
-        return record(connection, outcomes, limits=limits, tally=tally)
+        return record(connection, outcomes, policy=policy, tally=tally)
 
 
 def expired(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:

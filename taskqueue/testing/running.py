@@ -21,9 +21,9 @@ from taskqueue.engine import takeover
 from taskqueue.engine.connections import project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.failures import log_taken_over
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.multi_worker_task import NEVER
 from taskqueue.engine.record import record
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import Stopped, TaskQueueError
@@ -137,7 +137,7 @@ class Runner:
         settings = get_settings()
         self._connection = connection
         self._choice = choice
-        self._limits = Limits.of(settings)
+        self._policy = EndPolicy.of(settings)
         self._tally = Tally()
         self._workers = Workers(connection, choice)
         self._duties = duties or new_duties()
@@ -163,7 +163,7 @@ class Runner:
         self._workers.live()
         # On SQLite the duties would wait for a second look, for the sake of who holds the lock.
         lost = takeover.take_over(
-            self._connection, limits=self._limits, grace=timedelta(0), tally=self._tally
+            self._connection, policy=self._policy, grace=timedelta(0), tally=self._tally
         )
         log_taken_over(self._connection, lost)
         self._duties.step(self._connection, time.monotonic() + seconds_ahead())
@@ -203,7 +203,7 @@ class Runner:
             recorded = record(
                 self._connection,
                 pending.take_outcomes(time.monotonic()),
-                limits=self._limits,
+                policy=self._policy,
                 tally=self._tally,
             )
         note_logged(job, outcome)

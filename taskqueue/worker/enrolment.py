@@ -18,7 +18,7 @@ from taskqueue.conf import Settings, get_settings
 from taskqueue.core import __version__
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.limits import Limits
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Holder, Registered, Registration
 from taskqueue.worker.duties.departures import Departures
@@ -90,7 +90,7 @@ def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Reg
 def _take_name(registration: Registration, replacing: datetime | None) -> Registered | Holder:
     try:
         # First: under a new incarnation the name would not tell whose leases these are.
-        Departures(Limits.of(get_settings()), Tally()).step(project_connection())
+        Departures(EndPolicy.of(get_settings()), Tally()).step(project_connection())
         return workers.register(registration, replacing=replacing)
     except (DatabaseError, InterfaceError):
         project_connection().close()

@@ -21,8 +21,8 @@ from taskqueue.declarations import snapshots
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.payload import encode, storable
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record_success
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.worker import frames, logs
@@ -115,10 +115,10 @@ class Attempt:
                 text = self._encode(call(definition, self.context, args, kwargs))
                 has_returned = True
                 outcome = self._outcome(OutcomeKind.SUCCEEDED)._replace(return_value=text)
-                limits = Limits.of(get_settings())
+                policy = EndPolicy.of(get_settings())
                 # The last statement before COMMIT: later, the fence would not cover the body.
                 if not record_success(
-                    connection, self._ages(outcome), limits=limits, tally=self._tally
+                    connection, self._ages(outcome), policy=policy, tally=self._tally
                 ):
                     raise LeaseEnded("The lease ended before the body did.")
                 is_recorded = True

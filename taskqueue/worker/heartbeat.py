@@ -17,8 +17,8 @@ from taskqueue.core.log_text import one_line
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.live_changes import heed_terms
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.transient_errors import is_busy, is_lock_refused
@@ -55,7 +55,7 @@ class Heartbeat:
         self._registration = registration
         self._lease_seconds = registration.lease_seconds
         self._interval = settings.PING_INTERVAL.total_seconds()
-        self._limits = Limits.of(settings)
+        self._policy = EndPolicy.of(settings)
         self._worker_id = worker_id
         self._pool, self._mode = dispatcher.pool, dispatcher.mode
         self._leases = leases
@@ -174,7 +174,7 @@ class Heartbeat:
                     connection,
                     worker=self._registration.name,
                     lease_ids=sorted(renewal.renewed),
-                    limits=self._limits,
+                    policy=self._policy,
                     tally=self._tally,
                 )
         except OperationalError as error:

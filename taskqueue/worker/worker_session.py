@@ -17,9 +17,9 @@ from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
 from taskqueue.engine.session_proof import NoWitness, has_own_session
 from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
@@ -46,7 +46,7 @@ class WorkerSession:
         heard: Callable[[str], None],
         tally: Tally,
     ) -> None:
-        self._limits = Limits.of(settings)
+        self._policy = EndPolicy.of(settings)
         self._lease_duration: timedelta = settings.LEASE_DURATION
         self._worker_name = options.name
         self._claims = Claims(
@@ -148,14 +148,14 @@ class WorkerSession:
             with self._tally.guard(), transaction(connection):
                 write_logs(connection, lines)
                 write_notes(connection, notes)
-                recorded = record(connection, outcomes, limits=self._limits, tally=self._tally)
+                recorded = record(connection, outcomes, policy=self._policy, tally=self._tally)
                 return recorded, self._claims.claim(connection, want, unknown)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
             logger.warning("Batch refused, looking for the reason error=%s", one_line(error))
         self._write_reports(lines, notes)
-        recorded = record_each(connection, outcomes, limits=self._limits, tally=self._tally)
+        recorded = record_each(connection, outcomes, policy=self._policy, tally=self._tally)
         with transaction(connection):
             return recorded, self._claims.claim(connection, want, unknown)
 

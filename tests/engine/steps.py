@@ -18,8 +18,8 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine import ends, forecast
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.statement import change
 from taskqueue.engine.tally import Tally
@@ -35,7 +35,7 @@ class Undo(Exception):
     """Rolls a transaction back."""
 
 
-def limits(**changes: Any) -> Limits:
+def policy(**changes: Any) -> EndPolicy:
     """What the settings say, but for the changes."""
     settings = get_settings()
     values = {
@@ -44,7 +44,7 @@ def limits(**changes: Any) -> Limits:
         "keep_cancelled": settings.RETENTION["cancelled"],
         "park_limit": settings.PARK_LIMIT,
     }
-    return Limits(**{**values, **changes})
+    return EndPolicy(**{**values, **changes})
 
 
 def claim(
@@ -81,13 +81,13 @@ def outcome(claimed: Claimed, kind: OutcomeKind, **fields: Any) -> Outcome:
 
 
 def end(
-    claimed: Claimed, kind: OutcomeKind, *, limits: Limits | None = None, **fields: Any
+    claimed: Claimed, kind: OutcomeKind, *, policy: EndPolicy | None = None, **fields: Any
 ) -> str | None:
     """Record an outcome; the task's new status, or None where the fence refused it."""
     recorded = record(
         default_connection,
         [outcome(claimed, kind, **fields)],
-        limits=limits or Limits.of(get_settings()),
+        policy=policy or EndPolicy.of(get_settings()),
     )
     if claimed.lease_id not in recorded:
         return None
@@ -109,7 +109,7 @@ def promote(limit: int = 100) -> forecast.Forecast:
 
 def end_overdue(limit: int = 100) -> int:
     """End what is past its deadline or expired, with the settings' retention."""
-    return len(ends.end_overdue(default_connection, limit=limit, limits=limits(), tally=Tally()))
+    return len(ends.end_overdue(default_connection, limit=limit, policy=policy(), tally=Tally()))
 
 
 def prune(limit: int = 100) -> int:

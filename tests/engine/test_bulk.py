@@ -38,9 +38,9 @@ from tests.engine.steps import (
     claim_one,
     end,
     future,
-    limits,
     outcome,
     past,
+    policy,
     run_at_once,
 )
 from tests.engine.test_apart import take
@@ -307,7 +307,7 @@ def test_many_are_cancelled_while_workers_claim_and_record(
                     claimed = claim(5, connection=own, worker=name)
                 with own_transaction(own):
                     ended = [outcome(each, OutcomeKind.SUCCEEDED) for each in claimed]
-                    record(own, ended, limits=limits())
+                    record(own, ended, policy=policy())
 
     run_at_once(
         [

@@ -27,7 +27,7 @@ from taskqueue.engine.tally import Tally
 from taskqueue.models import Task, Worker
 from taskqueue.results import TaskResult
 from tests.engine.lost_workers import held_by_lost, worker_row
-from tests.engine.steps import claim_one, end, limits, outcome, past, run_out
+from tests.engine.steps import claim_one, end, outcome, past, policy, run_out
 from tests.engine.test_apart import take
 from tests.engine.test_takeover import take_over_now
 from tests.sample.tasks import add
@@ -87,7 +87,7 @@ def one_fails_for_good(result: TaskResult[Any]) -> None:
 
 def both_fail_in_one_batch(result: TaskResult[Any]) -> None:
     batch = [outcome(claimed, OutcomeKind.FAILED) for claimed in take_both()]
-    record_each(connection, batch, limits=limits(), tally=Tally())
+    record_each(connection, batch, policy=policy(), tally=Tally())
 
 
 def one_fails_for_good_and_the_other_is_withdrawn(result: TaskResult[Any]) -> None:
@@ -114,7 +114,7 @@ def is_past_its_deadline(result: TaskResult[Any]) -> None:
     [first] = take("a")
     end(first, OutcomeKind.SUCCEEDED)
     Task.objects.update(deadline_at=past())
-    multi_worker.end_overdue(connection, limits=limits())
+    multi_worker.end_overdue(connection, policy=policy())
 
 
 def loses_both_workers(result: TaskResult[Any]) -> None:
@@ -128,7 +128,7 @@ def waits_for_workers_that_are_gone(result: TaskResult[Any]) -> None:
     Task.objects.update(
         broadcast=True, workers=1, open_slots=1, worker_names=["gone"], pinned_to="gone"
     )
-    broadcast.release_gone(connection, limits=limits())
+    broadcast.release_gone(connection, policy=policy())
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_tasks_of_a_worker_that_has_departed_are_announced(announced: list[Ended
     result = add.using(max_crashes=1).enqueue(1)
     incarnation = worker_row("w1").incarnation
     claim_one()
-    assert end_departed(connection, incarnation, limits=limits(), tally=Tally()).is_done
+    assert end_departed(connection, incarnation, policy=policy(), tally=Tally()).is_done
     assert [(each.task_id, each.status) for each in announced] == [(str(result.id), "failed")]
     assert Worker.objects.get().status == "lost"
 
@@ -176,7 +176,7 @@ def test_an_outcome_that_is_refused_twice_announces_one_end(announced: list[Ende
     add.enqueue(1)
     sent = outcome(claim_one(), OutcomeKind.SUCCEEDED)
     for _ in range(2):
-        record_each(connection, [sent, sent], limits=limits(), tally=Tally())
+        record_each(connection, [sent, sent], policy=policy(), tally=Tally())
     assert len(announced) == 1
 
 

@@ -9,8 +9,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.record import record
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.statement import fetch
 from taskqueue.engine.wedged import mark_wedged
 from taskqueue.models import Lease
@@ -35,7 +35,7 @@ def work(worker: BaseDatabaseWrapper, size: int) -> int:
         before = rows_read(worker)
         outcomes = [outcome(each, OutcomeKind.SUCCEEDED) for each in claim(size, connection=worker)]
         assert len(outcomes) == size
-        assert len(record(worker, outcomes, limits=Limits.of(get_settings()))) == size
+        assert len(record(worker, outcomes, policy=EndPolicy.of(get_settings()))) == size
         return rows_read(worker) - before
 
 

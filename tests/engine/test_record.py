@@ -18,8 +18,8 @@ from tests.engine.steps import (
     claim_one,
     end,
     lease_of,
-    limits,
     past,
+    policy,
     task_of,
 )
 from tests.sample.tasks import noop
@@ -163,7 +163,7 @@ def park() -> str | None:
     """Let the task be claimed once more by a worker that does not know it."""
     Task.objects.update(status="ready")
     return end(
-        claim_one(), OutcomeKind.PARKED, limits=limits(park_limit=DAY), error_class="UnknownTask"
+        claim_one(), OutcomeKind.PARKED, policy=policy(park_limit=DAY), error_class="UnknownTask"
     )
 
 

@@ -16,8 +16,8 @@ from tests.engine.steps import (
     claim_one,
     end,
     lease_of,
-    limits,
     outcome,
+    policy,
     task_of,
     task_statuses,
 )
@@ -39,7 +39,7 @@ def test_a_batch_records_what_it_may_and_skips_the_rest() -> None:
         outcome(claimed[5], OutcomeKind.SUCCEEDED),
         Outcome(10**12, OutcomeKind.SUCCEEDED, 0.0),
     ]
-    recorded = record(connection, batch[::-1], limits=limits())
+    recorded = record(connection, batch[::-1], policy=policy())
     assert task_statuses(recorded) == {
         claimed[1].lease_id: "succeeded",
         claimed[2].lease_id: "failed",
@@ -54,9 +54,9 @@ def test_an_outcome_that_is_sent_again_changes_nothing() -> None:
     noop.enqueue()
     claimed = claim_one()
     sent = outcome(claimed, OutcomeKind.SUCCEEDED, return_value="1")
-    twice = record(connection, [sent, sent], limits=limits())
+    twice = record(connection, [sent, sent], policy=policy())
     assert task_statuses(twice) == {claimed.lease_id: "succeeded"}
-    assert record(connection, [sent], limits=limits()) == {}
+    assert record(connection, [sent], policy=policy()) == {}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -69,7 +69,7 @@ def test_an_outcome_that_the_database_refuses_fails_alone(
     batch = [outcome(each, OutcomeKind.SUCCEEDED, return_value="1") for each in claimed]
     batch[bad] = batch[bad]._replace(return_value="{no json")
     with another_connection() as own:
-        recorded = record_each(own, batch, limits=limits(), tally=Tally())
+        recorded = record_each(own, batch, policy=policy(), tally=Tally())
     statuses = [recorded[each.lease_id].task_status for each in claimed]
     assert statuses == ["failed" if n == bad else "succeeded" for n in range(7)]
     refused = task_of(claimed[bad])
@@ -89,7 +89,7 @@ def test_two_refused_outcomes_fail_and_the_others_are_recorded() -> None:
         for each, text in zip(claimed, texts, strict=True)
     ]
     with another_connection() as own:
-        recorded = record_each(own, batch, limits=limits(), tally=Tally())
+        recorded = record_each(own, batch, policy=policy(), tally=Tally())
     assert [recorded[each.lease_id].task_status for each in claimed] == [
         "succeeded", "failed", "succeeded", "failed", "succeeded",
     ]  # fmt: skip

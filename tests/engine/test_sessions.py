@@ -18,7 +18,7 @@ from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record_success
 from taskqueue.engine.sessions import leave_session, own_session
 from taskqueue.engine.statement import fetch
-from tests.engine.steps import claim_one, limits, outcome
+from tests.engine.steps import claim_one, outcome, policy
 from tests.sample.tasks import noop
 from tests.worker_process import wait_until
 
@@ -118,6 +118,6 @@ def test_an_atomic_body_may_be_idle_until_its_success_is_recorded() -> None:
     success = outcome(claim_one(), OutcomeKind.SUCCEEDED)
     with atomic():
         assert setting(connection, IDLENESS) == "0"
-        assert record_success(connection, success, limits=limits())
+        assert record_success(connection, success, policy=policy())
         assert setting(connection, IDLENESS) == "10s"
     assert setting(connection, IDLENESS) == "0"

@@ -22,7 +22,7 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit, Lease, Task, Worker
-from tests.engine.steps import end, limits, outcome
+from tests.engine.steps import end, outcome, policy
 from tests.engine.test_apart import alive, row, take
 from tests.sample.tasks import add
 
@@ -102,9 +102,9 @@ def test_a_deadline_ends_what_waits_for_its_next_worker() -> None:
     result = add.using(workers=2, deadline=3600).enqueue(1)
     [first] = take("a")
     end(first, OutcomeKind.SUCCEEDED, return_value="1")
-    assert len(multi_worker.end_overdue(connections["default"], limits=limits())) == 0
+    assert len(multi_worker.end_overdue(connections["default"], policy=policy())) == 0
     Task.objects.update(deadline_at=timezone.now())
-    assert len(multi_worker.end_overdue(connections["default"], limits=limits())) == 1
+    assert len(multi_worker.end_overdue(connections["default"], policy=policy())) == 1
     task = row(result)
     assert (task.status, task.error_class) == ("failed", "taskqueue.exceptions.DeadlineExceeded")
 
@@ -113,7 +113,7 @@ def test_past_its_deadline_what_one_named_worker_runs_is_left_to_that_worker() -
     result = add.using(worker_names=["a", "b"], deadline=3600).enqueue(1)
     [claimed] = take("a")
     Task.objects.update(deadline_at=timezone.now())
-    assert len(multi_worker.end_overdue(connections["default"], limits=limits())) == 0
+    assert len(multi_worker.end_overdue(connections["default"], policy=policy())) == 0
     assert row(result).status == "running"
     assert end(claimed, OutcomeKind.SUCCEEDED, return_value="1") == "succeeded"
 
@@ -135,7 +135,7 @@ def test_what_every_worker_returned_and_why_it_failed_is_kept() -> None:
 
 
 def release() -> int:
-    released, _ = broadcast.release_gone(connections["default"], limits=limits())
+    released, _ = broadcast.release_gone(connections["default"], policy=policy())
     return released
 
 
@@ -177,7 +177,7 @@ def test_a_ping_ends_the_lease_of_a_worker_that_is_now_excluded() -> None:
                 connections["default"],
                 worker="a",
                 lease_ids=[claimed.lease_id],
-                limits=limits(),
+                policy=policy(),
                 tally=Tally(),
             )
 
@@ -195,12 +195,12 @@ def test_a_ping_ends_the_lease_of_a_worker_that_is_now_excluded() -> None:
 def test_its_parking_counts_from_the_first_time_too() -> None:
     result = add.using(workers=2).enqueue(1)
     Task.objects.update(enqueued_at=timezone.now() - timedelta(days=2))
-    day = limits(park_limit=timedelta(days=1))
+    day = policy(park_limit=timedelta(days=1))
     [first] = take("a")
-    assert end(first, OutcomeKind.PARKED, limits=day) == "running"
+    assert end(first, OutcomeKind.PARKED, policy=day) == "running"
     Task.objects.update(parked_at=timezone.now() - timedelta(days=2))
     [second] = take("b")
-    assert end(second, OutcomeKind.PARKED, limits=day, error_class="UnknownTask") == "failed"
+    assert end(second, OutcomeKind.PARKED, policy=day, error_class="UnknownTask") == "failed"
     assert row(result).error_class == "UnknownTask"
 
 
@@ -231,7 +231,7 @@ def test_no_number_of_waiting_broadcasts_keeps_one_from_being_released() -> None
     Worker.objects.filter(name="gone").update(seen_at=timezone.now() - timedelta(minutes=2))
     after, released = None, 0
     for _ in range(2):
-        found, after = broadcast.release_gone(connections["default"], limits=limits(), after=after)
+        found, after = broadcast.release_gone(connections["default"], policy=policy(), after=after)
         released += found
     assert (released, after) == (1, None)
     assert "gone" not in row(late).worker_names
@@ -277,7 +277,7 @@ def cancel_it(claimed: Claimed, barrier: Barrier) -> None:
     try:
         barrier.wait(60)
         with transaction(connection):
-            record(connection, [outcome(claimed, OutcomeKind.CANCELLED)], limits=limits())
+            record(connection, [outcome(claimed, OutcomeKind.CANCELLED)], policy=policy())
     finally:
         connection.close()
 

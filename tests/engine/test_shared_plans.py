@@ -13,7 +13,7 @@ from django.utils import timezone
 from taskqueue.engine import broadcast, multi_worker
 from taskqueue.engine.statement import change, fetch
 from taskqueue.models import Task, Worker
-from tests.engine.steps import limits
+from tests.engine.steps import policy
 from tests.engine.test_apart import alive, row, take
 from tests.sample.tasks import add, noop
 
@@ -26,11 +26,11 @@ OWN_KEY = ("(id=?)", "taskqueue_task_pkey")
 
 
 def release_gone() -> int:
-    return broadcast.release_gone(connection, limits=limits())[0]
+    return broadcast.release_gone(connection, policy=policy())[0]
 
 
 def end_overdue() -> int:
-    return len(multi_worker.end_overdue(connection, limits=limits()))
+    return len(multi_worker.end_overdue(connection, policy=policy()))
 
 
 @pytest.mark.parametrize(

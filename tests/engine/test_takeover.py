@@ -18,8 +18,8 @@ from tests.engine.steps import (
     claim_one,
     end,
     lease_of,
-    limits,
     make_due,
+    policy,
     promote,
     run_at_once,
     run_out,
@@ -33,7 +33,7 @@ NO_GRACE = timedelta(0)
 
 
 def take_over_now() -> dict[int, str]:
-    lost = take_over(connection, limits=limits(), grace=NO_GRACE, tally=Tally())
+    lost = take_over(connection, policy=policy(), grace=NO_GRACE, tally=Tally())
     return task_statuses(lost)
 
 
@@ -108,7 +108,7 @@ def test_only_suspects_are_taken_over_where_they_are_given() -> None:
     run_out(first)
     run_out(second)
     lost = take_over(
-        connection, limits=limits(), grace=NO_GRACE, tally=Tally(), suspects={second.lease_id}
+        connection, policy=policy(), grace=NO_GRACE, tally=Tally(), suspects={second.lease_id}
     )
     assert task_statuses(lost) == {second.lease_id: "retrying"}
     assert lease_of(first).status == "running"
@@ -161,8 +161,8 @@ def test_a_lease_that_is_being_renewed_is_skipped_and_then_safe() -> None:
     with another_connection() as taker:
         with transaction.atomic():
             assert renew(claimed)
-            assert take_over(taker, limits=limits(), grace=NO_GRACE, tally=Tally()) == {}
-        assert take_over(taker, limits=limits(), grace=NO_GRACE, tally=Tally()) == {}
+            assert take_over(taker, policy=policy(), grace=NO_GRACE, tally=Tally()) == {}
+        assert take_over(taker, policy=policy(), grace=NO_GRACE, tally=Tally()) == {}
     assert lease_of(claimed).status == "running"
 
 
@@ -182,7 +182,7 @@ def test_nothing_is_taken_over_within_a_lease_of_the_servers_own_start() -> None
     noop.enqueue()
     run_out(claim_one())
     century = timedelta(days=36500)
-    assert take_over(connection, limits=limits(), grace=century, tally=Tally()) == {}
+    assert take_over(connection, policy=policy(), grace=century, tally=Tally()) == {}
     assert expired(connection, grace=century) == []
 
 

@@ -15,7 +15,7 @@ from taskqueue.engine.record import record
 from taskqueue.engine.rollups import SUMS, merge_rollups
 from taskqueue.engine.tally import Subject, Tally
 from taskqueue.models import Rollup
-from tests.engine.steps import claim, limits
+from tests.engine.steps import claim, policy
 from tests.sample.tasks import add, fail
 
 BOTH = [("mail", 10), ("default", 10)]
@@ -29,7 +29,7 @@ def ended(kind: OutcomeKind, lease_id: int, **more: object) -> Outcome:
 
 def counted(tally: Tally, *outcomes: Outcome) -> dict[int, Recorded]:
     with tally.guard(), atomic():
-        return record(connection, outcomes, limits=limits(), tally=tally)
+        return record(connection, outcomes, policy=policy(), tally=tally)
 
 
 def totals() -> dict[str, float]:
@@ -88,7 +88,7 @@ def test_what_was_not_recorded_is_not_counted() -> None:
 
 def recorded_in_vain(tally: Tally, outcome: Outcome) -> None:
     with tally.guard(), atomic():
-        record(connection, [outcome], limits=limits(), tally=tally)
+        record(connection, [outcome], policy=policy(), tally=tally)
         raise ZeroDivisionError
 
 

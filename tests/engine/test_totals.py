@@ -24,7 +24,7 @@ from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Arrival, Rollup, Task, Total
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted, counters
-from tests.engine.steps import Undo, claim, claim_one, limits, outcome, past, prune
+from tests.engine.steps import Undo, claim, claim_one, outcome, past, policy, prune
 from tests.engine.test_apart import take
 from tests.monitoring.rows import make_worker
 from tests.sample.tasks import add, fail
@@ -56,7 +56,7 @@ def ends(queue: str = "default") -> dict[str, int]:
 def recorded(claimed: Any, kind: OutcomeKind, **fields: Any) -> None:
     tally = Tally()
     with tally.guard(), atomic():
-        record(connection, [outcome(claimed, kind, **fields)], limits=limits(), tally=tally)
+        record(connection, [outcome(claimed, kind, **fields)], policy=policy(), tally=tally)
 
 
 def grow_older(by: timedelta) -> None:
@@ -131,14 +131,14 @@ def test_a_task_of_several_workers_ends_once_by_hand_or_by_its_deadline() -> Non
             first, second = Task.objects.order_by("id")
             cancel(first.id)
             Task.objects.filter(id=second.id).update(deadline_at=past())
-            assert len(multi_worker.end_overdue(connection, limits=limits())) == 1
+            assert len(multi_worker.end_overdue(connection, policy=policy())) == 1
     assert ends() == {"cancelled": 1, "failed": 1}
 
 
 def test_the_part_of_a_worker_that_is_gone_counts_as_lost() -> None:
     add.using(broadcast=True).enqueue(1, 2)
     Task.objects.update(workers=1, open_slots=1, worker_names=["gone"], pinned_to="gone")
-    assert broadcast.release_gone(connection, limits=limits())[0] == 1
+    assert broadcast.release_gone(connection, policy=policy())[0] == 1
     assert (attempts(), ends()) == ({"lost": 1}, {"failed": 1})
 
 
@@ -271,7 +271,7 @@ def test_who_waited_for_a_lock_until_its_row_was_merged_counts_in_a_new_one(
     for claimed in claim():
         ended = [outcome(claimed, OutcomeKind.SUCCEEDED)]
         with tally.guard(), atomic():
-            record(connection, ended, limits=limits(), tally=tally)
+            record(connection, ended, policy=policy(), tally=tally)
         grow_older(timedelta(minutes=3))
         merge_rollups(connection)
     assert attempts() == {"succeeded": 2}

@@ -15,7 +15,7 @@ from taskqueue.engine.record import record, write_logs, write_notes
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
 from taskqueue.engine.tally import Subject, Tally
 from taskqueue.worker.duties import LOOKS
-from tests.engine.steps import claim, limits, outcome
+from tests.engine.steps import claim, outcome, policy
 
 Verb = Callable[[BaseDatabaseWrapper, Sequence[Claimed]], Sized | None]
 """It gives what it has changed, one for each task, where its statement tells."""
@@ -37,7 +37,7 @@ def record_as(kind: OutcomeKind) -> Verb:
             for each in claimed
         }
         outcomes = [outcome(each, kind) for each in claimed]
-        return record(worker, outcomes, limits=limits(), tally=Tally(subjects.get))
+        return record(worker, outcomes, policy=policy(), tally=Tally(subjects.get))
 
     return verb
 

@@ -31,7 +31,7 @@ from taskqueue.worker.enrolment import enrol
 from taskqueue.worker.presence import Presence
 from tests.conftest import StartWorker
 from tests.engine.lost_workers import YEAR, lose, worker_row
-from tests.engine.steps import another_connection, claim_one, future, lease_of, limits, task_of
+from tests.engine.steps import another_connection, claim_one, future, lease_of, policy, task_of
 from tests.sample import tasks
 from tests.sample.tasks import noop
 from tests.worker_process import children_of, guardian_of, wait_until
@@ -53,7 +53,7 @@ def here() -> Iterator[Presence]:
 
 
 def look() -> int:
-    return Departures(limits(), Tally()).step(connection)  # type: ignore[arg-type]
+    return Departures(policy(), Tally()).step(connection)  # type: ignore[arg-type]
 
 
 def claimed_by(incarnation: Any, **fields: Any) -> Any:
@@ -168,9 +168,9 @@ def test_a_lease_that_is_being_recorded_is_left_for_the_next_look(here: Presence
     with another_connection() as worker:
         with transaction.atomic():
             Lease.objects.filter(id=claimed.lease_id).update(progress=1)
-            assert Departures(limits(), Tally()).step(worker) == 0
+            assert Departures(policy(), Tally()).step(worker) == 0
         assert here.incarnation in presence.others()
-        assert Departures(limits(), Tally()).step(worker) == 1
+        assert Departures(policy(), Tally()).step(worker) == 1
     assert lease_of(claimed).status == "lost"
 
 
@@ -182,10 +182,10 @@ def test_a_lease_whose_task_somebody_holds_is_left_for_the_next_look(here: Prese
     with another_connection() as worker:
         with transaction.atomic():
             Task.objects.filter(id=task_of(held).id).update(priority=1)
-            assert Departures(limits(), Tally()).step(worker) == 1
+            assert Departures(policy(), Tally()).step(worker) == 1
             assert (lease_of(held).status, lease_of(free).status) == ("running", "lost")
         assert here.incarnation in presence.others()
-        assert Departures(limits(), Tally()).step(worker) == 1
+        assert Departures(policy(), Tally()).step(worker) == 1
     assert lease_of(held).status == "lost"
     assert here.incarnation not in presence.others()
 
@@ -198,9 +198,9 @@ def test_a_worker_whose_row_somebody_holds_is_left_for_the_next_look(here: Prese
     with another_connection() as worker:
         with transaction.atomic():
             Worker.objects.update(trouble="")
-            assert Departures(limits(), Tally()).step(worker) == 0
+            assert Departures(policy(), Tally()).step(worker) == 0
         assert here.incarnation in presence.others()
-        assert Departures(limits(), Tally()).step(worker) == 1
+        assert Departures(policy(), Tally()).step(worker) == 1
 
 
 def test_more_leases_than_a_batch_end_in_one_look(

@@ -18,7 +18,6 @@ from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.control.locking import locked
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.lost import (
     ENDED_BY_HAND,
     LostAttempt,
@@ -26,6 +25,7 @@ from taskqueue.engine.lost import (
     lost_attempts,
 )
 from taskqueue.engine.record import record
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.takeover import LOST
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Task
@@ -74,9 +74,9 @@ def end_attempts(
         Outcome(each.lease_id, kind, 0.0, error_class=LOST, error_message=ENDED_BY_HAND)
         for each in found
     ]
-    limits = Limits.of(get_settings())
+    policy = EndPolicy.of(get_settings())
     # A row of its own in the counts, as of all that no worker records.
-    recorded = record(connection, outcomes, limits=limits, tally=Tally())
+    recorded = record(connection, outcomes, policy=policy, tally=Tally())
     ended: dict[UUID, Ended] = {}
     for each in found:
         if each.lease_id in recorded:

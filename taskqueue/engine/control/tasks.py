@@ -17,9 +17,9 @@ from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.control.locking import Statuses, locked, locked_leases
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import cancel_waiting
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.lost import LostAttempt
 from taskqueue.engine.notify import wake
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.models import Lease
 
 UNFINISHED = frozenset({*PENDING, TaskStatus.RUNNING})
@@ -104,9 +104,9 @@ def _stop_each(
     if TaskStatus.RUNNING not in statuses:
         return {}
     running, missed = locked_leases(connection, ids, skip_locked=skip_locked)
-    limits = Limits.of(get_settings())
+    policy = EndPolicy.of(get_settings())
     rest = [task_id for task_id in ids if task_id not in missed]
-    closed = multi_worker.close(connection, rest, limits=limits, reason=person.reason)
+    closed = multi_worker.close(connection, rest, policy=policy, reason=person.reason)
     # A worker may have taken one in between. Its lease is not waited for: the task is held by now.
     late, _ = locked_leases(connection, list(closed), skip_locked=True)
     lost: list[LostAttempt] = []

@@ -10,8 +10,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import EFFECTS, Outcome, Recorded
-from taskqueue.engine.limits import Limits
-from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER
+from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.statement import change, fetch
 
@@ -272,11 +271,11 @@ def record_successes(
 
 
 def record_endings(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], limits: Limits
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], policy: EndPolicy
 ) -> dict[int, Recorded]:
     lease_ids, kinds, ended, _, *others = map(list, zip(*outcomes, strict=True))
     columns = [lease_ids, list(map(str, kinds)), ended, *others]
-    settings = limits.park_limit, _EFFECTS, limits.keep_failed, limits.keep_cancelled
+    settings = policy.park_limit, _EFFECTS, policy.keep_failed, policy.keep_cancelled
     rows = fetch(connection, RECORD_ENDINGS, (*columns, *settings))
     return {row[0]: Recorded(row[1], row[2]) for row in rows}
 

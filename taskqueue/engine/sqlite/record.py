@@ -11,7 +11,7 @@ from django.db.backends.utils import CursorWrapper
 
 from taskqueue.core.outcomes import EFFECTS, Effect, Outcome, Recorded
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
-from taskqueue.engine.limits import Limits
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sqlite.values import ago, clock, loaded, retention_of, rows, stored
 
@@ -159,7 +159,7 @@ def record_successes(
 
 
 def record_endings(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], limits: Limits
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], policy: EndPolicy
 ) -> dict[int, Recorded]:
     moment = clock()
     recorded = {}
@@ -169,12 +169,12 @@ def record_endings(
             row = cursor.fetchone()
             if row is not None:
                 held = _HeldTask._make(row)
-                recorded[held.lease_id] = _end(cursor, held, outcome, limits, moment)
+                recorded[held.lease_id] = _end(cursor, held, outcome, policy, moment)
     return recorded
 
 
 def _end(
-    cursor: CursorWrapper, held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime
+    cursor: CursorWrapper, held: _HeldTask, outcome: Outcome, policy: EndPolicy, moment: datetime
 ) -> Recorded:
     effect = EFFECTS[outcome.kind]
     started_at = ago(moment, outcome.started)
@@ -195,7 +195,7 @@ def _end(
                 held.lease_id,
             ),
         )
-    status = _verdict(held, outcome, limits, moment)
+    status = _verdict(held, outcome, policy, moment)
     finished = status in FINISHED
     wait = None
     if status in WAITING:
@@ -203,7 +203,6 @@ def _end(
         if effect.counts_as == "crash":
             wait = timedelta(microseconds=held.crash_delay)
     retention = retention_of(*held[-4:])
-    kept_for = limits.keep_failed if status == TaskStatus.FAILED else limits.keep_cancelled
     cursor.execute(
         FINISH,
         (
@@ -218,7 +217,7 @@ def _end(
             outcome.error_class if finished else "",
             message if finished else "",
             stored(moment) if finished else None,
-            stored(retention.prune_after(moment, kept_for)) if finished else None,
+            stored(retention.prune_after(moment, policy.kept_for(status))) if finished else None,
             retention.keeps_key if finished else held.holds_unique_key,
             held.task_id,
         ),
@@ -234,7 +233,7 @@ def _parked_at(held: _HeldTask, effect: Effect, moment: datetime) -> str | None:
     return since if effect.lease_status_of(stopping=held.stopping) is None else None
 
 
-def _verdict(held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime) -> TaskStatus:
+def _verdict(held: _HeldTask, outcome: Outcome, policy: EndPolicy, moment: datetime) -> TaskStatus:
     """Return the task's new status, as PostgreSQL's statement decides it."""
     if held.stopping:
         return TaskStatus.CANCELLED
@@ -244,7 +243,7 @@ def _verdict(held: _HeldTask, outcome: Outcome, limits: Limits, moment: datetime
         "": False,
         "max_attempts": not outcome.retryable or held.failures + 1 >= held.max_attempts,
         "max_crashes": held.crashes + 1 >= held.max_crashes,
-        "park_limit": parked_at is not None and parked_at < moment - limits.park_limit,
+        "park_limit": parked_at is not None and parked_at < moment - policy.park_limit,
     }
     return TaskStatus.FAILED if is_exhausted[effect.limited_by] else effect.task_status
 

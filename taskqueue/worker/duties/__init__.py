@@ -11,8 +11,8 @@ from taskqueue.conf import Settings
 from taskqueue.engine.apart import HAS_APART
 from taskqueue.engine.ends import NEXT_END
 from taskqueue.engine.forecast import HAS_READY, NEXT_DUE, promote
-from taskqueue.engine.limits import Limits
 from taskqueue.engine.operations.serving import HAS_OPERATIONS
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.schedules.serving import HAS_ENDED_RUNS, NEXT_SCHEDULE
 from taskqueue.engine.takeover import NEXT_EXPIRY
 from taskqueue.engine.tally import Tally
@@ -49,15 +49,15 @@ class Duties:
         schedules_until: datetime | None = None,
     ) -> None:
         """`schedules_until`: times of schedules that come later are left to other workers."""
-        limits = Limits.of(settings)
+        policy = EndPolicy.of(settings)
         self._interval = settings.TAKEOVER_INTERVAL.total_seconds()
         self._worker_id = worker_id
-        self._take_over = TakeOver(limits, tally, grace=settings.LEASE_DURATION)
+        self._take_over = TakeOver(policy, tally, grace=settings.LEASE_DURATION)
         self._duties: tuple[Duty, ...] = (
-            EndOverdue(limits, tally),
+            EndOverdue(policy, tally),
             self._take_over,
-            EndDeparted(limits, tally, interval=self._interval),
-            LookAfterBroadcasts(limits),
+            EndDeparted(policy, tally, interval=self._interval),
+            LookAfterBroadcasts(policy),
             ServeSchedules(schedules_until),
             ServeOperations(),
             PruneTasks(),

@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.log_text import one_line
 from taskqueue.engine.departed import end_departed, known_incarnations
 from taskqueue.engine.failures import log_taken_over
-from taskqueue.engine.limits import Limits
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.duties.duty import Timed
 from taskqueue.worker.presence import forget, forget_in_time, others, proof_of_end
@@ -25,8 +25,8 @@ STRANGERS_INTERVAL = 3600.0
 class Departures:
     """Looks for them; a look finds nothing to ask the database as long as none has died here."""
 
-    def __init__(self, limits: Limits, tally: Tally) -> None:
-        self._limits = limits
+    def __init__(self, policy: EndPolicy, tally: Tally) -> None:
+        self._policy = policy
         self._tally = tally
         self._strangers: set[UUID] = set()
         """Those that this database does not know: they are asked for once an hour."""
@@ -54,7 +54,7 @@ class Departures:
                 if not is_proven:
                     continue
                 departed = end_departed(
-                    connection, incarnation, limits=self._limits, tally=self._tally
+                    connection, incarnation, policy=self._policy, tally=self._tally
                 )
                 if departed.is_done:
                     forget(incarnation)
@@ -70,10 +70,10 @@ class Departures:
 class EndDeparted(Timed):
     """Ends what workers held whose processes have ended on this host."""
 
-    def __init__(self, limits: Limits, tally: Tally, *, interval: float) -> None:
+    def __init__(self, policy: EndPolicy, tally: Tally, *, interval: float) -> None:
         super().__init__()
         self.interval = interval
-        self._departures = Departures(limits, tally)
+        self._departures = Departures(policy, tally)
 
     def run(self, connection: BaseDatabaseWrapper) -> bool:
         self._departures.step(connection)

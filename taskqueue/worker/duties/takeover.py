@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine import takeover
 from taskqueue.engine.failures import log_taken_over
-from taskqueue.engine.limits import Limits
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.duties.duty import Turn
@@ -36,8 +36,8 @@ LONGEST_SUSPICION = 3
 class TakeOver:
     """Takes over, unless the database was away for everybody."""
 
-    def __init__(self, limits: Limits, tally: Tally, *, grace: timedelta) -> None:
-        self._limits = limits
+    def __init__(self, policy: EndPolicy, tally: Tally, *, grace: timedelta) -> None:
+        self._policy = policy
         self._tally = tally
         self._grace = grace
         self._checks = TakeoverChecks(lease_seconds=grace.total_seconds())
@@ -72,7 +72,7 @@ class TakeOver:
                 return
         lost = takeover.take_over(
             connection,
-            limits=self._limits,
+            policy=self._policy,
             grace=self._grace,
             tally=self._tally,
             suspects=suspects,

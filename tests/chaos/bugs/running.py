@@ -23,7 +23,7 @@ def takeover_without_expiry(planting: Planting) -> None:
 
     def step(self: Any, connection: Any, now: float) -> Any:
         duty = self._take_over
-        takeover.take_over(connection, limits=duty._limits, grace=duty._grace, tally=duty._tally)
+        takeover.take_over(connection, policy=duty._policy, grace=duty._grace, tally=duty._tally)
         return before(self, connection, now)
 
     before = planting.replace("taskqueue.worker.duties:Duties.step", step)
@@ -40,7 +40,7 @@ def takeover_without_lock(planting: Planting) -> None:
     children_outlive_leases(planting)
 
     def take_over(
-        connection: Any, *, limits: Any, grace: Any, tally: Any, suspects: Any = None
+        connection: Any, *, policy: Any, grace: Any, tally: Any, suspects: Any = None
     ) -> Any:
         wording = dialect_for(connection)
         with transaction(connection):
@@ -53,7 +53,7 @@ def takeover_without_lock(planting: Planting) -> None:
             for lease_id in expired
         ]
         with transaction(connection):
-            return wording.record_endings(connection, outcomes, limits)
+            return wording.record_endings(connection, outcomes, policy)
 
     planting.replace(f"{ENGINE}.takeover:take_over", take_over)
 
