@@ -14,9 +14,9 @@ from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.out_of_reach import out_of_reach
 from taskqueue.monitoring.parked import parked
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
+from taskqueue.monitoring.read_models.running_task import RunningTask, running_now
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.running import RunningTask, running_now
 
 __all__ = ["ERROR", "WARNING", "Notice", "notices"]
 

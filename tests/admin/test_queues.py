@@ -36,7 +36,7 @@ def lines(client: Client, **asked: str) -> dict[str, dict[str, Any]]:
     """What the list says, by name."""
     answer = client.get(LIST, asked)
     assert answer.status_code == 200
-    return {line["name"]: line for line in answer.context["lines"]}
+    return {line["queue"].name: line for line in answer.context["lines"]}
 
 
 def test_the_list_says_what_waits_and_who_serves(log_in_as: LogIn) -> None:
@@ -44,9 +44,11 @@ def test_the_list_says_what_waits_and_who_serves(log_in_as: LogIn) -> None:
     Queue.objects.create(name="idle")
     hire("worker-1", queues={"idle": 1})
     found = lines(log_in_as("viewer", "view_queue"))
-    assert (found["mail"]["waiting"], found["mail"]["slots"]) == ("1", 0)
+    mail = found["mail"]["queue"]
+    assert (str(mail.waiting_count), mail.slots) == ("1", 0)
     assert "no worker" in found["mail"]["badge"]
-    assert (found["idle"]["waiting"], found["idle"]["slots"]) == ("0", 4)
+    idle = found["idle"]["queue"]
+    assert (str(idle.waiting_count), idle.slots) == ("0", 4)
     assert "open" in found["idle"]["badge"]
 
 

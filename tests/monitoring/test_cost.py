@@ -22,9 +22,9 @@ from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.read_models.base import EVERYTHING
 from taskqueue.monitoring.read_models.failure_group import failures, retrying
 from taskqueue.monitoring.read_models.queue import queue_named, queues_after, read_queues
+from taskqueue.monitoring.read_models.running_task import running_now
 from taskqueue.monitoring.read_models.worker import read_workers, workers_after
 from taskqueue.monitoring.reading import moment
-from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import SPANS, series
 from taskqueue.monitoring.why import why
 from tests.engine.steps import another_connection

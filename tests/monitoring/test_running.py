@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from taskqueue.monitoring.running import running_now
+from taskqueue.monitoring.read_models.running_task import running_now
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_running, make_task
 
 pytestmark = pytest.mark.django_db
@@ -22,10 +22,10 @@ def test_a_running_attempt_says_what_it_is() -> None:
     (running,) = running_now()
     assert (running.task_id, running.lease_id, running.attempt) == (task.id, lease.id, 1)
     assert (running.name, running.queue_name) == ("shop.tasks.pack", "web")
-    assert (running.worker, running.started_at) == ("w1", lease.started_at)
+    assert (running.worker_name, running.started_at) == ("w1", lease.started_at)
     assert (running.progress, running.progress_message) == (12.5, "at it")
     assert (running.is_stopping, running.is_wedged) == (True, False)
-    assert running.seconds == pytest.approx(60, abs=40)
+    assert running.running_seconds == pytest.approx(60, abs=40)
 
 
 def test_what_a_worker_only_holds_does_not_run() -> None:
@@ -44,5 +44,5 @@ def test_the_wedged_stand_first_then_the_longest() -> None:
     make_running("wedged", wedged_at=timezone.now())
     make_running("long wedged", wedged_at=ago(HOUR))
     names = ["long wedged", "wedged", "3 minutes", "2 minutes", "1 minutes"]
-    assert [running.worker for running in running_now()] == names
-    assert [running.worker for running in running_now(limit=2)] == names[:2]
+    assert [running.worker_name for running in running_now()] == names
+    assert [running.worker_name for running in running_now(limit=2)] == names[:2]

@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.links import Links
 from taskqueue.monitoring.read_models.queue import ShownQueue
+from taskqueue.monitoring.read_models.running_task import RunningTask
 from taskqueue.monitoring.read_models.worker import ACTIVE, QUIET, ShownWorker
-from taskqueue.monitoring.running import RunningTask
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,8 +36,8 @@ from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.notices import ERROR, Notice, notices
 from taskqueue.monitoring.read_models.failure_group import failures
 from taskqueue.monitoring.read_models.queue import read_queues
+from taskqueue.monitoring.read_models.running_task import running_now
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
-from taskqueue.monitoring.running import running_now
 from taskqueue.monitoring.series import series
 
 

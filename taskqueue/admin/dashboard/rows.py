@@ -25,8 +25,8 @@ from taskqueue.models import Schedule, Task, Worker
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.read_models.failure_group import FailureGroup
 from taskqueue.monitoring.read_models.queue import ShownQueue
+from taskqueue.monitoring.read_models.running_task import RunningTask
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker
-from taskqueue.monitoring.running import RunningTask
 
 LONGEST_MESSAGE = 160
 
@@ -79,12 +79,12 @@ def running_rows(
             "queue": each.queue_name,
             "attempt": each.attempt,
             "worker": (
-                links.to_row(Worker, ids[each.worker], each.worker)
-                if may_view_workers and each.worker in ids
-                else each.worker
+                links.to_row(Worker, ids[each.worker_name], each.worker_name)
+                if may_view_workers and each.worker_name in ids
+                else each.worker_name
             ),
             "since": short_moment(each.started_at),
-            "age": rounded_age(each.seconds),
+            "age": rounded_age(each.running_seconds),
             "percent": "" if each.progress is None else f"{each.progress:.0f}",
             "message": Truncator(each.progress_message).chars(LONGEST_MESSAGE),
             "is_stopping": each.is_stopping,

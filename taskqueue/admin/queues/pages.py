@@ -14,11 +14,12 @@ from taskqueue.admin.display import EMPTY, badge, moment, short_duration
 from taskqueue.admin.links import Links
 from taskqueue.admin.queues.acts import LONGEST_PAUSE, QueueActs
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
+from taskqueue.admin.workers.rows import line_of
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.models import Audit, Queue, Task, Worker
+from taskqueue.models import Audit, Queue, Task
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
-from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
+from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching import search_text
 from taskqueue.monitoring.series import series
 
@@ -77,7 +78,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
             line=None if figures is None else queue_line(figures, self.links),
             row=row,
             created=moment(row.created_at) if row is not None else EMPTY,
-            workers=[_serving(each, self.links) for each in serving] if sees_workers else None,
+            workers=[line_of(each, self.links) for each in serving] if sees_workers else None,
             spans=span_tabs(span, **_named(request)),
             outcomes=outcomes_chart(steps),
             times=times_chart(steps),
@@ -97,39 +98,23 @@ def _named(request: HttpRequest) -> dict[str, str]:
 def queue_line(queue: ShownQueue, links: Links) -> dict[str, Any]:
     """A queue as lists and the head of its page show it."""
     return {
-        "name": queue.name,
+        "queue": queue,
         "url": links.queue_url(queue.name),
         "act_url": links.queue_act_url(queue.name),
-        "badge": _badge(queue),
-        "waiting": str(queue.waiting_count),
+        "badge": queue_badge(queue),
         "waiting_url": links.list_url(Task, q=search_text(status="ready", queue=queue.name)),
         "oldest": short_duration(queue.oldest_seconds) or EMPTY,
-        "running": queue.running,
-        "slots": queue.slots,
         "lately": sparkline(queue.finished_lately),
-        "is_paused": queue.is_paused,
         "paused_at": moment(queue.paused_at),
         "paused_until": moment(queue.paused_until) if queue.paused_until else "",
-        "paused_by": queue.paused_by,
-        "pause_reason": queue.pause_reason,
     }
 
 
-def _badge(queue: ShownQueue) -> Any:
+def queue_badge(queue: ShownQueue) -> Any:
+    """Whether it is paused, open, or served by no worker."""
     if queue.is_paused:
         return badge("paused")
     return badge("active", _("open")) if queue.is_served else badge("unserved")
-
-
-def _serving(worker: ShownWorker, links: Links) -> dict[str, Any]:
-    return {
-        "name": worker.name,
-        "url": links.row_url(Worker, worker.id),
-        "badge": badge(worker.state),
-        "busy": worker.busy,
-        "slots": worker.slots,
-        "queues": ", ".join(worker.queues) or _("all"),
-    }
 
 
 def _more(request: HttpRequest, name: str, links: Links) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ def line_of(worker: ShownWorker, links: Links) -> dict[str, Any]:
     return {
         "worker": worker,
         "url": links.row_url(Worker, worker.id),
-        "act_url": links.url("worker_act", worker.id),
+        "act_url": links.url_if_any("worker_act", worker.id),
         "badge": badge(worker.state),
         "queues": ", ".join(worker.queues) or _("all"),
         "seen": rounded_age(worker.seen_seconds),

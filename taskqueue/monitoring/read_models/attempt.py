@@ -31,6 +31,16 @@ class RunningAttempt:
     stop_seen_at: datetime | None
     wedged_at: datetime | None = about("Since when it seems to hang.")
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was asked to stop."""
+        return self.stop_requested_at is not None
+
+    @property
+    def is_wedged(self) -> bool:
+        """Whether it seems to hang."""
+        return self.wedged_at is not None
+
 
 @dataclass(frozen=True, kw_only=True)
 class ShownAttempt(RunningAttempt):

@@ -10,8 +10,8 @@ from taskqueue.management.cli.top.cells import aligned, bars, fitted_line
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
 from taskqueue.monitoring.read_models.queue import ShownQueue
+from taskqueue.monitoring.read_models.running_task import RunningTask
 from taskqueue.monitoring.read_models.worker import LIVING, LOST, ShownWorker
-from taskqueue.monitoring.running import RunningTask
 
 QUEUE = ("queue", "waiting", "oldest", "running", "last hour", "")
 WORKER = ("worker", "host", "pid", "state", "busy", "memory", "seen", "")
@@ -162,9 +162,9 @@ def _running(overview: Overview) -> Section:
         (
             each.name,
             each.queue_name,
-            each.worker,
+            each.worker_name,
             str(each.attempt),
-            short(each.seconds),
+            short(each.running_seconds),
             _progress(each),
             _remark(each),
         )

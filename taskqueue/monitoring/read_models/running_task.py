@@ -1,9 +1,8 @@
-"""What runs right now."""
+"""The tasks that are running now."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,28 +12,22 @@ from django.db.models.expressions import RawSQL
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease
 from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.read_models.attempt import RunningAttempt
+from taskqueue.monitoring.read_models.base import about, columns_of, from_row
 
 # The condition of the index of running leases: in the text, or SQLite would not use it.
 IS_RUNNING = "taskqueue_lease.status = 'running'"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunningTask:
-    """An attempt whose body runs."""
+class RunningTask(RunningAttempt):
+    """A task whose body is running, with its attempt."""
 
-    lease_id: int
+    lease_id: int = about(column="id")
     task_id: UUID
     name: str
     queue_name: str
-    worker: str
-    attempt: int
-    started_at: datetime
-    seconds: float
-    progress: float | None
-    """In hundredths."""
-    progress_message: str
-    is_stopping: bool
-    is_wedged: bool
+    running_seconds: float
 
 
 def running_now(*, limit: int = 20) -> list[RunningTask]:
@@ -48,27 +41,17 @@ def running_now(*, limit: int = 20) -> list[RunningTask]:
         .filter(started_at__isnull=False)
         .annotate(now=DatabaseClock())
         .select_related("task")
-        .only(
-            "attempt", "worker_id", "started_at", "progress", "progress_message",
-            "stop_requested_at", "wedged_at", "task__name", "task__queue_name",
-        )
+        .only(*columns_of(RunningAttempt).values(), "task__name", "task__queue_name")
         .order_by(F("wedged_at").asc(nulls_last=True), "started_at", "id")[:limit]
-    )  # fmt: skip
-    return list(map(_running, leases))
+    )
+    return list(map(_running_task, leases))
 
 
-def _running(lease: Any) -> RunningTask:
-    return RunningTask(
-        lease_id=lease.id,
-        task_id=lease.task_id,
+def _running_task(lease: Any) -> RunningTask:
+    return from_row(
+        RunningTask,
+        lease,
         name=lease.task.name,
         queue_name=lease.task.queue_name,
-        worker=lease.worker_id,
-        attempt=lease.attempt,
-        started_at=lease.started_at,
-        seconds=max(0.0, (lease.now - lease.started_at).total_seconds()),
-        progress=lease.progress,
-        progress_message=lease.progress_message,
-        is_stopping=lease.stop_requested_at is not None,
-        is_wedged=lease.wedged_at is not None,
+        running_seconds=max(0.0, (lease.now - lease.started_at).total_seconds()),
     )
