@@ -201,9 +201,6 @@ class Dialect(Protocol):
     def prune(self, connection: BaseDatabaseWrapper, *, limit: int) -> int:
         """Delete finished tasks whose retention is over, with their leases and lines."""
 
-    def prune_audit(self, connection: BaseDatabaseWrapper, *, limit: int, kept: timedelta) -> int:
-        """Delete, of the first rows of the audit, those that are older than that."""
-
     def quiet_attempts(self, connection: BaseDatabaseWrapper, *, least: timedelta) -> list[Quiet]:
         """Running attempts without a sign of life for that long, and all that are marked."""
 

@@ -13,14 +13,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.transaction import atomic
 
-from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.transient_errors import OutOfSight
 from taskqueue.exceptions import IdempotencyKeyReused
 from taskqueue.models import IdempotencyKey
 
 KEPT = timedelta(days=1)
-BATCH = 500
 TRIES = 3
 
 
@@ -80,13 +78,3 @@ def keep_answer(connection: BaseDatabaseWrapper, answer: Answer, *, actor: str, 
     IdempotencyKey.objects.using(connection.alias).filter(actor=actor, key=key).update(
         status=answer.status, headers=answer.headers, body=answer.body
     )
-
-
-def prune_idempotency_keys(connection: BaseDatabaseWrapper) -> int:
-    """Delete some of the keys that came longer than `KEPT` ago."""
-    with installed(connection):
-        before = dialect_for(connection).now(connection) - KEPT
-        rows = IdempotencyKey.objects.using(connection.alias)
-        old = rows.filter(created_at__lt=before).order_by("created_at")
-        chosen = list(old.values_list("id", flat=True)[:BATCH])
-        return rows.filter(id__in=chosen).delete()[0] if chosen else 0

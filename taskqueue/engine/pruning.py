@@ -1,48 +1,115 @@
-"""Pruning all that is old enough at once: what the workers do little by little."""
+"""Deleting what is past its time: little by little by the workers, or all at once by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.db.transaction import atomic
 
+from taskqueue.engine.connections import installed
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.idempotency import prune_idempotency_keys
-from taskqueue.engine.operations.pruning import prune_operations
+from taskqueue.engine.idempotency import KEPT as KEYS_KEPT
 from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
-from taskqueue.engine.schedules.serving import prune_occurrences
+from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.workers import forget_gone
+from taskqueue.models import Audit, IdempotencyKey, Lease, Occurrence, Operation, Task, Worker
+from taskqueue.models.occurrence import OccurrenceStatus
 
 BATCH = 500
-"""Rows of one transaction; those that delete by themselves have the same."""
-AUDIT_KEPT = timedelta(days=366)
+"""Rows of one transaction."""
+CAP = 10_000
+"""Beyond this nobody counts."""
+GONE_FOR = timedelta(days=1)
+ALL = Q()
 
-Step = Callable[[BaseDatabaseWrapper], int]
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Rows that are deleted in the order in which they came, once they are old enough."""
+
+    model: type[Model]
+    moment: str
+    """The column that says how old a row is."""
+    kept: timedelta
+    final: Q = ALL
+    """Which rows may be deleted at all."""
+    order: str = "id"
+
+    def prune(self, connection: BaseDatabaseWrapper, *, limit: int = BATCH) -> int:
+        """Delete what is too old of the first rows; how many there were."""
+        with installed(connection):
+            old = self._old(connection, limit)
+            return self._rows(connection).filter(pk__in=old).delete()[0] if old else 0
+
+    def count(self, connection: BaseDatabaseWrapper) -> int:
+        """How many of the first rows are too old, up to `CAP`."""
+        return len(self._old(connection, CAP))
+
+    def _rows(self, connection: BaseDatabaseWrapper) -> QuerySet[Any]:
+        return self.model._default_manager.using(connection.alias)
+
+    def _old(self, connection: BaseDatabaseWrapper, limit: int) -> list[Any]:
+        before = dialect_for(connection).now(connection) - self.kept
+        rows = self._rows(connection).filter(self.final).order_by(self.order)
+        first = rows.values_list("pk", self.moment)[:limit]
+        return [key for key, moment in first if moment < before]
+
+
+# That no occurrence comes twice is held by `served_until` for ever.
+OCCURRENCES = History(
+    model=Occurrence,
+    moment="created_at",
+    kept=timedelta(days=90),
+    final=Q(status__in=[OccurrenceStatus.ENDED, OccurrenceStatus.SKIPPED]),
+)
+# The audit keeps what an operation did.
+OPERATIONS = History(
+    model=Operation,
+    moment="finished_at",
+    kept=timedelta(days=90),
+    final=Q(finished_at__isnull=False),
+)
+IDEMPOTENCY_KEYS = History(
+    model=IdempotencyKey, moment="created_at", kept=KEYS_KEPT, order="created_at"
+)
+AUDIT = History(model=Audit, moment="at", kept=timedelta(days=366))
+HISTORIES = {
+    "occurrences": OCCURRENCES,
+    "operations": OPERATIONS,
+    "idempotency_keys": IDEMPOTENCY_KEYS,
+    "audit": AUDIT,
+}
 
 
 def prune_tasks(connection: BaseDatabaseWrapper) -> int:
-    """A batch of tasks past their retention, with attempts and log lines."""
+    """Delete a batch of tasks past their retention, with their attempts and log lines."""
     return dialect_for(connection).prune(connection, limit=BATCH)
 
 
-def prune_audit(connection: BaseDatabaseWrapper) -> int:
-    """A batch of the audit, where it is older than it is kept."""
-    return dialect_for(connection).prune_audit(connection, limit=BATCH, kept=AUDIT_KEPT)
-
-
-STEPS: dict[str, Step] = {
+STEPS: dict[str, Callable[[BaseDatabaseWrapper], int]] = {
     "tasks": prune_tasks,
-    "occurrences": prune_occurrences,
-    "operations": prune_operations,
-    "idempotency_keys": prune_idempotency_keys,
-    "audit": prune_audit,
+    **{name: history.prune for name, history in HISTORIES.items()},
     "workers": forget_gone,
 }
 """What is deleted, and the step that deletes a batch of it."""
+
+
+def prunable(connection: BaseDatabaseWrapper) -> dict[str, int]:
+    """How many rows of each kind are past their time, up to `CAP`; by the names of `prune_all`."""
+    now = dialect_for(connection).now(connection)
+    counts = {name: history.count(connection) for name, history in HISTORIES.items()}
+    return {
+        "tasks": len(_old_tasks(connection, now).values_list("id")[:CAP]),
+        **counts,
+        "workers": _gone_workers(connection, now).count(),
+    }
 
 
 def prune_all(connection: BaseDatabaseWrapper, *, person: Person) -> dict[str, int]:
@@ -59,7 +126,7 @@ def prune_all(connection: BaseDatabaseWrapper, *, person: Person) -> dict[str, i
     return done
 
 
-def _repeated(connection: BaseDatabaseWrapper, step: Step) -> int:
+def _repeated(connection: BaseDatabaseWrapper, step: Callable[[BaseDatabaseWrapper], int]) -> int:
     total = 0
     while True:
         with atomic(using=connection.alias):
@@ -76,3 +143,19 @@ def _merged(connection: BaseDatabaseWrapper) -> int:
         total += number
         if number < MERGE_BATCH:
             return total
+
+
+def _old_tasks(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Task]:
+    old = Task.objects.using(connection.alias).filter(prune_after__lte=now)
+    if is_sqlite(connection):
+        # There a holder of a unique key is passed over as it is pruned.
+        still_held = Q(unique_until=None) | Q(unique_until__gt=now)
+        old = old.exclude(Q(holds_unique_key=True) & still_held)
+    return old.order_by("prune_after")
+
+
+def _gone_workers(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Worker]:
+    leases = Lease.objects.using(connection.alias)
+    running = leases.filter(status="running", worker_id=OuterRef("name"))
+    gone = Worker.objects.using(connection.alias).filter(status__in=["stopped", "lost"])
+    return gone.filter(~Exists(running), seen_at__lt=now - GONE_FOR)

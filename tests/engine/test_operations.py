@@ -21,7 +21,7 @@ from taskqueue.engine.operations import (
     start_operation,
     walking,
 )
-from taskqueue.engine.operations.pruning import KEPT, prune_operations
+from taskqueue.engine.pruning import OPERATIONS
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Lease, Operation, Task
 from tests.engine.operation_steps import audited, fail, figures, fill, seen, serve_all, statuses
@@ -272,13 +272,13 @@ def test_a_count_that_would_cost_much_is_left_open() -> None:
 
 
 def test_what_ended_long_ago_is_forgotten() -> None:
-    for age in (KEPT + HOUR, KEPT - HOUR, None):
+    for age in (OPERATIONS.kept + HOUR, OPERATIONS.kept - HOUR, None):
         operation = start_operation("retry", FAILED)
         ended = None if age is None else past(age)
         Operation.objects.filter(id=operation.id).update(
-            finished_at=ended, created_at=past(2 * KEPT)
+            finished_at=ended, created_at=past(2 * OPERATIONS.kept)
         )
-    assert prune_operations(connection) == 1
+    assert OPERATIONS.prune(connection) == 1
     assert Operation.objects.count() == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.db import connection
 from django.test import override_settings
 
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.pruning import AUDIT
 from taskqueue.engine.record import write_logs
 from taskqueue.engine.rows import LogLine
 from taskqueue.models import Audit, Lease, Task, TaskLog
@@ -164,8 +165,7 @@ def test_pruning_goes_in_batches() -> None:
 
 
 def prune_audit(limit: int = 100) -> int:
-    wording = dialect_for(connection)
-    return wording.prune_audit(connection, limit=limit, kept=DAY)
+    return replace(AUDIT, kept=DAY).prune(connection, limit=limit)
 
 
 def test_what_was_done_long_ago_is_forgotten_in_batches() -> None:

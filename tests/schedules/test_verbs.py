@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from taskqueue import AfterEnd, Cron, Every, Once, schedules
 from taskqueue.core.states import TaskStatus
+from taskqueue.engine.pruning import OCCURRENCES
 from taskqueue.engine.schedules.reading import conditions
-from taskqueue.engine.schedules.serving import KEPT, prune_occurrences
 from taskqueue.exceptions import (
     InvalidSchedule,
     ScheduleDoesNotExist,
@@ -290,11 +290,13 @@ def test_occurrences_outlive_their_tasks_and_are_pruned_after_their_time() -> No
     Task.objects.all().delete()
     serve(at(2.5))
     Occurrence.objects.update(created_at=timezone.now())
-    assert prune_occurrences(connection) == 0
+    assert OCCURRENCES.prune(connection) == 0
     assert hours_of() == [1, 2]
 
-    Occurrence.objects.filter(nominal_at=at(1)).update(created_at=timezone.now() - KEPT - MINUTE)
-    assert prune_occurrences(connection) == 1
+    Occurrence.objects.filter(nominal_at=at(1)).update(
+        created_at=timezone.now() - OCCURRENCES.kept - MINUTE
+    )
+    assert OCCURRENCES.prune(connection) == 1
 
     assert hours_of() == [2]
     serve(at(2.6))

@@ -10,7 +10,7 @@ from django.db import connection
 from taskqueue.conf import parse
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.pruning import AUDIT_KEPT
+from taskqueue.engine.pruning import AUDIT
 from taskqueue.engine.rows import Held
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Audit, Lease, Task
@@ -79,7 +79,7 @@ def test_the_next_step_comes_when_a_task_falls_due() -> None:
 def test_the_audit_is_kept_for_a_year_and_looked_at_once_an_hour() -> None:
     own = duties()
     serve(own)
-    for verb, age in (("old", AUDIT_KEPT + HOUR), ("young", AUDIT_KEPT - HOUR)):
+    for verb, age in (("old", AUDIT.kept + HOUR), ("young", AUDIT.kept - HOUR)):
         Audit.objects.create(verb=verb, subject="s")
         Audit.objects.filter(verb=verb).update(at=past(age))
     serve(own)

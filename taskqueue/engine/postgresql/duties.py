@@ -94,20 +94,6 @@ WITH old AS MATERIALIZED (
 DELETE FROM taskqueue_task AS task USING old WHERE task.id = old.id
 """
 
-# Locks: old rows by id, skipping locked ones. `at` is in no index: the first rows tell.
-PRUNE_AUDIT = """
-WITH first AS MATERIALIZED (
-    SELECT id, at FROM taskqueue_audit ORDER BY id LIMIT %s
-), old AS MATERIALIZED (
-    SELECT id
-    FROM taskqueue_audit
-    WHERE id IN (SELECT id FROM first WHERE at < statement_timestamp() - %s::interval)
-    ORDER BY id
-    FOR UPDATE SKIP LOCKED
-)
-DELETE FROM taskqueue_audit AS audit USING old WHERE audit.id = old.id
-"""
-
 
 def promote(
     connection: BaseDatabaseWrapper, looks: tuple[Look, ...], *, worker_id: int, limit: int
@@ -137,7 +123,3 @@ def end_overdue(
 
 def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
     return change(connection, PRUNE, (limit,))
-
-
-def prune_audit(connection: BaseDatabaseWrapper, *, limit: int, kept: timedelta) -> int:
-    return change(connection, PRUNE_AUDIT, (limit, kept))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -53,9 +53,6 @@ BATCH_BEHIND = 3
 """Of those, schedules that are behind by more than a minute, and have much to make up for."""
 REST = 30.0
 """Seconds for which a schedule is left alone that could not be served."""
-KEPT = timedelta(days=90)
-"""How long occurrences are kept. That none comes twice is held by `served_until` for ever."""
-PRUNE_BATCH = 500
 
 
 class Scheduler:
@@ -145,14 +142,3 @@ def ended_runs(connection: BaseDatabaseWrapper) -> QuerySet[Occurrence]:
     return Occurrence.objects.using(connection.alias).filter(
         ~Exists(going), schedule_id=OuterRef("id"), status=OccurrenceStatus.ENQUEUED
     )
-
-
-def prune_occurrences(connection: BaseDatabaseWrapper) -> int:
-    """Delete, of the first occurrences, those that are final and older than `KEPT`."""
-    with installed(connection):
-        before = dialect_for(connection).now(connection) - KEPT
-        rows = Occurrence.objects.using(connection.alias)
-        final = rows.filter(status__in=[OccurrenceStatus.ENDED, OccurrenceStatus.SKIPPED])
-        first = list(final.order_by("id").values_list("id", "created_at")[:PRUNE_BATCH])
-        old = [id for id, created_at in first if created_at < before]
-        return rows.filter(id__in=old).delete()[0] if old else 0

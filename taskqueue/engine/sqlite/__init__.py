@@ -37,7 +37,6 @@ class SQLite:
     waiting_broadcasts = staticmethod(shared.broadcasts)
     overdue_shared = staticmethod(shared.overdue)
     prune = staticmethod(duties.prune)
-    prune_audit = staticmethod(duties.prune_audit)
     quiet_attempts = staticmethod(wedged.quiet_attempts)
     recent_runs = staticmethod(wedged.recent_runs)
     set_wedged = staticmethod(wedged.set_wedged)

@@ -77,12 +77,6 @@ DELETE_OLD = (
     "DELETE FROM taskqueue_task WHERE id IN (SELECT value FROM json_each(%s))",
 )
 
-# `at` is in no index: the first rows tell.
-PRUNE_AUDIT = """
-DELETE FROM taskqueue_audit
-WHERE id IN (SELECT id FROM taskqueue_audit ORDER BY id LIMIT %s) AND at < %s
-"""
-
 
 def promote(
     connection: BaseDatabaseWrapper, looks: tuple[Look, ...], *, worker_id: int, limit: int
@@ -139,7 +133,3 @@ def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
         for statement in DELETE_OLD:
             cursor.execute(statement, (old,))
         return int(cursor.rowcount)
-
-
-def prune_audit(connection: BaseDatabaseWrapper, *, limit: int, kept: timedelta) -> int:
-    return change(connection, PRUNE_AUDIT, (limit, stored(clock() - kept)))

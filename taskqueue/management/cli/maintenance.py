@@ -11,8 +11,7 @@ from django.core.management.base import CommandError
 from taskqueue.access import roles
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import person
-from taskqueue.engine.prunable import CAP, prunable
-from taskqueue.engine.pruning import prune_all
+from taskqueue.engine.pruning import CAP, prunable, prune_all
 from taskqueue.management.cli.base import Subcommand, add_person, person_of
 from taskqueue.management.cli.output import Output
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.idempotency import prune_idempotency_keys
-from taskqueue.engine.operations.pruning import prune_operations
-from taskqueue.engine.pruning import BATCH, prune_audit, prune_tasks
-from taskqueue.engine.schedules.serving import prune_occurrences
+from taskqueue.engine.pruning import BATCH, HISTORIES, prune_tasks
 from taskqueue.worker.duties.duty import Timed, Turn, short_transaction
 
 
@@ -32,8 +29,4 @@ class PruneHistory(Timed):
     interval = 3600.0
 
     def run(self, connection: BaseDatabaseWrapper) -> bool:
-        with short_transaction(connection):
-            pruned = [prune_audit(connection)]
-        for prune in (prune_occurrences, prune_operations, prune_idempotency_keys):
-            pruned.append(prune(connection))
-        return max(pruned) == BATCH
+        return max([history.prune(connection) for history in HISTORIES.values()]) == BATCH
