@@ -154,7 +154,7 @@ def test_a_result_of_a_definition_that_is_gone_can_still_be_read() -> None:
 
 @pytest.mark.parametrize("key", [uuid4(), str(uuid4())])
 def test_a_task_that_is_not_there_does_not_exist(key: Any) -> None:
-    with pytest.raises(TaskDoesNotExist, match="never committed, or pruned"):
+    with pytest.raises(TaskDoesNotExist, match="never committed, or it was pruned"):
         get_result(key)
     with pytest.raises(TaskDoesNotExist):
         add.get_result(key)

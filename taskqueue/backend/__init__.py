@@ -41,7 +41,7 @@ LARGEST_CACHE = 1024
 
 
 class TaskQueueBackend(BaseTaskBackend):
-    """Runs the tasks of Django's framework on our tables and workers."""
+    """Run tasks of Django's framework on the tables and workers of taskqueue."""
 
     task_class = QueueTask
     supports_defer = True
@@ -62,7 +62,7 @@ class TaskQueueBackend(BaseTaskBackend):
         self.definition_of(task)
 
     def definition_of(self, task: AnyTask) -> TaskDefinition:
-        """What workers run for a task. Raises Django's `InvalidTask`."""
+        """Return the definition of a task, for workers. Raises Django's `InvalidTask`."""
         with errors_of_django():
             return self._definition(task)
 
@@ -70,7 +70,7 @@ class TaskQueueBackend(BaseTaskBackend):
         return TaskDefinition.of(task, self._defaults)
 
     def declare(self, task: AnyTask) -> None:
-        """Let workers find the task. Raises Django's `InvalidTask`."""
+        """Register the task for workers. Raises Django's `InvalidTask`."""
         with errors_of_django():
             registry.register(self.definition_of(task))
 
@@ -82,25 +82,25 @@ class TaskQueueBackend(BaseTaskBackend):
         from taskqueue import results
 
         self.validate_task(task)
-        with self._telling_of_holder():
+        with self._naming_holder():
             result = results.enqueue(self.definition_of(task), args, kwargs)
-            found = self._results([result], task)
-        return self._announced([result], found)[0]
+            answers = self._results([result], task)
+        return self._announced([result], answers)[0]
 
     def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[AnyResult]:
-        """Write many tasks, all or none; results stand in the order of the calls."""
+        """Write many tasks, all or none; return the results in the order of the calls."""
         from taskqueue import results
 
         self.validate_task(task)
         definition = self.definition_of(task)
-        with self._telling_of_holder(), _all_or_none(definition):
+        with self._naming_holder(), _all_or_none(definition):
             written = results.enqueue_many(definition, calls)
-            found = self._results(written, task)
-        return self._announced(written, found)
+            answers = self._results(written, task)
+        return self._announced(written, answers)
 
     @contextmanager
-    def _telling_of_holder(self) -> Iterator[None]:
-        """Let a `DuplicateTask` carry the holder's result as Django's framework shows it."""
+    def _naming_holder(self) -> Iterator[None]:
+        """Let a `DuplicateTask` carry the holder's result in the form of Django's framework."""
         try:
             yield
         except DuplicateTask as duplicate:
@@ -110,38 +110,37 @@ class TaskQueueBackend(BaseTaskBackend):
             raise
 
     def _results(self, written: list[Any], task: AnyTask) -> list[AnyResult]:
-        """Django's results of an enqueue.
+        """Return Django's results of an enqueue.
 
         Raises `DuplicateTask` where a task that Django's framework does not know holds the key.
         """
         from taskqueue.backend.results import enqueued_result, read_rows, stored_result
 
-        # A unique key may have led to tasks that were there before, and tests may let a task run
-        # as it is enqueued.
-        known = [each.id for each in written if not each.created or each.attempts]
+        # A unique key may lead to an existing task, and in tests a task may run at once.
+        known = [handle.id for handle in written if not handle.created or handle.attempts]
         rows = read_rows(known) if known else {}
-        found = []
-        for each in written:
-            if each.id not in rows:
-                result = enqueued_result(each, changed(task, backend=self.alias))
+        answers = []
+        for handle in written:
+            if handle.id not in rows:
+                result = enqueued_result(handle, changed(task, backend=self.alias))
             else:
-                own = task if each.name == self.definition_of(task).name else _task_of(each)
-                result = stored_result(rows[each.id], own, backend=self.alias)
-            found.append(result)
-        return found
+                own = task if handle.name == self.definition_of(task).name else _task_of(handle)
+                result = stored_result(rows[handle.id], own, backend=self.alias)
+            answers.append(result)
+        return answers
 
-    def _announced(self, written: list[Any], found: list[AnyResult]) -> list[AnyResult]:
-        """The results, told to the receivers of Django's signal."""
-        for each, result in zip(written, found, strict=True):
-            if each.created or each.updated:
+    def _announced(self, written: list[Any], answers: list[AnyResult]) -> list[AnyResult]:
+        """Send Django's signal for new and changed tasks, and return the results."""
+        for handle, result in zip(written, answers, strict=True):
+            if handle.created or handle.updated:
                 signals.task_enqueued.send(type(self), task_result=result)
-        return found
+        return answers
 
     def get_result(self, result_id: str) -> AnyResult:
-        """The result of a task by its id. Raises `TaskResultDoesNotExist`.
+        """Return the result of a task by its id. Raises `TaskResultDoesNotExist`.
 
-        On an event loop it is read in a thread, and what the caller has not committed is not
-        seen: use `aget_result` there.
+        On an event loop it is read in a thread, which does not see uncommitted changes of the
+        caller: use `aget_result` there.
         """
         from taskqueue.backend.results import read_rows, stored_result
         from taskqueue.results import identifier_of
@@ -161,7 +160,7 @@ class TaskQueueBackend(BaseTaskBackend):
         return stored_result(row, definition.task, backend=self.alias)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        """Mistakes in the settings of this backend."""
+        """Return mistakes in the settings of this backend."""
         messages: list[CheckMessage] = [
             Error(f"TASKS[{self.alias!r}]['OPTIONS']: {mistake}", id="taskqueue.E010")
             for mistake in self._mistakes
@@ -178,9 +177,9 @@ class TaskQueueBackend(BaseTaskBackend):
 
 
 def _all_or_none(definition: TaskDefinition) -> AbstractContextManager[None]:
-    """A transaction for what may meet a holder that cannot be answered with.
+    """Return a transaction if a task of another kind may hold the unique key.
 
-    Any key may: other definitions can name the scope of this one.
+    Any key may be held so: other definitions can name the scope of this one.
     """
     if definition.options.unique_key is None:
         return nullcontext()
@@ -188,7 +187,7 @@ def _all_or_none(definition: TaskDefinition) -> AbstractContextManager[None]:
 
 
 def _task_of(holder: Any) -> AnyTask:
-    """The task of Django's framework that holds a key. Raises `DuplicateTask` if it is none."""
+    """Return the task of Django's framework that holds a key. Raises `DuplicateTask` for others."""
     if isinstance(holder.definition, TaskDefinition):
         return holder.definition.task
     raise DuplicateTask(
@@ -199,13 +198,15 @@ def _task_of(holder: Any) -> AnyTask:
 
 
 def _parse(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """`OPTIONS`, as far as they are right, and what is wrong in them."""
+    """Return the correct ones of `OPTIONS`, and the mistakes."""
     options: dict[str, Any] = {}
     mistakes = []
     for name, value in raw.items():
         try:
             if name in DJANGO_FIELDS or name == "name":
-                raise exceptions.InvalidTask(f"{name} belongs to each task.")
+                raise exceptions.InvalidTask(
+                    f"{name} belongs to each task: set it in @task({name}=...)."
+                )
             options |= check_options({name: value}, declared=True)
         except (exceptions.InvalidTask, exceptions.InvalidArguments, TypeError) as error:
             mistakes.append(str(error))
@@ -213,7 +214,7 @@ def _parse(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def adopt(name: str) -> TaskDefinition | None:
-    """The definition of a task that was declared for another backend and then enqueued here.
+    """Return the definition of a task that was declared for another backend and enqueued here.
 
     Its module must have been loaded: nothing is imported because a row names it.
     """

@@ -1,4 +1,4 @@
-"""What the body of a task of Django's framework is given when it takes its context."""
+"""The context of tasks of Django's framework."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from taskqueue.declarations.context import AttemptContext
 
 
 class QueueContext(AnyContext):
-    """Django's `TaskContext`, which offers what `taskqueue.Context` does as well."""
+    """Django's `TaskContext` with the methods of `taskqueue.Context`."""
 
     def __init__(self, context: AttemptContext, result: Callable[[], AnyResult]) -> None:
         object.__setattr__(self, "_context", context)
@@ -26,12 +26,12 @@ class QueueContext(AnyContext):
 
     @property
     def task_result(self) -> AnyResult:  # type: ignore[override]
-        """The result of the task that runs; what only the database knows is read when asked for."""
+        """The result of the running task; fields of the database are read when needed."""
         return self._result()
 
     @property
     def attempt(self) -> int:
-        """Which start of the task this is, from 1."""
+        """The number of this attempt, from 1."""
         return self._context.attempt
 
     @property
@@ -41,7 +41,7 @@ class QueueContext(AnyContext):
 
     @property
     def worker_name(self) -> str:
-        """Who runs it."""
+        """The name of the worker that runs it."""
         return self._context.worker_name
 
     @property
@@ -51,17 +51,17 @@ class QueueContext(AnyContext):
 
     @property
     def schedule(self) -> str:
-        """The name of the schedule that the task is a run of; empty if of none."""
+        """The name of the schedule that made the task; empty if there is none."""
         return self._context.schedule
 
     @property
     def nominal_at(self) -> datetime | None:
-        """The time of the schedule's rule that this run stands for, in UTC."""
+        """The time of the schedule that this run stands for, in UTC."""
         return self._context.nominal_at
 
     @property
     def stop_requested(self) -> bool:
-        """Whether somebody asked this attempt to stop, or its time is over."""
+        """Return whether somebody asked this attempt to stop, or its time is over."""
         return self._context.stop_requested
 
     def check(self) -> None:
@@ -69,9 +69,9 @@ class QueueContext(AnyContext):
         self._context.check()
 
     def progress(self, done: float, total: float = 100, message: str = "") -> None:
-        """Say that `done` of `total` is done. See `taskqueue.Context.progress`."""
+        """Report that `done` of `total` is done. See `taskqueue.Context.progress`."""
         self._context.progress(done, total, message)
 
     def log(self, message: object, level: int | str = logging.INFO) -> None:
-        """Keep a line with this attempt. See `taskqueue.Context.log`."""
+        """Add a log line to this attempt. See `taskqueue.Context.log`."""
         self._context.log(message, level)

@@ -1,4 +1,4 @@
-"""A task of Django's framework as a definition, which workers find and run."""
+"""Definitions of tasks of Django's framework, for workers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENDS = {
     OutcomeKind.CANCELLED: TaskResultStatus.FAILED,
     OutcomeKind.STOPPED: TaskResultStatus.FAILED,
 }
-"""What a task has come to by the end of an attempt; after any other end it runs again."""
+"""Django's status of a task after its last attempt; after other outcomes it runs again."""
 STOPS = {OutcomeKind.CANCELLED: class_path(Cancel), OutcomeKind.STOPPED: class_path(Stopped)}
 """The errors of attempts that were stopped: they have none of their own."""
 
@@ -57,9 +57,9 @@ class TaskDefinition(BaseDefinition[Any, Any]):
 
     @classmethod
     def of(cls, task: AnyTask, defaults: Mapping[str, Any]) -> TaskDefinition:
-        """The definition of a task. Raises `InvalidTask`."""
-        given = {**defaults, **(task.options if isinstance(task, QueueTask) else {})}
-        given |= check_options(
+        """Return the definition of a task. Raises `InvalidTask`."""
+        options = {**defaults, **(task.options if isinstance(task, QueueTask) else {})}
+        options |= check_options(
             {
                 "queue_name": task.queue_name,
                 "priority": int(task.priority),
@@ -67,8 +67,8 @@ class TaskDefinition(BaseDefinition[Any, Any]):
             },
             declared=True,
         )
-        given |= check_options({"run_after": task.run_after}, declared=False)
-        definition = cls(task.func, Options(**given))
+        options |= check_options({"run_after": task.run_after}, declared=False)
+        definition = cls(task.func, Options(**options))
         definition.task = task
         check_body(definition)
         return definition
@@ -78,18 +78,18 @@ class TaskDefinition(BaseDefinition[Any, Any]):
         self._running: WeakKeyDictionary[AttemptContext, AnyResult] = WeakKeyDictionary()
 
     def using(self, **options: Any) -> TaskDefinition:
-        """The same definition with other options. Raises `InvalidTask`."""
+        """Return the same definition with other options. Raises `InvalidTask`."""
         definition = super().using(**options)
         assert isinstance(definition, TaskDefinition)
         definition.task = self.task
         return definition
 
     def context_for(self, context: AttemptContext) -> QueueContext:
-        """Django's context, which offers ours too."""
+        """Return Django's context, with the methods of ours."""
         return QueueContext(context, lambda: self.result_in(context))
 
     def result_in(self, context: AttemptContext) -> AnyResult:
-        """The result of the task whose attempt runs here, the same one throughout the attempt."""
+        """Return the result of the running task, the same one throughout the attempt."""
         result = self._running.get(context)
         if result is None:
             result = self._running[context] = _running_result(self.task, context)
@@ -108,7 +108,7 @@ class TaskDefinition(BaseDefinition[Any, Any]):
     ) -> None:
         """Send Django's `task_finished` for this attempt. Never raises.
 
-        Where the task runs again, its status is READY.
+        If the task runs again, its status is READY.
         """
         try:
             result = self.result_in(context)
@@ -156,7 +156,7 @@ def _running_result(task: AnyTask, context: AttemptContext) -> AnyResult:
 
 
 def _end(result: AnyResult, outcome: Outcome, *, may_be_retried: bool) -> None:
-    """Note in a result what its attempt came to."""
+    """Set a result to the outcome of its attempt."""
     from taskqueue.backend.results import error_told
 
     path = outcome.error_class or STOPS.get(OutcomeKind(outcome.kind), "")

@@ -1,6 +1,6 @@
-"""Django's Tasks framework, where it is: in Django from 6.0 on, before that in `django-tasks`.
+"""The names of Django's Tasks framework: from Django 6.0 on, or from `django-tasks` before.
 
-Everything else of taskqueue takes its names from here, and loads no models by it.
+All of taskqueue imports them from here; no models are loaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Frozen records, some of whose fields are read from the database when first asked for.
+"""Frozen records whose missing fields are read from the database on first use.
 
-A worker's child knows the id and the function of what it runs, which is all that Django's logging
-wants. It need not open a connection for what nobody looks at.
+A worker's child knows the id and the function of a task, which is all that Django's logging needs.
+It opens no connection for fields that nobody reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Lazy:
 
 
 def make(kind: type[T], values: Mapping[str, Any]) -> T:
-    """A record of these values, which are not validated again."""
+    """Return a record of these values, which are not validated again."""
     record = kind.__new__(kind)
     for name, value in values.items():
         object.__setattr__(record, name, value)
@@ -38,12 +38,12 @@ def make_lazy(
     missing: frozenset[str],
     read: Callable[[], Mapping[str, Any]],
 ) -> T:
-    """A record of these values, that calls `read` for the missing ones, once."""
+    """Return a record of these values, which calls `read` for the missing ones, once."""
     return make(kind, {**values, "_missing": missing - values.keys(), "_read": read})
 
 
 def fill(record: Any, values: Mapping[str, Any]) -> None:
-    """Give a lazy record what it misses."""
+    """Fill in the missing values of a lazy record."""
     for name in record.__dict__.get("_missing", ()):
         object.__setattr__(record, name, values[name])
     object.__setattr__(record, "_missing", frozenset())

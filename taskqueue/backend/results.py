@@ -1,4 +1,4 @@
-"""Results as Django's framework shows them, read from our rows."""
+"""Results of Django's framework, made from our rows."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ STATUSES: dict[str, TaskResultStatus] = {
     TaskStatus.FAILED: TaskResultStatus.FAILED,
     TaskStatus.CANCELLED: TaskResultStatus.FAILED,
 }
-"""Our statuses in the words of Django, which has four."""
+"""Our statuses as the four of Django."""
 
 
 class QueueResult(Lazy, AnyResult):
     """A result of Django's framework."""
 
     def __repr__(self) -> str:
-        """Short, and without the arguments, some of which may be secret."""
+        """Return a short text without the arguments, which may be secret."""
         return f"<{type(self).__name__} {self.id} {self.status}>"
 
 
 def enqueued_result(result: results.TaskResult[Any], task: AnyTask) -> AnyResult:
-    """The result of a task that was just written; reads nothing."""
+    """Return the result of a task that was just written, without a query."""
     return make(
         QueueResult,
         {
@@ -63,9 +63,9 @@ def enqueued_result(result: results.TaskResult[Any], task: AnyTask) -> AnyResult
 
 
 def _due(result: results.TaskResult[Any], task: AnyTask) -> Any:
-    """When it is due at the earliest: a delay counts from the moment of the enqueue.
+    """Return when the task may start: a delay counts from the enqueue.
 
-    None: at once, as for a moment that is over; so says what is stored.
+    None means at once, as in stored rows, also for a moment in the past.
     """
     after = result.definition.options.run_after if result.definition else None
     is_delay = after is not None and not hasattr(after, "tzinfo")
@@ -77,7 +77,7 @@ Row = tuple[models.Task, list[models.Lease]]
 
 
 def read_rows(ids: Collection[UUID]) -> dict[UUID, Row]:
-    """Tasks and their attempts by the tasks' ids, in two queries. Also from an event loop."""
+    """Return tasks and their attempts by the tasks' ids, in two queries. Works on event loops."""
     return anywhere(lambda: _read_rows(ids))
 
 
@@ -87,18 +87,18 @@ def _read_rows(ids: Collection[UUID]) -> dict[UUID, Row]:
     leases = models.Lease.objects.using(database_alias()).filter(task_id__in=ids)
     for lease in leases.order_by("attempt"):
         attempts[lease.task_id].append(lease)
-    # What began between the two queries is left out.
+    # Attempts that began between the two queries are left out.
     return {
-        task.id: (task, [each for each in attempts[task.id] if each.attempt <= task.attempt])
+        task.id: (task, [lease for lease in attempts[task.id] if lease.attempt <= task.attempt])
         for task in tasks
     }
 
 
 def anywhere(read: Callable[[], T]) -> T:
-    """Read the database, also where an event loop runs: there in a thread, while the loop waits.
+    """Read the database; on an event loop in a thread, while the loop waits.
 
-    Django's own tests call `result.refresh()` from async code. What the caller's transaction has
-    not committed is not seen then; `arefresh()` sees it.
+    Django's own tests call `result.refresh()` from async code. The thread does not see uncommitted
+    changes of the caller; `arefresh()` does.
     """
     try:
         return read()
@@ -115,12 +115,12 @@ def _read_and_close(read: Callable[[], T]) -> T:
 
 
 def stored_result(row: Row, task: AnyTask, *, backend: str) -> AnyResult:
-    """The result of a task as the database knows it."""
+    """Return the result of a stored task."""
     return make(QueueResult, result_values(row, task, backend=backend))
 
 
 def result_values(row: Row, task: AnyTask, *, backend: str) -> dict[str, Any]:
-    """The fields of a result."""
+    """Return the fields of a result."""
     stored, leases = row
     starts = [lease.started_at or lease.claimed_at for lease in leases]
     return {
@@ -141,7 +141,7 @@ def result_values(row: Row, task: AnyTask, *, backend: str) -> dict[str, Any]:
 
 
 def task_values(stored: models.Task) -> dict[str, Any]:
-    """Those fields of a task that `.using()` may have changed."""
+    """Return the fields of a task that `.using()` may have changed."""
     return {
         "priority": stored.priority,
         "queue_name": stored.queue_name,
@@ -150,9 +150,9 @@ def task_values(stored: models.Task) -> dict[str, Any]:
 
 
 def _errors(stored: models.Task, leases: Sequence[models.Lease]) -> Iterator[TaskError]:
-    """One for each attempt that did not succeed, and one for a task cancelled between attempts.
+    """Yield an error per failed attempt, and one for a task cancelled between attempts.
 
-    Django calls a cancelled task failed, so it needs to say why.
+    Django calls a cancelled task failed, so it needs an error.
     """
     for error in results.errors_of(stored, leases):
         yield error_told(error.exception_class_path, error.message, error.traceback)
@@ -162,6 +162,6 @@ def _errors(stored: models.Task, leases: Sequence[models.Lease]) -> Iterator[Tas
 
 
 def error_told(path: str, message: str, traceback: str = "") -> TaskError:
-    """Django's error. It has no message, so one without a traceback gets a line that says why."""
+    """Return Django's error. It has no message: without a traceback, a line tells the reason."""
     line = f"{path}: {message}" if message else path
     return TaskError(exception_class_path=path, traceback=traceback or f"{line}\n")

@@ -1,4 +1,4 @@
-"""A task of Django's framework that carries our options too."""
+"""Tasks of Django's framework with the options of taskqueue."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from taskqueue.exceptions import Duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DJANGO_FIELDS = frozenset(each.name for each in fields(Task))
+DJANGO_FIELDS = frozenset(field.name for field in fields(Task))
 DEFAULTS = {"priority": 0, "backend": "default", "queue_name": "default", "run_after": None}
-"""Those of Django 6.1, where the fields of 6.0 have none."""
+"""The defaults of Django 6.1; the fields of 6.0 have none."""
 
 
 class InvalidQueueTask(InvalidTask, exceptions.InvalidTask):
-    """A task or an option of one that cannot work: Django's error, and ours."""
+    """An impossible task or option: both Django's error and ours."""
 
 
 @contextmanager
 def errors_of_django() -> Iterator[None]:
-    """Raise our `InvalidTask` as one that is Django's too."""
+    """Raise our `InvalidTask` as an error that is also Django's."""
     try:
         yield
     except exceptions.InvalidTask as error:
@@ -45,7 +45,7 @@ class QueueTask(Lazy, AnyTask):
     """A task whose decorator and `.using()` take the options of `taskqueue.task` as well."""
 
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Those of our options that were given, in their normal form."""
+    """The options of taskqueue that were given, in their normal form."""
 
     def __init__(self, *, options: Mapping[str, Any] | None = None, **given: Any) -> None:
         """Raise Django's `InvalidTask` for an option that is unknown or out of range.
@@ -73,7 +73,7 @@ class QueueTask(Lazy, AnyTask):
         backend: str | None = None,
         **options: Any,
     ) -> QueueTask:
-        """The same task with other options. Raises Django's `InvalidTask`."""
+        """Return the same task with other options. Raises Django's `InvalidTask`."""
         changes: dict[str, Any] = {
             "priority": priority,
             "queue_name": queue_name,
@@ -89,7 +89,7 @@ class QueueTask(Lazy, AnyTask):
         return replace(self, **changes)
 
     def enqueue_many(self, calls: Iterable[Call]) -> list[AnyResult]:
-        """Write many tasks, all or none; results stand in the order of the calls.
+        """Write many tasks, all or none; return the results in the order of the calls.
 
         `calls` holds pairs of positional and keyword arguments.
         """
@@ -103,12 +103,12 @@ class QueueTask(Lazy, AnyTask):
 
 
 def values_of(task: AnyTask) -> dict[str, Any]:
-    """The fields of a task, by name."""
-    return {each.name: getattr(task, each.name) for each in fields(task)}
+    """Return the fields of a task, by name."""
+    return {field.name: getattr(task, field.name) for field in fields(task)}
 
 
 def changed(task: AnyTask, **changes: Any) -> AnyTask:
-    """A copy of a task that is not validated again; the task itself where nothing differs."""
+    """Return a copy without validation; the task itself if nothing changes."""
     if all(getattr(task, name) == value for name, value in changes.items()):
         return task
     return make(type(task), {**values_of(task), **changes})

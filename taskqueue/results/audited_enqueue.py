@@ -1,4 +1,4 @@
-"""Enqueue by hand: as code does, and audited."""
+"""Enqueue for people: with an audit entry."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def enqueue_by_hand(
     reason: str = "",
     new_id: UUID | None = None,
 ) -> Any:
-    """Enqueue a task of the definition; the `TaskResult`. The audit tells nothing of arguments.
+    """Enqueue a task with an audit entry, and return the `TaskResult`. Arguments are not audited.
 
-    `new_id` is the new task's; asked for twice, it is enqueued once. Raises as
-    `BaseDefinition.enqueue` does, `EnqueuedBefore` the second time, and writes nothing then.
+    `new_id` is the id of the new task, which is enqueued once: the second call with it raises
+    `EnqueuedBefore` and writes nothing. Raises as `BaseDefinition.enqueue` does.
     """
     connection = project_connection()
     with idempotent_id(connection, new_id) as task_id:
@@ -42,26 +42,26 @@ def enqueue_by_hand(
             raise
         if not result.created:
             _refuse_itself(result, new_id, definition)
-        _tell(connection, definition, [result], person(by, reason))
+        _audit(connection, definition, [result], person(by, reason))
     return result
 
 
 Wish = tuple[BaseDefinition[..., Any], Sequence[Any], Mapping[str, Any]]
-"""A definition with its options, and arguments."""
+"""A definition with its options, and the arguments of a call."""
 
 
 def enqueue_batches_by_hand(
     wishes: Sequence[Wish], batches: Iterable[Sequence[int]], *, by: object = "", reason: str = ""
 ) -> list[Any]:
-    """Enqueue them, all or none; their handles, in their order, in which they are also run.
+    """Enqueue many tasks, all or none; return their handles in order, in which they also run.
 
-    `batches` holds their places, in the order in which they are written: those of each by one
-    statement, where they are plain. They must have one definition with the same options.
+    Each batch holds the places of tasks that one statement writes if they are plain. Their
+    definition and options must be the same.
     """
     connection = project_connection()
-    found: dict[int, Any] = {}
+    handles: dict[int, Any] = {}
     with atomic(using=connection.alias):
-        # One moment and rising ids: they stand in line as they were asked for.
+        # One moment and rising ids: they run in the order of the request.
         at, ids = dialect_for(connection).now(connection), uuid7_hexes(len(wishes))
         for places in batches:
             definition = wishes[places[0]][0]
@@ -74,37 +74,37 @@ def enqueue_batches_by_hand(
                 )
             except DuplicateTask as error:
                 raise _placed(error, places, ids) from None
-            _tell(connection, definition, results, person(by, reason))
-            found |= zip(places, results, strict=True)
-    return [found[place] for place in range(len(wishes))]
+            _audit(connection, definition, results, person(by, reason))
+            handles |= zip(places, results, strict=True)
+    return [handles[place] for place in range(len(wishes))]
 
 
 def _placed(error: DuplicateTask, places: Sequence[int], ids: Sequence[str]) -> DuplicateTask:
-    """The same, with its place among all. Nobody could find a holder that is undone with it."""
+    """Return the error with its place among all tasks; without a holder that is rolled back too."""
     place = None if error.place is None else places[error.place]
-    if getattr(error.result, "id", None) not in {UUID(each) for each in ids}:
+    if getattr(error.result, "id", None) not in {UUID(task_id) for task_id in ids}:
         return DuplicateTask(str(error), error.result, place=place)
     return DuplicateTask(SAME_KEY, place=place)
 
 
-def _tell(
+def _audit(
     connection: BaseDatabaseWrapper,
     definition: BaseDefinition[..., Any],
     results: Sequence[Any],
     who: Person,
 ) -> None:
-    """Audit what is new, and what was replaced in a task that holds the unique key."""
+    """Audit new tasks, and changed ones that hold the unique key."""
     where = f"{definition.name} on {definition.options.queue_name}"
-    acts = [Act(str(each.id), detail=where) for each in results if each.created]
+    acts = [Act(str(result.id), detail=where) for result in results if result.created]
     acts += [
-        Act(str(each.id), each.status, "arguments and time replaced")
-        for each in results
-        if each.updated
+        Act(str(result.id), result.status, "arguments and time replaced")
+        for result in results
+        if result.updated
     ]
     audit(connection, "task", "enqueue", acts, person=who)
 
 
 def _refuse_itself(holder: Any, new_id: UUID | None, definition: BaseDefinition[..., Any]) -> None:
-    """The holder of a unique key may be what was enqueued the first time."""
+    """Raise `EnqueuedBefore` if the holder of the unique key is the task of the first call."""
     if new_id is not None and holder.id == new_id:
         raise EnqueuedBefore(new_id, definition.name)

@@ -1,4 +1,4 @@
-"""Enqueue: from a definition and its arguments to rows, and to handles on them."""
+"""Enqueue tasks of a definition, and return handles on them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ R = TypeVar("R")
 def enqueue(
     definition: BaseDefinition[Any, R], args: Any, kwargs: Any, *, task_id: str = ""
 ) -> TaskResult[R]:
-    """Write one task of a definition, of this id if one is given. See `BaseDefinition.enqueue`."""
+    """Write one task of a definition, with this id if one is given. See `Definition.enqueue`."""
     payload = Payload(task_id or uuid7_hex(), *definition.encode(args, kwargs))
-    with _telling_of_holder():
+    with _naming_holder():
         enqueued = engine.enqueue(
             spec_of(definition), payload, on_duplicate=definition.options.on_duplicate
         )
     result = _handle(definition, enqueued, payload)
-    _tell_enqueued(definition, [result])
+    _send_enqueued(definition, [result])
     return result
 
 
@@ -41,23 +41,22 @@ def enqueue_many(
     task_ids: Sequence[str] | None = None,
     at: datetime | None = None,
 ) -> list[TaskResult[R]]:
-    """Write many tasks of a definition. See `BaseDefinition.enqueue_many`.
+    """Write many tasks of a definition. See `Definition.enqueue_many`.
 
-    Of these ids and as of that moment, if they are given: then those of several definitions are
-    run in one order.
+    `task_ids` and `at` let tasks of several definitions run in one order.
     """
     payloads = _payloads(definition, calls, task_ids)
     spec = spec_of(definition)
-    with _telling_of_holder(payloads):
+    with _naming_holder(payloads):
         enqueued = engine.enqueue_many(
             spec if at is None else replace(spec, at=at),
             payloads,
             on_duplicate=definition.options.on_duplicate,
         )
     results = [
-        _handle(definition, each, payload) for each, payload in zip(enqueued, payloads, strict=True)
+        _handle(definition, row, payload) for row, payload in zip(enqueued, payloads, strict=True)
     ]
-    _tell_enqueued(definition, results)
+    _send_enqueued(definition, results)
     return results
 
 
@@ -65,28 +64,28 @@ SAME_KEY = "Another of these tasks has the same unique key."
 
 
 @contextmanager
-def _telling_of_holder(many: Sequence[Payload] = ()) -> Iterator[None]:
-    """Let a `DuplicateTask` carry the holder's result in place of its id, and its place."""
+def _naming_holder(many: Sequence[Payload] = ()) -> Iterator[None]:
+    """Let a `DuplicateTask` carry the holder's result instead of its id, and the call's place."""
     try:
         yield
     except DuplicateTask as duplicate:
-        ids = [UUID(each.id) for each in many]
-        wanting = (
+        ids = [UUID(payload.id) for payload in many]
+        refused = (
             place
-            for place, each in enumerate(many)
-            if each.unique_key == duplicate.unique_key and ids[place] != duplicate.result
+            for place, payload in enumerate(many)
+            if payload.unique_key == duplicate.unique_key and ids[place] != duplicate.result
         )
-        duplicate.place = next(wanting, None)
-        if duplicate.result in ids:  # Undone with all others: nobody could find it.
+        duplicate.place = next(refused, None)
+        if duplicate.result in ids:  # It is rolled back too: nobody could find it.
             raise DuplicateTask(SAME_KEY, place=duplicate.place) from None
         duplicate.result = get_result(cast(UUID, duplicate.result))
         raise
 
 
-def _tell_enqueued(
+def _send_enqueued(
     definition: BaseDefinition[Any, Any], results: Sequence[TaskResult[Any]]
 ) -> None:
-    """Send the signal, from the registered definition, whatever `.using()` made of it."""
+    """Send the signal, with the registered definition as sender, not a copy by `.using()`."""
     if not signals.task_enqueued.receivers:
         return
     sender = registry.find(definition.name) or definition
@@ -101,11 +100,11 @@ def _payloads(
     encode: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
     encoded = [encode(tuple(args), kwargs) for args, kwargs in map(_checked, calls)]
     ids = uuid7_hexes(len(encoded)) if task_ids is None else task_ids
-    return [Payload(id, *each) for id, each in zip(ids, encoded, strict=True)]
+    return [Payload(id, *texts) for id, texts in zip(ids, encoded, strict=True)]
 
 
 def _checked(call: Call) -> Call:
-    """The call, if it is a pair of arguments. Raises `InvalidArguments`."""
+    """Return the call. Raises `InvalidArguments` unless it is a pair of arguments."""
     if isinstance(call, tuple | Sequence) and len(call) == 2:
         args, kwargs = call
         if isinstance(kwargs, dict | Mapping) and not isinstance(args, str | bytes | dict):
@@ -113,7 +112,7 @@ def _checked(call: Call) -> Call:
     # Not its text: arguments may be secret.
     size = f" of {len(call)}" if isinstance(call, Sized) else ""
     raise InvalidArguments(
-        "Each call of enqueue_many is a pair of positional and keyword arguments, such as "
+        "Each call of enqueue_many must be a pair of positional and keyword arguments, such as "
         f"((42,), {{}}); this one is of type {type(call).__name__}{size}."
     )
 
@@ -121,7 +120,7 @@ def _checked(call: Call) -> Call:
 def _handle(
     definition: BaseDefinition[Any, R], enqueued: Enqueued, payload: Payload
 ) -> TaskResult[R]:
-    """The handle on what was written, or on the holder of the key, whose task that may be."""
+    """Return the handle on the new task, or on the task that holds the key."""
     own = enqueued.name in (None, definition.name)
     result = TaskResult(enqueued, definition if own else registry.find(str(enqueued.name)))
     if enqueued.created:

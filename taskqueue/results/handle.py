@@ -1,4 +1,4 @@
-"""The handle on a task, as it stood when last read."""
+"""The handle on a task, as it was when last read."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from taskqueue.results.reading import (
 from taskqueue.results.verbs import TaskVerbs
 
 R = TypeVar("R")
-FIRST_LOOK, LONGEST_PAUSE = 0.01, 0.5
-"""Seconds between two looks of a `wait`, which grow from the one to the other."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
+"""The pauses of a `wait` between two reads grow from the first to the second, in seconds."""
 
 
 class TaskResult(TaskVerbs, Generic[R]):
-    """A handle on one task. Its attributes are as last read: `refresh()` reads again."""
+    """A handle on one task. Its attributes are as last read; `refresh()` reads them again."""
 
     def __init__(self, enqueued: Enqueued, definition: BaseDefinition[Any, R] | None) -> None:
         self._id = enqueued.id
@@ -61,7 +61,7 @@ class TaskResult(TaskVerbs, Generic[R]):
 
     @classmethod
     def of(cls, task: Task, definition: BaseDefinition[Any, R] | None = None) -> Self:
-        """The handle on a row."""
+        """Return the handle on a row."""
         result = cls(
             Enqueued(
                 task.id.hex, task.status, task.enqueued_at, task.ready_at,
@@ -114,12 +114,12 @@ class TaskResult(TaskVerbs, Generic[R]):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has succeeded, failed or was cancelled."""
+        """Return whether the task has succeeded, failed or been cancelled."""
         return self.status in FINISHED
 
     @property
     def return_value(self) -> R:
-        """What the body returned. Raises ValueError unless the task has succeeded."""
+        """Return the value of the body. Raises ValueError unless the task has succeeded."""
         if self.status == TaskStatus.SUCCEEDED:
             return cast(R, self._loaded.return_value)
         if self.is_finished:
@@ -129,7 +129,7 @@ class TaskResult(TaskVerbs, Generic[R]):
 
     @property
     def errors(self) -> list[AttemptError]:
-        """Why attempts failed, were lost or stopped, oldest first; kept on a later success."""
+        """Return the errors of attempts, oldest first; they are kept on a later success."""
         if self._errors is None:
             self._errors = self._read_errors()
         return self._errors
@@ -137,36 +137,36 @@ class TaskResult(TaskVerbs, Generic[R]):
     @property
     def cancelled_by(self) -> str:
         """The person who cancelled the task or asked it to stop; empty if nobody did."""
-        found = self._read_cancellation()
-        return found.by if found else ""
+        cancellation = self._read_cancellation()
+        return cancellation.by if cancellation else ""
 
     @property
     def cancel_reason(self) -> str:
-        """Why it was cancelled or asked to stop; empty if it was not, or nobody said."""
-        found = self._read_cancellation()
-        return found.reason if found else ""
+        """Return the reason of the cancellation or request to stop; empty if there is none."""
+        cancellation = self._read_cancellation()
+        return cancellation.reason if cancellation else ""
 
     @property
     def history(self) -> list[AttemptRecord]:
-        """Every attempt by every worker, oldest first: what it returned, why it failed, when."""
+        """Return all attempts of all workers, oldest first, with results, errors and times."""
         return [record_of(lease) for lease in self._seen_leases()]
 
     @property
     def progress(self) -> Progress:
-        """How far the latest attempt says it is: at this moment, or as `arefresh` found it.
+        """Return the progress of the latest attempt: now, or as `arefresh` read it.
 
-        A success is 100 percent if its body told of any progress.
+        A success is 100 percent if its body reported any progress.
         """
         lease = self._latest_lease()
         return Progress(lease.progress, lease.progress_message) if lease else Progress(None, "")
 
     @property
     def worker_names(self) -> list[str]:
-        """Who started it, attempt by attempt."""
+        """Return the worker of each attempt."""
         return [lease.worker_id for lease in self._seen_leases()]
 
     def refresh(self) -> None:
-        """Read the task again. Raises `TaskDoesNotExist` if it is gone."""
+        """Read the task again. Raises `TaskDoesNotExist` if it was deleted."""
         self._take(row_of(self.id))
 
     async def arefresh(self) -> None:
@@ -176,8 +176,8 @@ class TaskResult(TaskVerbs, Generic[R]):
     def wait(self, timeout: Duration | None = None) -> TaskResult[R]:
         """Wait until the task has finished, and read it.
 
-        Raises TimeoutError after `timeout` seconds. Within a transaction that enqueued it, no
-        worker can see the task, and waiting cannot end.
+        Raises TimeoutError after `timeout` seconds. Do not wait within the transaction that
+        enqueued the task: no worker can see it there.
         """
         pauses = Pauses(timeout)
         while True:
@@ -199,7 +199,7 @@ class TaskResult(TaskVerbs, Generic[R]):
             await asyncio.sleep(pauses.next(f"Task {self.id} is {self.status}"))
 
     def successor(self, task_id: UUID) -> Self:
-        """The handle on a task that this one gave rise to."""
+        """Return the handle on a task that was made from this one."""
         return type(self).of(row_of(task_id), self.definition)
 
     @property
@@ -224,7 +224,7 @@ class TaskResult(TaskVerbs, Generic[R]):
         self._args, self._kwargs = args, kwargs
 
     def read_all(self) -> None:
-        """Read what a look at any attribute would read."""
+        """Read everything that the attributes need."""
         assert self._loaded
         self._attempts = list(self._leases())
         self._read_cancellation()
@@ -255,20 +255,20 @@ class TaskResult(TaskVerbs, Generic[R]):
 
 
 def get_result(task_id: UUID | str) -> TaskResult[Any]:
-    """The handle on a task by its id. Raises `TaskDoesNotExist`."""
+    """Return the handle on a task by its id. Raises `TaskDoesNotExist`."""
     task = row_of(identifier_of(task_id))
     return TaskResult.of(task, registry.find(task.name))
 
 
 class Pauses:
-    """Growing pauses between looks, until the time is over."""
+    """Growing pauses between two reads, until the timeout."""
 
     def __init__(self, timeout: Duration | None) -> None:
         self._end = None if timeout is None else time.monotonic() + seconds_of(timeout)
-        self._timeout, self._pause = timeout, FIRST_LOOK
+        self._timeout, self._pause = timeout, FIRST_PAUSE
 
     def next(self, waited_for: str) -> float:
-        """Seconds until the next look. Raises TimeoutError, telling what was waited for."""
+        """Return the seconds until the next read. Raises TimeoutError with that text."""
         pause, self._pause = self._pause, min(LONGEST_PAUSE, self._pause * 1.5)
         if self._end is None:
             return pause

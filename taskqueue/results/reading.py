@@ -1,4 +1,4 @@
-"""What of a task can be read: its row, how far it is, why its attempts did not succeed."""
+"""Reading tasks: rows, attempts, errors and cancellations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_SUCCESS = frozenset({LeaseStatus.FAILED, LeaseStatus.LOST, LeaseStatus.STOPP
 
 
 class Progress(NamedTuple):
-    """How far a running body says it is: 0 to 100, or None where it has not said."""
+    """The progress that a running body reports: 0 to 100, or None before it reports any."""
 
     percent: float | None
     message: str
@@ -57,14 +57,14 @@ class AttemptError:
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRecord:
-    """One attempt by one worker, as its lease tells; kept as long as the task."""
+    """An attempt by a worker, from its lease; kept as long as the task."""
 
     attempt: int
     worker_name: str
     status: str
     """`running`, `succeeded`, `failed`, `lost`, `stopped` or `returned`."""
     return_value: Any
-    """What the body returned; only for tasks of several workers, else it is the task's own."""
+    """The value of the body, for tasks of several workers only; else it is the task's own."""
     error: AttemptError | None
     claimed_at: datetime
     started_at: datetime | None
@@ -76,7 +76,7 @@ class AttemptRecord:
 
 
 def record_of(lease: Lease) -> AttemptRecord:
-    """What a lease tells of its attempt."""
+    """Return the attempt of a lease."""
     return AttemptRecord(
         attempt=lease.attempt,
         worker_name=lease.worker_id,
@@ -94,15 +94,15 @@ def record_of(lease: Lease) -> AttemptRecord:
 
 
 def did_not_succeed(lease: Lease) -> bool:
-    """Whether an attempt failed, was lost or stopped, or was returned for a reason of its own.
+    """Return whether an attempt failed, was lost or stopped, or was returned with an error.
 
-    One that was returned because its worker shut down or its body snoozed is no error.
+    A return because of a shutdown or a snooze is not an error.
     """
     return bool(lease.error_class) or lease.status in _NO_SUCCESS
 
 
 def failure_of(lease: Lease) -> Failure:
-    """Why an attempt did not succeed. One that was stopped has no exception of its own."""
+    """Return why an attempt did not succeed. A stopped one has no exception of its own."""
     if lease.error_class:
         return Failure(lease.error_class, lease.error_message)
     if lease.stop_requested_at is None:
@@ -112,7 +112,7 @@ def failure_of(lease: Lease) -> Failure:
 
 
 def error_of(lease: Lease) -> AttemptError:
-    """The same with its traceback."""
+    """Return why an attempt did not succeed, with its traceback."""
     path, message = failure_of(lease)
     return AttemptError(
         exception_class_path=path,
@@ -124,9 +124,9 @@ def error_of(lease: Lease) -> AttemptError:
 
 
 def errors_of(task: Task, leases: Iterable[Lease]) -> list[AttemptError]:
-    """Why the attempts of a task did not succeed, oldest first, as its leases tell."""
+    """Return why the attempts of a task did not succeed, oldest first."""
     errors = [error_of(lease) for lease in leases if did_not_succeed(lease)]
-    if task.error_class and all(task.error_class != each.exception_class_path for each in errors):
+    if task.error_class and all(task.error_class != error.exception_class_path for error in errors):
         errors.append(
             AttemptError(
                 exception_class_path=task.error_class,
@@ -142,8 +142,8 @@ def errors_of(task: Task, leases: Iterable[Lease]) -> list[AttemptError]:
 def cancellation_of(task: Task, leases: Iterable[Lease]) -> Cancellation | None:
     """Find the person who cancelled a task or asked it to stop, and the reason; None if nobody did.
 
-    An attempt that was asked to stop tells, or else the audit. Of what nobody did, such as an
-    expiry, `by` is empty.
+    It is read from the attempt that was asked to stop, or from the audit. `by` is empty if no
+    person did it, as for an expiry.
     """
     if task.status not in (TaskStatus.RUNNING, TaskStatus.CANCELLED):
         return None
@@ -168,7 +168,7 @@ def cancellation_of(task: Task, leases: Iterable[Lease]) -> Cancellation | None:
 
 
 def _is_of_this_end(task: Task, act: Audit) -> bool:
-    """Whether it was not retried since, to be ended by something else."""
+    """Return whether the act ended the task, which may have been retried since."""
     if task.finished_at is None or act.at is None:
         return False
     return abs((task.finished_at - act.at).total_seconds()) < ONE_ACT
@@ -181,24 +181,24 @@ def naming_arefresh() -> Iterator[None]:
         yield
     except SynchronousOnlyOperation:
         raise SynchronousOnlyOperation(
-            "This needs the database, and async code must not wait for it. Call `await "
+            "This attribute needs the database, which async code must not wait for. Call `await "
             "result.arefresh()` first: then all attributes of the result can be read."
         ) from None
 
 
 def row_of(task_id: UUID) -> Task:
-    """The row of a task. Raises `TaskDoesNotExist`."""
+    """Return the row of a task. Raises `TaskDoesNotExist`."""
     task = Task.objects.using(database_alias()).filter(id=task_id).first()
     if task is None:
         raise TaskDoesNotExist(
-            f"There is no task {task_id}: it was never committed, or pruned after its retention."
+            f"There is no task {task_id}: it was never committed, or it was pruned."
         )
     return task
 
 
 def identifier_of(task_id: UUID | str) -> UUID:
-    """The id of a task, from its text too. Raises `TaskDoesNotExist`."""
+    """Return the id of a task from a UUID or its text. Raises `TaskDoesNotExist`."""
     try:
         return task_id if isinstance(task_id, UUID) else UUID(str(task_id))
     except ValueError:
-        raise TaskDoesNotExist(f"{task_id!r} is not the id of a task.") from None
+        raise TaskDoesNotExist(f"{task_id!r} is not the id of a task: write a UUID.") from None

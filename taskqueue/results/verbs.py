@@ -1,4 +1,4 @@
-"""What a handle can do to its task: each a verb of the engine, then a look at what came of it."""
+"""The verbs of a handle: each calls a verb of the engine and reads the task again."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ T = TypeVar("T")
 class TaskVerbs:
     """The verbs, with `by` and `reason` for the audit; `by` may be a user object.
 
-    Each raises `TransitionRefused` where the task's status does not allow it, and
-    `TaskDoesNotExist`. Async code uses the twins that begin with `a`:
-    all attributes may be read after them.
+    Each raises `TransitionRefused` if the task's status does not allow it, and `TaskDoesNotExist`.
+    Async code uses the versions that begin with `a`; all attributes may be read after them.
     """
 
     @property
@@ -33,15 +32,15 @@ class TaskVerbs:
         raise NotImplementedError
 
     def read_all(self) -> None:
-        """Read what a look at any attribute would read."""
+        """Read everything that the attributes need."""
         raise NotImplementedError
 
     def successor(self, task_id: UUID) -> Self:
-        """The handle on a task that this one gave rise to."""
+        """Return the handle on a task that was made from this one."""
         raise NotImplementedError
 
     def cancel(self, reason: str = "", *, by: object = "") -> None:
-        """Cancel it: what waits ends now, what runs is asked to stop.
+        """Cancel the task: a waiting one ends now, a running one is asked to stop.
 
         An attempt whose worker is lost ends at once, as with `request_stop`.
         """
@@ -49,7 +48,7 @@ class TaskVerbs:
         self.refresh()
 
     def request_stop(self, reason: str = "", *, by: object = "") -> None:
-        """Ask a running task to stop; after a grace it is interrupted, after another killed.
+        """Ask a running task to stop; after a grace period it is interrupted, after another killed.
 
         An attempt whose worker is lost (silent for longer than its lease) ends at once, and the
         task is cancelled. If the worker's host is only cut off from the database, the body may
@@ -66,12 +65,12 @@ class TaskVerbs:
         kwargs: Mapping[str, Any] | None = None,
         by: object = "",
     ) -> Self:
-        """Run a finished task again; with other arguments as a new task, which is given back.
+        """Run a finished task again; with other arguments, return the handle on a new task.
 
         A running task whose worker is lost is ready at once: its attempt ends, with the same
         warning as for `request_stop`.
 
-        What is None of `args` and `kwargs` stays as it was. Raises `ArgumentsDoNotBind` and
+        `None` leaves `args` or `kwargs` unchanged. Raises `ArgumentsDoNotBind` and
         `InvalidArguments`.
         """
         if args is None and kwargs is None:
@@ -82,20 +81,20 @@ class TaskVerbs:
         return self.successor(new_id)
 
     def run_now(self, reason: str = "", *, by: object = "") -> None:
-        """Make it ready, if it waits for its time."""
+        """Make the task ready, if it waits for its time."""
         control.run_now(self.id, by=by, reason=reason)
         self.refresh()
 
     def reschedule(self, run_after: Moment, reason: str = "", *, by: object = "") -> None:
-        """Give it another time, if it waits: a datetime, or a duration from now.
+        """Give a waiting task another time: a datetime, or a duration from now.
 
-        Raises `InvalidTask` for a time that cannot be.
+        Raises `InvalidTask` for an impossible time.
         """
         control.reschedule(self.id, run_after, by=by, reason=reason)
         self.refresh()
 
     def update(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
-        """Change its terms, such as `priority=5`, before it has finished; whether any changed.
+        """Change options, such as `priority=5`, of an unfinished task; return whether any changed.
 
         Raises `InvalidTask`, naming what may change.
         """
