@@ -20,6 +20,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.engine.transient_errors import is_outage
+from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.worker_session import WorkerSession
 
@@ -141,11 +142,11 @@ class DatabaseThread:
                 report.error = error
             if report.error is not None:
                 self._session.close()
-                _close_project_connection()
+                close_quietly(project_connection())
             self._reports.put(report)
             self._wake()
         self._session.end()
-        _close_project_connection()
+        close_quietly(project_connection())
 
     def _carry_out(self, request: DatabaseRequest, report: Report) -> None:
         session = self._session
@@ -175,10 +176,3 @@ class DatabaseThread:
         if request.with_duties:
             report.has_ready = self._duties.step(session.connection, time.monotonic())
             report.duties_at = self._duties.next_at
-
-
-def _close_project_connection() -> None:
-    try:
-        project_connection().close()
-    except Exception as error:
-        logger.debug("Connection did not close error=%s", error)

@@ -23,6 +23,7 @@ from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.transient_errors import is_busy, is_lock_refused
 from taskqueue.engine.workers import Registration
+from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import FENCE, Job
 from taskqueue.worker.leases import Leases
@@ -125,16 +126,7 @@ class Heartbeat:
                 silence=self._lease_seconds / 3, busy_timeout=BUSY_TIMEOUT
             )
         connection = self._connection
-        renewal = Renewal(frozenset(), frozenset(), frozenset(), ())
-        if held:
-            with transaction(connection):
-                renewal = dialect_for(connection).renew(
-                    connection, [self._held(job, began) for job in held]
-                )
-                if renewal.stops:
-                    ids = [stop.lease_id for stop in renewal.stops]
-                    dialect_for(connection).see_stops(connection, ids)
-            renewal = self._heed_terms(connection, held, renewal)
+        renewal = self._renew(connection, began, held)
         asked = workers.touch(
             connection,
             worker_id=self._worker_id,
@@ -157,6 +149,16 @@ class Heartbeat:
         safe = known - ended
         self._extend(began, [job for job in held if job.lease_id in safe])
         self._inbox.add(renewal)
+
+    def _renew(self, connection: BaseDatabaseWrapper, began: float, held: list[Job]) -> Renewal:
+        if not held:
+            return Renewal(frozenset(), frozenset(), frozenset(), ())
+        dialect = dialect_for(connection)
+        with transaction(connection):
+            renewal = dialect.renew(connection, [self._held(job, began) for job in held])
+            if renewal.stops:
+                dialect.see_stops(connection, [stop.lease_id for stop in renewal.stops])
+        return self._heed_terms(connection, held, renewal)
 
     def _process_ids(self) -> list[int]:
         return [os.getpid(), *(child.process.pid for child in list(self._pool.children))]
@@ -218,8 +220,4 @@ class Heartbeat:
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
-            try:
-                connection.close()
-            except Exception as error:
-                logger.debug("Connection did not close error=%s", error)
+        close_quietly(connection)

@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
+from taskqueue.worker.connections import Freshness, reset_connections
 from taskqueue.worker.context import Context, _current
 from taskqueue.worker.forks import end_copy
 from taskqueue.worker.interrupts import (
@@ -21,7 +22,6 @@ from taskqueue.worker.interrupts import (
     cancel_in_loop,
     raise_in_thread,
 )
-from taskqueue.worker.sessions import Freshness, reset_connections
 
 INTERRUPTS = (Stopped, TaskTimeout, DeadlineExceeded)
 

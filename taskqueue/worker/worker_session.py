@@ -26,6 +26,7 @@ from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Registered
 from taskqueue.worker.claims import Claims
+from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.options import QueueQuotas, WorkerOptions
 
 logger = logging.getLogger("taskqueue.worker")
@@ -123,11 +124,7 @@ class WorkerSession:
         """Close the connection."""
         connection, self._connection = self._connection, None
         self.listener = None
-        if connection is not None:
-            try:
-                connection.close()
-            except Exception as error:
-                logger.debug("Connection did not close error=%s", error)
+        close_quietly(connection)
 
     def record_and_claim(
         self,

@@ -26,7 +26,7 @@ from taskqueue.worker.shutdown import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
 
 LEVELS = {0: logging.WARNING, 1: logging.INFO}
-"""What is logged, by Django's `--verbosity`."""
+"""The level of the log, by Django's `--verbosity`."""
 
 
 class Command(BaseCommand):
@@ -34,39 +34,28 @@ class Command(BaseCommand):
 
     help = "Claim tasks and run them, until told to stop (TERM or INT) or drained (--drain)."
 
-    # Some of them ask the database, which may be away: they are run where that is waited for.
+    # `handle` runs them: some ask the database, which may be away, and for which it waits.
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--queues", default="", help="such as critical=6,default=3,low; all when left out"
-        )
-        parser.add_argument(
-            "--strict", action="store_true", help="drain the queues in the order given"
-        )
-        parser.add_argument("--concurrency", type=_count, help="slots; default: the CPUs")
-        parser.add_argument("--pool", choices=("process", "thread"))
-        parser.add_argument("--name", default="", help="the worker's identity")
-        parser.add_argument("--drain", action="store_true", help="exit once a claim finds nothing")
-        parser.add_argument(
-            "--max-tasks", type=_count, help="replace a child after that many tasks"
-        )
-        parser.add_argument(
-            "--max-memory", type=_seconds, help="replace a child that holds more megabytes"
-        )
-        parser.add_argument(
-            "--shutdown-timeout", type=_seconds, help="seconds to finish in after TERM or INT"
-        )
-        parser.add_argument("--poll-interval", type=_interval, help="seconds between two looks")
-        parser.add_argument(
-            "--reload", action=argparse.BooleanOptionalAction, default=None,
-            help="replace children when code changes; on under DEBUG",
-        )  # fmt: skip
+        add = parser.add_argument
+        weights = "queues and weights, such as critical=6,default=3,low; default: all queues"
+        add("--queues", default="", help=weights)
+        add("--strict", action="store_true", help="empty the queues in the order of --queues")
+        add("--concurrency", type=_count, help="number of slots; default: one per CPU")
+        add("--pool", choices=("process", "thread"))
+        add("--name", default="", help="default: host, process id and a random part")
+        add("--drain", action="store_true", help="exit once no task is left")
+        add("--max-tasks", type=_count, help="replace a child process after this many tasks")
+        add("--max-memory", type=_seconds, help="replace a child process that holds more megabytes")
+        grace = "seconds to finish running tasks after TERM or INT"
+        add("--shutdown-timeout", type=_seconds, help=grace)
+        add("--poll-interval", type=_interval, help="seconds between two looks for tasks")
+        reload = "replace child processes when code changes; default: on under DEBUG"
+        add("--reload", action=argparse.BooleanOptionalAction, default=None, help=reload)
         add_port_flags(parser)
-        parser.add_argument("--skip-checks", action="store_true", help="skip system checks")
-        parser.add_argument(
-            "--noreload", action="store_false", dest="reload", help=argparse.SUPPRESS
-        )
+        add("--skip-checks", action="store_true", help="skip system checks")
+        add("--noreload", action="store_false", dest="reload", help=argparse.SUPPRESS)
 
     def handle(self, *args: Any, **flags: Any) -> None:
         _refuse_in_tests()
@@ -138,7 +127,7 @@ class Command(BaseCommand):
 
 
 def _refuse_in_tests() -> None:
-    """A worker's children read the settings anew, and would open the real databases."""
+    """Refuse to run in a test process: children read the settings anew, with the real databases."""
     if hasattr(mail, "outbox"):  # As Django's own test environment leaves its mark.
         raise CommandError(
             "runworker does not run in the process of tests: its children would open the databases "
@@ -148,7 +137,7 @@ def _refuse_in_tests() -> None:
 
 
 def _never() -> bool:
-    """Nothing but a signal ends this waiting: see `ending_at_once`."""
+    """Let nothing but a signal end the waiting: see `ending_at_once`."""
     return False
 
 
@@ -177,7 +166,7 @@ def _interval(text: str) -> float:
 
 
 def _number(text: str) -> float:
-    """NaN, which no comparison lets through, for what is none."""
+    """Return NaN, which fails every comparison, for text that is no number."""
     try:
         return float(text)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 
@@ -9,6 +10,8 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.sessions import is_postgresql
+
+logger = logging.getLogger("taskqueue.worker")
 
 IDLE_LIMIT = 10.0
 """Seconds without a task after which a connection is checked before its next use."""
@@ -66,6 +69,15 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
         connection.close()
     except Exception:
         connection.connection = None
+
+
+def close_quietly(connection: BaseDatabaseWrapper | None) -> None:
+    """Close a connection of the worker's own, whatever state it is in."""
+    if connection is not None:
+        try:
+            connection.close()
+        except Exception as error:
+            logger.debug("Connection did not close error=%s", error)
 
 
 def doubt_connections() -> None:
