@@ -9,9 +9,7 @@ from taskqueue.access.permissions import VIEW_AUDITS
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Text
-from taskqueue.api.paging import NextPage, Paged, page
-from taskqueue.api.problems import InvalidQuery
-from taskqueue.api.serializing import serializer_for
+from taskqueue.api.paging import Paged, page, page_of, rows_after
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit
 from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
@@ -28,13 +26,7 @@ class AuditQuery(Paged):
     )  # fmt: skip
 
 
-AuditEntryJSON = serializer_for(ShownAuditEntry)
-
-
-class AuditEntries(NextPage):
-    """Audit entries, the newest first."""
-
-    results = AuditEntryJSON(many=True)
+AuditEntries = page_of(ShownAuditEntry, "Audit entries, the newest first.")
 
 
 class AuditList(ApiView):
@@ -48,18 +40,14 @@ class AuditList(ApiView):
     def get(self, request: Request) -> Response:
         """What was done by hand, the newest first."""
         asked = self.validated_query(request, AuditQuery)
-        rows = Audit.objects.using(database_alias()).order_by("-id")
+        rows = Audit.objects.using(database_alias())
         if "subject" in asked:
             rows = rows.filter(subject=asked["subject"])
-        if asked["cursor"]:
-            rows = rows.filter(id__lt=_cursor(asked["cursor"]))
-        found = list(rows[: asked["limit"] + 1])
-        kept = found[: asked["limit"]]
-        following = str(kept[-1].id) if len(found) > len(kept) else None
-        return self.shown(request, page(request, AuditEntries, audit_entries(kept), following))
+        found = rows_after(rows, "-id", asked, _id)
+        return self.shown(request, page(request, AuditEntries, asked, found, "id", audit_entries))
 
 
-def _cursor(text: str) -> int:
+def _id(text: str) -> int:
     if text.isascii() and text.isdecimal() and int(text) <= LARGEST_ID:
         return int(text)
-    raise InvalidQuery({"cursor": ["is none that this list has given."]})
+    raise ValueError(f"{text!r} is no id.")

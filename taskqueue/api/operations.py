@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -18,8 +19,8 @@ from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import part_of
 from taskqueue.api.fields import Flag, Reasoned, Strict
-from taskqueue.api.paging import NextPage, Paged, page
-from taskqueue.api.problems import InvalidQuery, Problem
+from taskqueue.api.paging import Paged, page, page_of, rows_after
+from taskqueue.api.problems import Problem
 from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.acts import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
@@ -38,7 +39,6 @@ from taskqueue.monitoring.read_models.operation import (
     shown_operation,
 )
 
-OperationJSON = serializer_for(ShownOperation)
 OperationWholeJSON = serializer_for(OperationDetails)
 DryRunJSON = serializer_for(DryRun)
 
@@ -62,10 +62,7 @@ class Start(Reasoned, TaskChoice):
     dry_run = Flag(required=False, default=False, help_text="Only tell what it would come to: 200.")
 
 
-class Operations(NextPage):
-    """Operations, the newest first."""
-
-    results = OperationJSON(many=True)
+Operations = page_of(ShownOperation, "Operations, the newest first.")
 
 
 class OperationList(ApiView):
@@ -80,14 +77,12 @@ class OperationList(ApiView):
     def get(self, request: Request) -> Response:
         """The newest first."""
         asked = self.validated_query(request, Paged)
-        rows = control.operations()
-        if asked["cursor"]:
-            rows = rows.filter(id__lt=_cursor(asked["cursor"]))
-        found = list(rows[: asked["limit"] + 1])
-        kept = found[: asked["limit"]]
-        following = str(kept[-1].id) if len(found) > len(kept) else None
-        results = [shown_operation(operation, request.user) for operation in kept]
-        return self.shown(request, page(request, Operations, results, following))
+        found = rows_after(control.operations(), "-id", asked, UUID)
+
+        def show(rows: Sequence[Operation]) -> list[ShownOperation]:
+            return [shown_operation(row, request.user) for row in rows]
+
+        return self.shown(request, page(request, Operations, asked, found, "id", show))
 
     @describe("startOperation", answers={200: DryRunJSON, 202: OperationWholeJSON}, body=Start)
     def post(self, request: Request) -> Response:
@@ -185,10 +180,3 @@ def _try(act: Any) -> Any:
         raise
     except ValueError as error:
         raise Problem(422, "invalid_filter", str(error)) from None
-
-
-def _cursor(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise InvalidQuery({"cursor": ["is none that this list has given."]}) from None

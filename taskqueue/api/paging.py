@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from django.db.models import Model, QuerySet
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
 
 from taskqueue.api.fields import Strict, Text
+from taskqueue.api.problems import InvalidQuery
+from taskqueue.api.serializing import serializer_for
+from taskqueue.monitoring.read_models.base import json_form
+
+M = TypeVar("M", bound=Model)
 
 PAGE, MOST = 50, 200
 WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -53,11 +59,41 @@ class NextPage(serializers.Serializer[Any]):
     )
 
 
+def page_of(model: type[Any], text: str) -> type[NextPage]:
+    """Make the serializer of a page of read models; the text describes it."""
+    row = serializer_for(model)
+    return type(f"{row.__name__}Page", (NextPage,), {"results": row(many=True), "__doc__": text})
+
+
+def rows_after(
+    rows: QuerySet[M], key: str, query: Mapping[str, Any], parse: Callable[[str], Any] = str
+) -> list[M]:
+    """The rows behind the cursor of the query, one more than fit on its page.
+
+    `key` is a unique column to order by, as of `order_by`. Raises `InvalidQuery` for a cursor that
+    `parse` refuses by a ValueError.
+    """
+    name = key.removeprefix("-")
+    if query["cursor"]:
+        try:
+            cursor = parse(query["cursor"])
+        except (ValueError, serializers.ValidationError):
+            raise InvalidQuery({"cursor": ["is none that this list has given."]}) from None
+        rows = rows.filter(**{f"{name}__{'gt' if name == key else 'lt'}": cursor})
+    return list(rows.order_by(key)[: query["limit"] + 1])
+
+
 def page(
-    request: Request, serializer: type[NextPage], results: Iterable[Any], following: str | None
+    request: Request,
+    serializer: type[NextPage],
+    query: Mapping[str, Any],
+    found: Sequence[Any],
+    key: str,
+    show: Callable[[Sequence[Any]], Iterable[Any]] = list,
 ) -> Any:
-    """Serialise a page; the next one begins after the cursor."""
-    url = None
-    if following is not None:
-        url = replace_query_param(request.build_absolute_uri(), "cursor", following)
-    return serializer({"results": results, "next": url}).data
+    """Serialise the page of these rows; a row too many says that another page follows."""
+    kept, url = found[: query["limit"]], None
+    if len(found) > len(kept):
+        cursor = str(json_form(getattr(kept[-1], key)))
+        url = replace_query_param(request.build_absolute_uri(), "cursor", cursor)
+    return serializer({"results": show(kept), "next": url}).data

@@ -13,7 +13,7 @@ from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import has_condition, part_of
 from taskqueue.api.fields import Reasoned, When
-from taskqueue.api.paging import LongPaged, NextPage, page
+from taskqueue.api.paging import LongPaged, page, page_of
 from taskqueue.api.problems import Problem
 from taskqueue.api.serializing import serializer_for
 from taskqueue.engine.control.locking import Seen
@@ -24,10 +24,7 @@ from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queu
 QueueJSON = serializer_for(ShownQueue)
 
 
-class Queues(NextPage):
-    """Queues by name."""
-
-    results = QueueJSON(many=True)
+Queues = page_of(ShownQueue, "Queues by name.")
 
 
 class Pause(Reasoned):
@@ -51,9 +48,7 @@ class QueueList(ApiView):
         """Queues by name, with what waits and runs in each."""
         asked = self.validated_query(request, LongPaged)
         found = queues_after(asked["cursor"], limit=asked["limit"] + 1)
-        kept = found[: asked["limit"]]
-        following = kept[-1].name if len(found) > len(kept) else None
-        return self.shown(request, page(request, Queues, kept, following))
+        return self.shown(request, page(request, Queues, asked, found, "name"))
 
 
 class QueueDetail(ApiView):

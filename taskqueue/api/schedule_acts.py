@@ -16,8 +16,7 @@ from taskqueue.api.acts import Act, act_view
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.fields import Moment, Strict
-from taskqueue.api.paging import Digits, NextPage, Paged, page
-from taskqueue.api.problems import InvalidQuery
+from taskqueue.api.paging import Digits, Paged, page, page_of, rows_after
 from taskqueue.api.rules import MOST_TIMES
 from taskqueue.api.schedules import OneScheduleJSON, answer, seen_and
 from taskqueue.api.serializing import serializer_for
@@ -68,10 +67,7 @@ class SchedulePreview(ApiView):
         return Response(TimesToCome({"rule_text": rule_text(row), "times": times}).data)
 
 
-class Runs(NextPage):
-    """Runs, the newest first."""
-
-    results = OccurrenceJSON(many=True)
+Runs = page_of(ShownOccurrence, "Runs, the newest first.")
 
 
 class ScheduleRuns(ApiView):
@@ -85,20 +81,13 @@ class ScheduleRuns(ApiView):
     def get(self, request: Request, name: str) -> Response:
         """What became of its nominal times, the newest first."""
         asked = self.validated_query(request, Paged)
-        rows = occurrences_of(schedules.get(name))
-        if asked["cursor"]:
-            rows = rows.filter(nominal_at__lt=_cursor(asked["cursor"]))
-        found = list(rows[: asked["limit"] + 1])
-        kept = found[: asked["limit"]]
-        following = kept[-1].nominal_at.isoformat() if len(found) > len(kept) else None
-        return self.shown(request, page(request, Runs, shown_occurrences(kept), following))
+        found = rows_after(occurrences_of(schedules.get(name)), "-nominal_at", asked, _moment)
+        shown = page(request, Runs, asked, found, "nominal_at", shown_occurrences)
+        return self.shown(request, shown)
 
 
-def _cursor(text: str) -> datetime:
-    try:
-        return Moment().to_internal_value(text)  # type: ignore[no-any-return]
-    except serializers.ValidationError:
-        raise InvalidQuery({"cursor": ["is none that this list has given."]}) from None
+def _moment(text: str) -> datetime:
+    return Moment().to_internal_value(text)  # type: ignore[no-any-return]
 
 
 class ScheduleAct(Act):

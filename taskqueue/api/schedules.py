@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -17,7 +17,7 @@ from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import part_of, seen_as
 from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Strict, Text, Whole
-from taskqueue.api.paging import NextPage, Paged, page
+from taskqueue.api.paging import NextPage, Paged, page, rows_after
 from taskqueue.api.problems import Problem
 from taskqueue.api.rules import RuleField
 from taskqueue.api.serializing import serializer_for
@@ -122,11 +122,12 @@ class ScheduleList(ApiView):
             rows = rows.filter(source=asked["source"])
         if "task" in asked:
             rows = rows.filter(task_name=asked["task"])
-        found = list(rows.filter(name__gt=asked["cursor"])[: asked["limit"] + 1])
-        kept, moment = found[: asked["limit"]], now()
-        following = kept[-1].name if len(found) > len(kept) else None
-        shown = shown_schedules(kept, request.user, moment)
-        return self.shown(request, page(request, Schedules, shown, following))
+        found = rows_after(rows, "name", asked)
+
+        def show(rows: Sequence[Schedule]) -> list[ShownSchedule]:
+            return shown_schedules(rows, request.user, now())
+
+        return self.shown(request, page(request, Schedules, asked, found, "name", show))
 
     @describe(
         "createSchedule", answers={201: OneScheduleJSON}, body=ScheduleCreated, problems=(409,)

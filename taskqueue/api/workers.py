@@ -12,7 +12,7 @@ from taskqueue.api.acts import Act, act_view
 from taskqueue.api.base import ApiView
 from taskqueue.api.describing import describe
 from taskqueue.api.etags import part_of
-from taskqueue.api.paging import LongPaged, NextPage, page
+from taskqueue.api.paging import LongPaged, page, page_of
 from taskqueue.api.serializing import serializer_for
 from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.exceptions import WorkerDoesNotExist
@@ -22,10 +22,7 @@ from taskqueue.monitoring.read_models.worker import ShownWorker, worker_named, w
 WorkerJSON = serializer_for(ShownWorker)
 
 
-class Workers(NextPage):
-    """Workers by name."""
-
-    results = WorkerJSON(many=True)
+Workers = page_of(ShownWorker, "Workers by name.")
 
 
 class WorkerList(ApiView):
@@ -40,9 +37,7 @@ class WorkerList(ApiView):
         """Workers by name, those included that were lost or have ended lately."""
         asked = self.validated_query(request, LongPaged)
         found = workers_after(asked["cursor"], limit=asked["limit"] + 1)
-        kept = found[: asked["limit"]]
-        following = kept[-1].name if len(found) > len(kept) else None
-        return self.shown(request, page(request, Workers, kept, following))
+        return self.shown(request, page(request, Workers, asked, found, "name"))
 
 
 class WorkerDetail(ApiView):
