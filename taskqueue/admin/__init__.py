@@ -1,4 +1,4 @@
-"""The admin's pages: what is stored, to be looked at, and schedules, to be edited too.
+"""The admin's pages.
 
 Django imports this where its admin is.
 """
@@ -52,17 +52,17 @@ PAGES: tuple[tuple[Any, Any], ...] = (
     (TaskLog, TaskLogAdmin),
     (Audit, AuditAdmin),
 )
-"""All our models that have pages, with the class of these."""
+"""The models that have pages, with their ModelAdmin classes."""
 
 
 def register(site: admin.AdminSite) -> None:
-    """Put all our pages into a site of the project's own."""
+    """Register all pages with an admin site of the project."""
     for model, model_admin in PAGES:
         site.register(model, model_admin)
 
 
 def unregister(site: admin.AdminSite) -> None:
-    """Take all our pages out of a site, such as the default one."""
+    """Unregister all pages from an admin site, such as the default one."""
     for model, _model_admin in PAGES:
         site.unregister(model)
 

@@ -1,4 +1,4 @@
-"""The audit: who did what by hand, and why."""
+"""The audit: who did what, and why."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def entry_words(line: Audit) -> Any:
 
 
 class AuditAdmin(ReadOnlyAdmin):
-    """One act a row."""
+    """One audit entry a row."""
 
     columns = ("at", "actor", "noun", "verb", "subject", "reason", "before")
     list_display = ("id", "at", "actor", "act", "subject", "status_before", "why")

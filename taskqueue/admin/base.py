@@ -1,4 +1,4 @@
-"""The base of the admin's pages: they show, they change nothing, they cost little."""
+"""The base of the admin's pages: read-only lists and pages that are cheap on large tables."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ else:
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]
-    """Counts so many rows and no more, for an exact count reads the whole table."""
+    """A paginator that stops counting at `most`: an exact count reads the whole table."""
 
     most = 10_000
 
     @cached_property
     def count(self) -> int:
-        """How many rows there are, up to `most`."""
+        """The number of rows, up to `most`."""
         rows = self.object_list
         return rows.order_by()[: self.most].count() if isinstance(rows, QuerySet) else len(rows)
 
@@ -44,7 +44,7 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]
 
 
 class LeanList(_List):
-    """Rows in one order that an index serves, without the columns that may be large."""
+    """A list in an order that an index serves, without columns that may be large."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         if not all(map(is_storable, request.GET.dict().values())):
@@ -54,12 +54,12 @@ class LeanList(_List):
         return rows.only(*model_admin.columns)
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """The admin's own; `?o=` would sort millions of rows."""
+        """Return the admin's own order; `?o=` would sort millions of rows."""
         return list(self.model_admin.get_ordering(request))
 
 
 class ReadOnlyAdmin(_Admin):
-    """Lists and pages of rows, for whoever has the model's permission to view."""
+    """Read-only lists and pages, for users who may view the model."""
 
     actions: Any = None
     columns: tuple[str, ...] = ()
@@ -72,10 +72,10 @@ class ReadOnlyAdmin(_Admin):
     show_full_result_count = False
     sortable_by = ()
     lookups: tuple[str, ...] = ()
-    """What the address of a list may filter by.
+    """The lookups that the address of a list may use.
 
-    No more: Django lets it name any column, and who may not see an argument could guess it letter
-    by letter (`?kwargs__password__startswith=a`).
+    Django allows any column by default, and a user who may not view an argument could guess it
+    letter by letter (`?kwargs__password__startswith=a`).
     """
 
     class Media:
@@ -120,7 +120,7 @@ class ReadOnlyAdmin(_Admin):
         return super().get_object(request, object_id, from_field or None)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Every field of the page."""
+        """Return every field of the page."""
         return flatten_fieldsets(self.get_fieldsets(request, obj))
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:

@@ -13,13 +13,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 EMPTY = SafeString("-")
-"""What stands where there is nothing."""
+"""The placeholder for an empty value."""
 LONGEST = 20_000
 """Characters of one value on a page."""
 
 
 def moment(value: datetime | None) -> SafeString:
-    """A point in time in the current time zone, to the second; the tooltip says it exactly."""
+    """Show a moment in the current time zone, to the second; the tooltip has the exact time."""
     if value is None:
         return EMPTY
     local = local_time(value)
@@ -32,12 +32,12 @@ def moment(value: datetime | None) -> SafeString:
 
 
 def as_json(value: Any) -> SafeString:
-    """A value as indented JSON, cut where it is long."""
+    """Show a value as indented JSON, cut if it is long."""
     return preformatted(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def preformatted(text: str) -> SafeString:
-    """Text with its own line breaks, cut where it is long."""
+    """Show text with its line breaks, cut if it is long."""
     if not text:
         return EMPTY
     if len(text) > LONGEST:
@@ -47,7 +47,7 @@ def preformatted(text: str) -> SafeString:
 
 
 def breakable(name: str) -> SafeString:
-    """A dotted name that a browser may break after its dots, and not within a word."""
+    """Show a dotted name that a browser may break after its dots only."""
     return format_html_join(SafeString(".<wbr>"), "{}", ((part,) for part in name.split(".")))
 
 
@@ -92,11 +92,11 @@ LOOKS = {
     "enqueued": "ready",
     "ended": "finished",
 }
-"""Whose colour a word has that has none of its own."""
+"""States that borrow the colour of another state."""
 
 
 def badge(state: str, text: object = None) -> SafeString:
-    """The state as a badge; `text` where another word says it better."""
+    """Show a state as a badge; `text` replaces its usual word."""
     look = LOOKS.get(state, state) if state in WORDS else "other"
     shown = WORDS.get(state, state) if text is None else text
     return format_html('<span class="taskqueue-badge taskqueue-badge--{}">{}</span>', look, shown)
@@ -106,7 +106,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
 def short_duration(seconds: float | None) -> str:
-    """Such as "250 ms", "4.2 s", "17 min", "2.5 h", "12 d"; empty for None."""
+    """Write a duration, such as "250 ms", "4.2 s", "17 min", "2.5 h", "12 d"; empty for None."""
     if seconds is None:
         return ""
     if seconds < 0.0005:
@@ -123,7 +123,7 @@ def short_duration(seconds: float | None) -> str:
 
 
 def rounded_age(seconds: float) -> str:
-    """How long ago or since when, rounded down so far that a page of ages seldom changes."""
+    """Write an age, rounded down so that a page of ages seldom changes."""
     if seconds < 10:
         return _("under 10 s")
     if seconds < MINUTE:
@@ -134,12 +134,12 @@ def rounded_age(seconds: float) -> str:
 
 
 def _two_digits(number: float) -> str:
-    """At least two digits: 4.2, but 42."""
+    """Write at least two digits: 4.2, but 42."""
     return f"{number:.1f}".removesuffix(".0") if number < 9.95 else f"{number:.0f}"
 
 
 def local_time(moment: datetime) -> datetime:
-    """The moment in the current time zone; in UTC where the calendar has no such time there.
+    """Return the moment in the current time zone; in UTC if it is outside the calendar there.
 
     A task may be due in the last hour of the year 9999, which east of UTC is the year 10000.
     """
@@ -147,7 +147,7 @@ def local_time(moment: datetime) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """The same for a zone."""
+    """Return the moment in a time zone; in UTC if it is outside the calendar there."""
     try:
         return moment.astimezone(zone)
     except OverflowError:
@@ -155,7 +155,7 @@ def in_zone(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def short_moment(moment: datetime | None) -> SafeString:
-    """The tooltip says it exactly; what is absolute need not be drawn anew each second."""
+    """Show a moment briefly, without its date if it is today; the tooltip has the exact time."""
     if moment is None:
         return SafeString("")
     local = local_time(moment)

@@ -1,4 +1,4 @@
-"""Failures: what failed and what is retried, in groups that can be acted on as a whole."""
+"""Failures: failed and retrying tasks, in groups that can be acted on as a whole."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LONGEST_EXAMPLE = 200
 
 @dataclass(frozen=True)
 class Act:
-    """A link to the page that asks before it is done to a whole group."""
+    """A link to the page that confirms an action on a whole group."""
 
     title: str
     url: str
@@ -37,7 +37,7 @@ class Act:
 
 
 class FailureAdmin(ReportAdmin):
-    """Two tables; each group links to its tasks and to what can be done to all of them."""
+    """Two tables of groups, with links to their tasks and to bulk actions."""
 
     template = "admin/taskqueue/failure/change_list.html"
 
@@ -96,7 +96,7 @@ def _example(links: Links, task_id: Any, message: str | None) -> SafeString:
 
 
 def _acts(request: HttpRequest, links: Links, text: str, *verbs: str) -> list[Act]:
-    """Those of the verbs that they may do to all that the search finds."""
+    """Return links for those of the verbs that the user may apply to a group."""
     titles = {
         "retry": _("Retry all"),
         "run_now": _("Run all now"),

@@ -22,7 +22,7 @@ from taskqueue.models import Lease
 MOST = 100
 MOST_RUNNING = 10_000
 MOST_LOOKED_AT = 100_000
-"""Of the attempts of a worker that ended well no index tells: so many of all are looked at."""
+"""No index finds the successful attempts of a worker: this many of all attempts are looked at."""
 UNSUCCESSFUL = (LeaseStatus.FAILED, LeaseStatus.LOST, LeaseStatus.STOPPED, LeaseStatus.RETURNED)
 # Conditions of partial indexes: in the text, or SQLite would not use them.
 IS_RUNNING = "taskqueue_lease.status = 'running'"
@@ -34,7 +34,7 @@ def _literal(condition: str) -> Q:
 
 
 class LeaseStatusFilter(admin.SimpleListFilter):
-    """What runs, and what went wrong. Of what succeeded there is no index: most of all have."""
+    """Filter running and unsuccessful attempts. Successful ones, the most, have no index."""
 
     title = _("status")
     parameter_name = "status__exact"
@@ -55,7 +55,7 @@ class LeaseStatusFilter(admin.SimpleListFilter):
 
 
 class WorkerFilter(admin.SimpleListFilter):
-    """Those of one worker, for links from its page: what it runs, and what it did lately."""
+    """Filter the running and recent attempts of one worker, for links from its page."""
 
     title = _("worker (recent attempts)")
     parameter_name = "worker__name__exact"
@@ -75,7 +75,7 @@ class WorkerFilter(admin.SimpleListFilter):
 
 
 class WedgedFilter(admin.SimpleListFilter):
-    """Those that run and are marked; found through the index of what runs, however much has run."""
+    """Filter running attempts that seem wedged, through the index of running attempts."""
 
     title = _("wedged")
     parameter_name = "wedged"
@@ -90,7 +90,10 @@ class WedgedFilter(admin.SimpleListFilter):
 
 
 class WordedChoices(admin.ChoicesFieldListFilter):
-    """Models do not translate their choices, for these would stand in the migrations."""
+    """A filter by a column with choices: words in the language of the page, values in the address.
+
+    Models do not translate their choices: these would be part of the migrations.
+    """
 
     words: ClassVar[dict[str, Any]] = {
         **WORDS,
@@ -112,7 +115,7 @@ LONGEST_ID = len(str(2**63))
 
 
 def by_task(rows: QuerySet[Any], term: str) -> QuerySet[Any]:
-    """The rows of the task with that id; none where it is not an id."""
+    """Return the rows of the task with that id; none if the term is not an id."""
     if not term.strip():
         return rows
     try:
@@ -122,7 +125,7 @@ def by_task(rows: QuerySet[Any], term: str) -> QuerySet[Any]:
 
 
 def row_id(text: str) -> int | None:
-    """The number of a row; None where no row can have it."""
+    """Return the number of a row; None if no row can have it."""
     if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_ID):
         return None
     number = int(text)

@@ -1,4 +1,4 @@
-"""Leases: who ran what, and what came of it."""
+"""Leases: one attempt of a task by a worker, and its outcome."""
 
 from __future__ import annotations
 

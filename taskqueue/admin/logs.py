@@ -1,4 +1,4 @@
-"""Log lines: what bodies said."""
+"""Log lines of tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_BEGINNING = 200
 
 
 class TaskLogAdmin(ReadOnlyAdmin):
-    """One captured line a row; the list shows how each begins."""
+    """One captured line a row; the list shows the start of each."""
 
     columns = ("task_id", "attempt", "logged_at", "level", "logger")
     list_display = ("id", "logged_at", "level_name", "task_link", "attempt", "beginning")

@@ -1,4 +1,4 @@
-"""Occurrences: what became of each nominal time of the schedules."""
+"""Occurrences: one for each nominal time of a schedule."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from taskqueue.models.occurrence import OPEN, OccurrenceStatus
 
 OF_SCHEDULE = "schedule__id__exact"
 MOST = 10_000
-"""Of so many of the newest rows a filter by a final status tells: it needs no index."""
+"""Filters by a final status look at this many of the newest rows: they need no index."""
 
 
 class NewestStatusFilter(admin.SimpleListFilter):
-    """By status; what has not ended is in an index, of the others the newest are looked at."""
+    """Filter by status: open occurrences have an index, of the others the newest are looked at."""
 
     title = _("status")
     parameter_name = "status"
@@ -48,7 +48,7 @@ class NewestStatusFilter(admin.SimpleListFilter):
 
 
 def newest(queryset: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
-    """The newest rows, of the schedule that the address names; found by a key."""
+    """Return the newest rows, of the schedule in the address if there is one; found by a key."""
     rows, key = queryset.order_by("-id"), "id"
     of_schedule = row_id(request.GET.get(OF_SCHEDULE, ""))
     if of_schedule is not None:
@@ -58,7 +58,7 @@ def newest(queryset: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
 
 
 class OccurrenceList(LeanList):
-    """Knows of the rows of one page whether their tasks are pruned; to count, nobody asks that."""
+    """A page of occurrences that knows which of their tasks are pruned."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -87,7 +87,7 @@ class OccurrenceAdmin(ReadOnlyAdmin):
         return OccurrenceList
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """Of one schedule by its times, as its index has them."""
+        """Sort the occurrences of one schedule by time, as its index does."""
         return ("-nominal_at",) if OF_SCHEDULE in request.GET else ("-id",)
 
     @admin.display(description=_("nominal time"))

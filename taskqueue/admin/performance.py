@@ -1,4 +1,4 @@
-"""Performance: how long tasks of each name wait and run, and how many fail."""
+"""Performance: wait times, run times and failure rates of tasks by name."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ COLUMNS: dict[str, Any] = {
     "wait_p95": gettext_lazy("Wait time p95"),
     "slowest_seconds": gettext_lazy("Slowest"),
 }
-"""What the list is sorted by, and the head of its column."""
+"""The columns that the list can be sorted by, with their headers."""
 FIRST_SORT = "-count"
 
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a column, and where a click on it leads."""
+    """The header of a column, and the address that sorts by it."""
 
     title: Any
     url: str
     is_number: bool
     direction: str
-    """As `aria-sort` has it; empty where the list is sorted by another."""
+    """The value of `aria-sort`; empty if the list is sorted by another column."""
 
 
 class PerformanceAdmin(ReportAdmin):
-    """Read from the rollups alone: as old as a minute, and as long as these are kept."""
+    """Read from rollups: up to a minute old, and kept as long as these."""
 
     list_template = "admin/taskqueue/performance/change_list.html"
     name_template = "admin/taskqueue/performance/name.html"
@@ -92,7 +92,7 @@ class PerformanceAdmin(ReportAdmin):
 
 
 def in_order(found: list[NamePerformance], sort: str) -> list[NamePerformance]:
-    """Sorted by a column, `-` before it for downwards; what is not known comes last."""
+    """Sort by a column, descending after `-`; unknown values come last."""
     column, is_down = sort.removeprefix("-"), sort.startswith("-")
 
     def known(each: NamePerformance) -> bool:
@@ -134,7 +134,7 @@ def _line(each: NamePerformance, span: str, kept: set[Any], links: Links) -> dic
 
 
 def share(rate: float) -> str:
-    """A part of one as per cent; what is not nothing is never shown as nothing."""
+    """Write a share of one as per cent; a share above zero is never written as zero."""
     percent = rate * 100
     shown = 0.1 if 0 < percent < 0.1 else math.floor(percent * 10 + 0.5) / 10
     return _("%(number)s %%") % {"number": f"{shown:g}"}

@@ -1,6 +1,6 @@
-"""Reasons that the engine stores, in people's language; those that people wrote stay as they are.
+"""Translate the reasons that the engine stores; reasons that people wrote stay as they are.
 
-The engine writes them in English: who reads them later may speak another language.
+The engine writes them in English: their later readers may speak another language.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ TEMPLATES = (
     _("Paused: {reason}"),
     _("Paused."),
 )
-"""Of several that match, the first counts."""
+"""The first one that matches counts."""
 GAPS = {"number": r"\d+", "seconds": r"\S+", "time": r"\S+", "task": r"\S+"}
-"""The texts that may stand in a gap; in others any text may."""
+"""Patterns of the gaps; other gaps match any text."""
 
 
 def reason_words(reason: str) -> str:
-    """The reason in people's language where the engine wrote it."""
+    """Return the reason in the language of the page if the engine wrote it."""
     for template, pattern in _patterns():
         if found := pattern.fullmatch(reason):
             given = found.groupdict()

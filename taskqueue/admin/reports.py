@@ -1,4 +1,4 @@
-"""Pages that are no list of rows, the parts of them that are fetched again, and their periods."""
+"""Pages that are not lists of rows, their refreshed fragments, and their periods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from taskqueue.engine.connections import database_alias
 def report(
     model_admin: Any, request: HttpRequest, template: str, title: str, **context: Any
 ) -> TemplateResponse:
-    """A page in the admin's frame."""
+    """Return a page in the admin's frame."""
     request.current_app = model_admin.admin_site.name
     frame = {
         **model_admin.admin_site.each_context(request),
@@ -43,31 +43,31 @@ LOOKING = ("GET", "HEAD")
 
 
 class ShownWhole(ReadOnlyAdmin):
-    """A list that is one page, for those who may view."""
+    """A list that is one page, for users who may view it."""
 
     def check_look(self, request: HttpRequest) -> None:
-        """Raises PermissionDenied for those who may not."""
+        """Raise PermissionDenied if the user may not view the page."""
         if not self.has_view_permission(request):
             raise PermissionDenied
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The page, for those who may view it."""
+        """Return the page, for users who may view it."""
         self.check_look(request)
         if request.method not in LOOKING:
             return HttpResponseNotAllowed(LOOKING)
         return self.shown(request)
 
     def shown(self, request: HttpRequest) -> HttpResponse:
-        """What the page says."""
+        """Return the page."""
         raise NotImplementedError
 
 
 class ReportAdmin(ShownWhole):
-    """One address, for those who may view tasks; rows have no pages here.
+    """One page for users who may view tasks; its rows have no pages.
 
-    A page of a row would show all its columns, sensitive arguments among them.
+    A page of a row would show all columns, including sensitive arguments.
     """
 
     def get_urls(self) -> list[Any]:
@@ -88,7 +88,7 @@ class RowReportAdmin(ShownWhole):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The page of one, by the key of its row; the list where there is none."""
+        """Return the page of the row with that key; redirect to the list if there is none."""
         self.check_look(request)
         if request.method not in LOOKING:
             raise PermissionDenied
@@ -98,14 +98,14 @@ class RowReportAdmin(ShownWhole):
         return self.shown_row(request, row)
 
     def row(self, text: str) -> Any:
-        """The row with that key; None where there is none, or none can have it."""
+        """Return the row with that key; None if there is none."""
         key = row_id(text)
         if key is None:
             return None
         return self.model._default_manager.using(database_alias()).filter(pk=key).first()
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
-        """What the page of a row says."""
+        """Return the page of a row."""
         raise NotImplementedError
 
 
@@ -114,7 +114,7 @@ HEADER = "taskqueue-refresh"
 
 @dataclass(frozen=True)
 class Fragment:
-    """Rendered once, for the page and for what is fetched after it alike."""
+    """A part of a page, rendered alike for the page and for its refreshes."""
 
     html: SafeString
     etag: str
@@ -122,18 +122,18 @@ class Fragment:
 
 
 def fragment(request: HttpRequest, template: str, context: dict[str, Any]) -> Fragment:
-    """The template rendered for who asks. It must hold no token: that differs every time."""
+    """Render the template. It must hold no CSRF token: that differs every time."""
     html = render_to_string(template, context, request)
     return Fragment(html, f'"{sha256(html.encode()).hexdigest()}"')
 
 
 def is_refresh(request: HttpRequest) -> bool:
-    """Whether only the fragment is asked for."""
+    """Whether the request asks for the fragment only."""
     return request.headers.get("X-Requested-With") == HEADER
 
 
 def answer(request: HttpRequest, found: Fragment) -> HttpResponse:
-    """The fragment, or that it is what the browser has."""
+    """Return the fragment, or 304 if the browser has it."""
     known = {
         tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))
     }
@@ -149,13 +149,13 @@ SPAN_TITLES = {"hour": _("Last hour"), "day": _("Last day"), "week": _("Last wee
 
 
 def span_of(request: HttpRequest) -> str:
-    """The one that the address names; the last hour where it names none that there is."""
+    """Return the period in the address; the last hour by default."""
     named = request.GET.get("span", "")
     return named if named in SPAN_TITLES else "hour"
 
 
 def span_tabs(span: str, **kept: str) -> list[dict[str, Any]]:
-    """A link for each span; `kept` is what else the address says."""
+    """Return a link for each period; `kept` are the other parameters of the address."""
     return [
         {"title": title, "url": f"?{urlencode({'span': each, **kept})}", "is_current": each == span}
         for each, title in SPAN_TITLES.items()

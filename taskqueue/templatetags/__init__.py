@@ -1,1 +1,1 @@
-"""What the admin's templates call."""
+"""Template tags of the admin."""

@@ -1,4 +1,4 @@
-"""What the admin's pages share in their templates."""
+"""Template tags of the admin's pages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PAGES: tuple[tuple[str, str, Any], ...] = (
     ("operation", "o", gettext_lazy("Operations")),
     ("audit", "a", gettext_lazy("Audit")),
 )
-"""By the name of the model: the key behind `g`, and the title."""
+"""The model, the key after `g`, and the title of each page."""
 
 
 @dataclass(frozen=True)
 class Tab:
-    """A link to one of our pages."""
+    """A link to a page."""
 
     key: str
     title: Any
@@ -38,7 +38,7 @@ class Tab:
 
 @register.inclusion_tag("admin/taskqueue/includes/nav.html", takes_context=True)
 def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
-    """Links to those of our pages that the user may view, and the help of the keys.
+    """Show links to the pages that the user may view, and the help of the keyboard shortcuts.
 
     `current` is the name of the model whose page this is; without it `opts` tells.
     """
@@ -55,7 +55,7 @@ def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
 
 @register.inclusion_tag("admin/taskqueue/includes/breadcrumbs.html", takes_context=True)
 def taskqueue_breadcrumbs(context: Any, *trail: Any) -> dict[str, Any]:
-    """The way from the app to this page: titles and addresses in turn, this page's title last."""
+    """Show the way from the app to this page: titles and addresses in turn, its title last."""
     return {
         "opts": context["opts"],
         "steps": list(zip(trail[:-1:2], trail[1::2], strict=True)),
@@ -66,7 +66,7 @@ def taskqueue_breadcrumbs(context: Any, *trail: Any) -> dict[str, Any]:
 
 
 def _viewable(apps: Any) -> Iterator[tuple[str, str]]:
-    """Names and addresses of our models' lists, as the admin gives them to each of its pages."""
+    """Yield names and addresses of our models' lists, as the admin gives them to each page."""
     for app in apps:
         for entry in app["models"]:
             model, url = entry.get("model"), entry.get("admin_url")

@@ -1,4 +1,4 @@
-"""Bars: what attempts came to, step by step."""
+"""Bars: the outcomes of attempts, step by step."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from taskqueue.admin.charts.parts import (
 from taskqueue.monitoring.series import Series
 
 GAP = 0.15
-"""Of a step's width, between its bar and the next."""
+"""The gap between bars, as a share of a step's width."""
 LEAST = 3.0
-"""Height of what is not nothing: one failure among thousands must be seen."""
+"""The least height of a bar: one failure among thousands must be visible."""
 PATTERNS = {
     "failed": "M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6",
     "lost": "M0 4 H8 M4 0 V8",
     "stopped": "M0 4 H8",
 }
-"""Lines over the colour, for those who cannot tell red from green."""
+"""Patterns over the colour, for people who cannot tell red from green."""
 SPARK_WIDTH, SPARK_HEIGHT = 72, 20
 
 
 class Outcome(NamedTuple):
-    """How often attempts came to it, by step."""
+    """How many attempts had one outcome, by step."""
 
     status: str
     word: str
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
 
 def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
-    """What attempts came to: a stacked bar for each step."""
+    """Draw the outcomes of attempts: a stacked bar for each step."""
     outcomes = _outcomes(series)
     totals = [sum(counts) for counts in zip(*(each.counts for each in outcomes), strict=True)]
     if not any(totals):
@@ -79,7 +79,7 @@ def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
 
 
 def sparkline(counts: Sequence[int]) -> SafeString:
-    """A few numbers as bars, for a cell of a table; read aloud as their sum."""
+    """Draw a few numbers as bars for a table cell; screen readers read their sum."""
     ended = sum(counts)
     text = ngettext(
         "%(count)d finished in the last hour", "%(count)d finished in the last hour", ended
@@ -102,7 +102,7 @@ def sparkline(counts: Sequence[int]) -> SafeString:
 
 
 def _outcomes(series: Series) -> list[Outcome]:
-    """From the ground up; what is rare is named only where there is some."""
+    """Return the outcomes from the bottom up; rare ones only if there are any."""
     common = [
         Outcome("succeeded", _("succeeded"), series.succeeded),
         Outcome("failed", _("failed"), series.failed),
@@ -115,7 +115,7 @@ def _outcomes(series: Series) -> list[Outcome]:
 
 
 def _bars(key: str, series: Series, outcomes: Sequence[Outcome], top: int) -> SafeString:
-    """The bars, and over each the area that tells its figures."""
+    """Draw the bars, and over each an area whose tooltip has the figures."""
     return format_html_join(
         "", "{}",
         (

@@ -1,4 +1,4 @@
-"""Lines: how long tasks waited and ran."""
+"""Lines: wait times and run times of tasks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from taskqueue.admin.display import short_duration
 from taskqueue.monitoring.series import Series
 
 FASTEST = -3
-"""Power of ten, in seconds, that the scale begins with at the lowest."""
+"""The lowest power of ten, in seconds, at which the scale begins."""
 
 
 class Line(NamedTuple):
-    """A duration of each step, in seconds; None where nothing ran."""
+    """A duration for each step, in seconds; None if nothing ran."""
 
     name: str
     word: str
@@ -40,9 +40,9 @@ class Line(NamedTuple):
 
 
 def times_chart(series: Series, *, key: str = "times") -> SafeString:
-    """How long tasks waited and ran: half of them no longer than one line, 95 % than another.
+    """Draw the wait and run times of tasks, each as p50 and p95.
 
-    The scale is logarithmic: what runs for milliseconds may have waited for hours.
+    The scale is logarithmic: a task that runs for milliseconds may have waited for hours.
     """
     lines = _lines(series)
     known = [value for line in lines for value in line.values if value is not None]
@@ -86,7 +86,7 @@ def _lines(series: Series) -> list[Line]:
 
 
 def _power(seconds: float) -> float:
-    """Of ten: the place on the scale, before it is cut at the fastest."""
+    """Return the power of ten of a duration: its place on the scale."""
     return math.log10(max(seconds, 10.0**FASTEST))
 
 
@@ -95,7 +95,7 @@ def _values(lines: list[Line], place: int) -> list[str]:
 
 
 def _drawn(line: Line, low: int, high: int) -> SafeString:
-    """From step to step; broken where nothing is known, a dot where only one step is known."""
+    """Draw a line from step to step: broken at unknown steps, a dot for a single known step."""
     courses: list[list[str]] = [[]]
     for place, value in enumerate(line.values):
         if value is None:
@@ -115,7 +115,7 @@ def _drawn(line: Line, low: int, high: int) -> SafeString:
 
 
 def _mark(line: Line) -> SafeString:
-    """Its mark in the legend: its stroke, and the shape of its lone points."""
+    """Draw the mark of the legend: the stroke, and the shape of single points."""
     dots = f"{line.name} taskqueue-dots"
     return format_html("{}{}", _path(line.name, "M1 6 H19"), _path(dots, "M10 6h0.01"))
 

@@ -1,7 +1,7 @@
-"""What charts are put together from: axes, figures, legends, tables.
+"""The parts of charts: axes, figures, legends, tables.
 
-A drawing is stretched to the width that there is; so its labels stand beside it, evenly spaced,
-as text that keeps its size.
+A drawing is stretched to the available width, so its labels stand beside it as evenly spaced text
+that keeps its size.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from taskqueue.monitoring.series import Series
 
 WIDTH, HEIGHT = 600, 160
 PARTS = 4
-"""Into so many equal parts labels divide an axis."""
+"""The number of equal parts into which labels divide an axis."""
 NICE = (1, 2, 3, 4, 5, 6, 8, 10)
-"""What a quarter of an axis may be, times a power of ten."""
+"""The values that a quarter of an axis may have, times a power of ten."""
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A drawing with all that makes it understood, also without seeing it."""
+    """A drawing with its legend, labels, and a table for those who cannot see it."""
 
     key: str
-    """Tells it from others on the page."""
+    """A key that is unique on the page."""
     title: str
     summary: str
     legend: SafeString
@@ -58,12 +58,12 @@ class Figure:
 
 
 def number(value: float) -> str:
-    """For an attribute of a drawing: no locale, no more digits than can be seen."""
+    """Write a number for an attribute: no locale, two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def count_text(value: int) -> str:
-    """A whole number in the margin of a chart."""
+    """Write a whole number for the margin of a chart."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if value >= size:
             return f"{value / size:.4g}{unit}"
@@ -71,20 +71,20 @@ def count_text(value: int) -> str:
 
 
 def nice_top(highest: int) -> int:
-    """The least round number not below, whose quarters are whole."""
+    """Return the least round number that is not below `highest` and has whole quarters."""
     quarter = max(1, math.ceil(highest / PARTS))
     size: int = 10 ** (len(str(quarter)) - 1)
     return PARTS * next(each * size for each in NICE if each * size >= quarter)
 
 
 def time_text(series: Series, moment: datetime) -> str:
-    """When a step begins, as precisely as the span needs."""
+    """Write when a step begins, as precisely as the period needs."""
     is_long = series.starts[-1] - series.starts[0] > DAY
     return local_time(moment).strftime("%m-%d %H:%M" if is_long else "%H:%M")
 
 
 def time_labels(series: Series) -> list[str]:
-    """Evenly spaced along the axis, from its first moment to its last."""
+    """Return evenly spaced labels from the first moment to the last."""
     first = series.starts[0]
     whole = series.starts[-1] + timedelta(seconds=series.step_seconds) - first
     shape = "%m-%d" if whole > 2 * DAY else "%H:%M"
@@ -93,7 +93,7 @@ def time_labels(series: Series) -> list[str]:
 
 
 def per_step(seconds: int) -> str:
-    """What one step of so many seconds is called."""
+    """Return the unit of a step."""
     if seconds == MINUTE:
         return _("per minute")
     if seconds < HOUR:
@@ -102,12 +102,12 @@ def per_step(seconds: int) -> str:
 
 
 def left_of(place: int, steps: int) -> float:
-    """Where the step at that place begins."""
+    """Return the left edge of a step."""
     return WIDTH * place / steps
 
 
 def hit(place: int, steps: int, text: str) -> SafeString:
-    """An area over one step that tells its figures to who points at it."""
+    """An area over one step whose tooltip has the figures."""
     return format_html(
         '<rect class="taskqueue-hit" x="{}" y="0" width="{}" height="{}"><title>{}</title></rect>',
         number(left_of(place, steps)), number(WIDTH / steps), HEIGHT, text,
@@ -115,7 +115,7 @@ def hit(place: int, steps: int, text: str) -> SafeString:
 
 
 def legend(unit: str, entries: Iterable[tuple[SafeString, str]]) -> SafeString:
-    """What the marks mean, and what is counted."""
+    """The legend: what the marks mean, and the unit."""
     mark = (
         '<li><svg class="taskqueue-mark" viewBox="0 0 20 12" width="20" height="12" '
         'aria-hidden="true">{}</svg>{}</li>'
@@ -128,7 +128,7 @@ def legend(unit: str, entries: Iterable[tuple[SafeString, str]]) -> SafeString:
 
 
 def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> SafeString:
-    """The figures of a chart in words."""
+    """The figures of a chart as a table."""
     return format_html(
         '<details class="taskqueue-chart-table"><summary>{summary}</summary>'
         '<div class="taskqueue-wide" tabindex="0" role="region" aria-label="{title}">'
@@ -149,7 +149,7 @@ def _cells(row: Sequence[str]) -> SafeString:
 
 
 def nothing(text: str) -> SafeString:
-    """What stands in place of a chart without figures."""
+    """The text in place of a chart without figures."""
     return format_html('<p class="taskqueue-empty">{}</p>', text)
 
 

@@ -1,1 +1,1 @@
-"""The dashboard: how all is, on one page that keeps itself up to date."""
+"""The dashboard: an overview on one page that refreshes itself."""

@@ -1,4 +1,4 @@
-"""Notices in words: what is wrong, and what helps."""
+"""Notices in words: what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONGEST_DETAIL = 300
 
 
 def visible(request: HttpRequest, notices: Sequence[Notice]) -> list[Notice]:
-    """Those that who looks may see: of workers and schedules for those who may view them."""
+    """Return the notices that the user may view."""
     hidden: set[str] = set()
     for codes, permissions in NEEDS.items():
         if not any(map(request.user.has_perm, permissions)):
@@ -41,7 +41,7 @@ def visible(request: HttpRequest, notices: Sequence[Notice]) -> list[Notice]:
 
 
 def sentences(notices: Sequence[Notice], links: Links) -> list[dict[str, Any]]:
-    """Each as its level, a badge, and a sentence with links."""
+    """Return the level, badge and sentence of each notice."""
     return [
         {"level": notice.level, "badge": _badge(notice), "text": sentence(notice, links)}
         for notice in notices
@@ -54,7 +54,7 @@ def _badge(notice: Notice) -> SafeString:
 
 
 def sentence(notice: Notice, links: Links) -> SafeString:
-    """The sentence of the notice."""
+    """Return the sentence of the notice."""
     words = _of_tasks(notice.code, notice.count or 0) or _of_others(notice.code, notice.count or 0)
     return format_html(
         words,
@@ -68,7 +68,7 @@ def sentence(notice: Notice, links: Links) -> SafeString:
 
 
 def _of_tasks(code: str, count: int) -> str:
-    """The sentence about tasks that wait or fail, with gaps; empty for other codes."""
+    """Return the template for tasks that wait or fail; empty for other codes."""
     if code == "no_worker" and not count:
         return _("No workers are running. Queued tasks wait until you start one with {command}.")
     words = {
@@ -123,7 +123,7 @@ def _of_tasks(code: str, count: int) -> str:
 
 
 def _of_others(code: str, count: int) -> str:
-    """The sentence about a worker, a schedule or one task, with gaps."""
+    """Return the template for a worker, a schedule or one task."""
     words = {
         "lost_worker": _("The worker {subject} is lost: it sent no heartbeat within its lease."),
         "worker_trouble": _("The worker {subject} reports a problem: {detail}"),

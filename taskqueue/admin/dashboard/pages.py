@@ -1,4 +1,4 @@
-"""The dashboard's page, and the fragment of it that is fetched again."""
+"""The dashboard's page, and its refreshed fragment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from taskqueue.monitoring.series import series
 
 
 class DashboardAdmin(ReportAdmin):
-    """Who may view tasks sees it; each card asks besides for what it shows."""
+    """The dashboard, for users who may view tasks; each card needs its own permission besides."""
 
     page_template = "admin/taskqueue/dashboard/page.html"
     fragment_template = "admin/taskqueue/dashboard/fragment.html"
@@ -65,12 +65,12 @@ class DashboardAdmin(ReportAdmin):
 
 MOST_RUNNING, MOST_FAILURES = 20, 5
 FAILURES_LOOKED_AT = 1_000
-"""The page is read anew every few seconds; that of the failures looks at more."""
+"""The dashboard is refreshed every few seconds; the failures page looks at more."""
 
 
 @dataclass(frozen=True)
 class State:
-    """Whether the whole is at work, idle, in need of attention or dead."""
+    """The overall state: working, idle, in need of attention, or without workers."""
 
     look: str
     word: str
@@ -78,7 +78,7 @@ class State:
 
 
 def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
-    """The context of the fragment."""
+    """Return the context of the fragment."""
     workers = read_workers()
     queues = read_queues(workers=workers)
     running = running_now(limit=MOST_RUNNING)
@@ -113,14 +113,14 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
 
 
 def may_view(request: HttpRequest, model_name: str) -> bool:
-    """Whether they may view the rows of that model."""
+    """Whether the user may view the model."""
     return bool(request.user.has_perm(f"taskqueue.view_{model_name}"))
 
 
 def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
-    """Idle is not dead: workers that wait are told from workers that are not there.
+    """Return the overall state; idle workers are not missing workers.
 
-    While an error is among the notices all is not well, however busy the workers are.
+    An error among the notices needs attention, however busy the workers are.
     """
     alive = living(workers)
     if not alive:
@@ -140,7 +140,7 @@ def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
 
 
 def count_links(counts: dict[str, Count], links: Links) -> list[dict[str, Any]]:
-    """How many tasks of each status, with the address of their list."""
+    """Return the number of tasks of each status, with links to their lists."""
     return [
         {
             "status": status,

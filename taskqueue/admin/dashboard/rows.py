@@ -1,4 +1,4 @@
-"""Rows of the dashboard's tables, with the buttons that who looks may press."""
+"""Rows of the dashboard's tables, with the buttons that the user may press."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONGEST_MESSAGE = 160
 def queue_rows(
     request: HttpRequest, links: Links, queues: Sequence[ShownQueue]
 ) -> list[dict[str, Any]]:
-    """Queues, with pause and resume for those who may control them."""
+    """Return the queues, with pause and resume for users who may control them."""
     may_control = request.user.has_perm(CONTROL_QUEUES)
     return [
         {
@@ -51,7 +51,7 @@ def queue_rows(
 def worker_rows(
     request: HttpRequest, links: Links, workers: Sequence[ShownWorker]
 ) -> list[dict[str, Any]]:
-    """The living, and those that were lost within a day."""
+    """Return the running workers, and those lost within a day."""
     may_stop = request.user.has_perm(STOP)
     return [
         {
@@ -69,7 +69,7 @@ def running_rows(
     running: Sequence[RunningTask],
     workers: Sequence[ShownWorker],
 ) -> list[dict[str, Any]]:
-    """What runs, with a button that asks it to stop for those who may."""
+    """Return the running tasks, with a stop button for users who may stop."""
     ids = {worker.name: worker.id for worker in workers}
     may_stop = request.user.has_perm(STOP)
     may_view_workers = request.user.has_perm("taskqueue.view_worker")
@@ -96,7 +96,7 @@ def running_rows(
 
 
 def failure_rows(groups: Sequence[FailureGroup], links: Links) -> list[dict[str, Any]]:
-    """Groups of failed tasks, each with its newest."""
+    """Return the groups of failed tasks, each with its newest task."""
     return [
         {
             "error": breakable(group.error_class or _("no error class")),
@@ -118,7 +118,7 @@ MOST = 6
 
 
 def schedules_shown(links: Links) -> dict[str, Any]:
-    """Those that will run something, the next first, and how many are paused."""
+    """Return the next scheduled runs, and how many schedules are paused."""
     rows = Schedule.objects.using(database_alias())
     paused = rows.filter(paused_at__isnull=False)
     counted = paused.annotate(number=Func("id", function="COUNT", output_field=IntegerField()))

@@ -1,4 +1,4 @@
-"""Queues: all there are, and a page with the figures of one."""
+"""Queues: the list, and the page of one with its figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_QUEUES, MOST_WORKERS = 500, 1000
 
 
 class QueueAdmin(QueueActs, RowReportAdmin):
-    """A queue has a row once a worker has seen it; before, it has a page by its name."""
+    """A queue has a row after a worker has seen it; before, it has a page by its name."""
 
     list_template = "admin/taskqueue/queue/change_list.html"
     page_template = "admin/taskqueue/queue/page.html"
@@ -40,7 +40,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         return [path("named/", view, name="taskqueue_queue_named"), *super().get_urls()]
 
     def shown(self, request: HttpRequest) -> HttpResponse:
-        """All queues, or those whose names hold what is searched for."""
+        """Show all queues, or those whose names contain the search text."""
         found, text = read_queues(limit=MOST_QUEUES), request.GET.get("q", "").strip()
         return report(
             self, request, self.list_template, _("Queues"),
@@ -52,11 +52,11 @@ class QueueAdmin(QueueActs, RowReportAdmin):
         )  # fmt: skip
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
-        """The page of one."""
+        """Show the page of a queue by its row."""
         return self._page(request, row.name, row)
 
     def named_view(self, request: HttpRequest) -> HttpResponse:
-        """The page of one, by its name."""
+        """Show the page of a queue by its name."""
         self.check_look(request)
         name = request.GET.get("name", "")
         if not name or not is_storable(name):
@@ -91,7 +91,7 @@ class QueueAdmin(QueueActs, RowReportAdmin):
 
 
 def _named(request: HttpRequest) -> dict[str, str]:
-    """What the address of the page must keep where only the name tells which it is."""
+    """Return the parameters that links must keep if the queue is found by name only."""
     return {"name": request.GET["name"]} if "name" in request.GET else {}
 
 
@@ -118,7 +118,7 @@ def queue_badge(queue: ShownQueue) -> Any:
 
 
 def _more(request: HttpRequest, name: str, links: Links) -> list[tuple[str, str]]:
-    """Where there is more of it, as far as who looks may see that."""
+    """Return links to tasks and audit entries of the queue that the user may view."""
     more = []
     if request.user.has_perm("taskqueue.view_task"):
         more.append((_("Tasks"), links.list_url(Task, q=search_text(queue=name))))

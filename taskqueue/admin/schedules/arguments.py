@@ -1,4 +1,4 @@
-"""The arguments of a schedule, as its page shows them and as its form takes them back."""
+"""The arguments of a schedule, as its page shows them and its form reads them back."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ VIEW_ARGUMENTS = "taskqueue.view_arguments"
 
 
 def visible_arguments(schedule: Schedule, *, to_any: bool) -> ShownArguments | None:
-    """The arguments without the values of sensitive ones.
+    """Return the arguments without the values of sensitive ones.
 
-    None where no definition says which these are, unless whoever asks may see `to_any`.
+    None if no definition says which these are, unless the user may view any argument (`to_any`).
     """
     shown = redacted(schedule.task_name, schedule.args, schedule.kwargs)
     if shown is None and to_any:
@@ -31,19 +31,19 @@ def visible_arguments(schedule: Schedule, *, to_any: bool) -> ShownArguments | N
 
 @admin.display(description=gettext_lazy("arguments"))
 def arguments(schedule: Schedule) -> SafeString:
-    """As everybody may see them."""
+    """Show the arguments as everybody may see them."""
     return _shown(visible_arguments(schedule, to_any=False))
 
 
 @admin.display(description=gettext_lazy("arguments"))
 def unredacted_arguments(schedule: Schedule) -> SafeString:
-    """As those see them who may view any argument."""
+    """Show the arguments to users who may view any argument."""
     return _shown(visible_arguments(schedule, to_any=True))
 
 
 @admin.display(description=gettext_lazy("arguments"))
 def hidden_arguments(schedule: Schedule) -> str:
-    """Why they are not shown."""
+    """Explain why the arguments are hidden."""
     return _(
         "Hidden: this process does not know the definition, so it cannot tell which arguments are "
         "sensitive. To view them, you need the permission %(permission)s."
@@ -57,10 +57,10 @@ def _shown(shown: ShownArguments | None) -> SafeString:
 def restored(
     schedule: Schedule | None, task_name: str, args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """What a form gave back, with the values in it that it had shown as redacted.
+    """Return the form's values, with the original values for those shown as redacted.
 
-    A value is only put back where it stays redacted. Raises `InvalidSchedule` where there is none
-    to put back, or where another task would show it.
+    A value is only put back where it stays redacted. Raises `InvalidSchedule` if there is no value
+    to put back, or if another task would show it.
     """
     if REDACTED not in [*args, *kwargs.values()]:
         return args, kwargs

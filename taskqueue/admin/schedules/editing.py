@@ -30,7 +30,7 @@ POLICIES = ("missed", "missed_window", "overlap", "pause_after_failures")
 
 
 class ScheduleEditing(ScheduleActs):
-    """Rows are changed by the verbs alone: no form saves a model."""
+    """Rows are changed by verbs alone: no form saves a model."""
 
     edit_template = "admin/taskqueue/schedule/edit_form.html"
 
@@ -73,7 +73,7 @@ class ScheduleEditing(ScheduleActs):
         return self._form_page(request, form)
 
     def _save(self, request: HttpRequest, form: ScheduleForm) -> Schedule | None:
-        """The row then; None where the verb refused, which the form tells."""
+        """Return the saved row; None if the verb refused, with the error in the form."""
         saved: Schedule | None
         who = {"by": request.user, "reason": form.cleaned_data["reason"]}
         try:
@@ -96,7 +96,7 @@ class ScheduleEditing(ScheduleActs):
         return saved
 
     def _form_page(self, request: HttpRequest, form: Any) -> TemplateResponse:
-        """The admin's own layout, of a form that is no model's."""
+        """Show the form in the admin's layout, although it is not a model's form."""
         schedule = form.schedule
         own = ("name",) if schedule is None else ()
         parts: Any = (
@@ -134,7 +134,7 @@ class ScheduleEditing(ScheduleActs):
 
 
 def _edited(form: ScheduleForm, schedule: Schedule, who: dict[str, Any]) -> Schedule | None:
-    """The row then; None where somebody was quicker, which the form tells.
+    """Return the saved row; None if somebody else was faster, with the error in the form.
 
     Raises what the verb raises.
     """
@@ -150,7 +150,7 @@ def _edited(form: ScheduleForm, schedule: Schedule, who: dict[str, Any]) -> Sche
 
 
 def _is_stale(form: ScheduleForm) -> bool:
-    """Whether the schedule was changed since the form was shown, which the form tells."""
+    """Whether the schedule was changed since the form was shown; if so, the form says it."""
     seen = form.cleaned_data.get("seen")
     if form.schedule is None or not seen or seen == form.schedule.changed_at.isoformat():
         return False
@@ -159,7 +159,7 @@ def _is_stale(form: ScheduleForm) -> bool:
 
 
 def _tell_stale(form: ScheduleForm, row: Schedule) -> None:
-    """Refuse once: what is saved again replaces knowingly what the row says now."""
+    """Refuse once: saving again replaces the current row knowingly."""
     form.add_error(
         None,
         _(
@@ -173,7 +173,7 @@ def _tell_stale(form: ScheduleForm, row: Schedule) -> None:
 
 
 def _hint(request: HttpRequest, schedule: Schedule | None) -> str:
-    """What to know of the arguments; this is markup, so nothing of the schedule is in it."""
+    """Explain hidden and redacted arguments, as markup that holds nothing of the schedule."""
     if schedule is None:
         return ""
     shown = visible_arguments(schedule, to_any=request.user.has_perm(VIEW_ARGUMENTS))

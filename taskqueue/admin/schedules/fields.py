@@ -1,4 +1,4 @@
-"""Fields of the schedule's form: lengths of time, moments, JSON. All they refuse is told beside."""
+"""Form fields for lengths of time, moments and JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_JSON = 1_000_000
 
 
 class SpanWidget(forms.MultiWidget):
-    """A number and its unit."""
+    """A number and a unit."""
 
     def __init__(self, attrs: Any = None) -> None:
         number = forms.NumberInput(
@@ -36,7 +36,7 @@ class SpanWidget(forms.MultiWidget):
         super().__init__((number, unit), attrs)
 
     def decompress(self, value: Any) -> list[Any]:
-        """The number in the largest unit in which it is whole."""
+        """Return the number in the largest unit in which it is whole."""
         if not isinstance(value, timedelta):
             return [None, "1"]
         count = value // MICROSECOND
@@ -58,7 +58,7 @@ class SpanField(forms.MultiValueField):
         super().__init__((number, unit), require_all_fields=False, required=False, **options)
 
     def compress(self, data_list: list[Any]) -> timedelta | None:
-        """None where no number was given. Raises ValidationError for a length beyond all years."""
+        """Return the length, or None if empty. Raises ValidationError if it is too long."""
         if not data_list or data_list[0] is None:
             return None
         number, unit = data_list
@@ -69,10 +69,10 @@ class SpanField(forms.MultiValueField):
 
 
 class MomentField(forms.CharField):
-    """A moment as ISO 8601; without an offset it is one of the form's time zone."""
+    """A moment in ISO 8601; without an offset it is in the form's time zone."""
 
     def clean(self, value: Any) -> Any:
-        """A datetime, aware or naive; None where none was given."""
+        """Return a datetime, aware or naive; None if the field is empty."""
         text = super().clean(value)
         if not text:
             return None
@@ -94,7 +94,7 @@ class JsonField(forms.CharField):
         super().__init__(required=False, widget=rows, initial=json.dumps(kind()), **options)
 
     def clean(self, value: Any) -> Any:
-        """The value; an empty one where nothing was given."""
+        """Return the value; an empty one if the field is empty."""
         text = super().clean(value)
         if not text:
             return self.kind()
@@ -124,7 +124,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names differ: of two values one would be lost silently."""
+    """Return an object, and refuse duplicate names: one of the values would be lost silently."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("an object has the same name twice.")
@@ -132,5 +132,5 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def as_text(value: Any) -> str:
-    """A value as the text that `JsonField` reads."""
+    """Return a value as the text that `JsonField` reads."""
     return json.dumps(value, ensure_ascii=False, indent=2) if value else json.dumps(value)

@@ -1,4 +1,4 @@
-"""The form of a schedule: every kind's fields; those of the chosen kind count."""
+"""The form of a schedule: the fields of all kinds of rules; those of the chosen kind count."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WIDE = {"class": "vTextField"}
 
 
 class ScheduleForm(forms.Form):
-    """Checks what the verbs check, to tell each error beside its field."""
+    """A form that checks what the verbs check, to show each error at its field."""
 
     name = forms.CharField(
         label=_("Name"), max_length=LONGEST_NAME, strip=False, widget=forms.TextInput(WIDE),
@@ -145,7 +145,7 @@ class ScheduleForm(forms.Form):
             self.fields[field].widget.attrs["data-kinds"] = kinds_of(field)
 
     def clean_name(self) -> str:
-        """A name that can be, and that nobody has."""
+        """Check that the name is valid and free."""
         name: str = self.cleaned_data["name"]
         try:
             check_name(name)
@@ -157,11 +157,11 @@ class ScheduleForm(forms.Form):
         raise ValidationError(gettext("A schedule with this name already exists."))
 
     def clean_tz(self) -> str:
-        """A zone that there is."""
+        """Check that the time zone exists."""
         return check_zone(self.cleaned_data["tz"])
 
     def clean(self) -> dict[str, Any]:
-        """The whole, as far as its parts are right."""
+        """Check the fields together, as far as each is valid."""
         given = self.cleaned_data
         kind = given.get("kind", "")
         used = {"tz", *USED.get(kind, ()), *(("start", "end") if kind in LIMITED else ())}
@@ -185,7 +185,7 @@ class ScheduleForm(forms.Form):
             self.add_error("missed_window", gettext("Required for “window”."))
 
     def _check_call(self, given: dict[str, Any]) -> None:
-        """Arguments and options, by the definition."""
+        """Check arguments and options against the definition."""
         options = given["options"]
         for name in set(OWN_FIELDS) & options.keys():
             refusal = gettext("Use the separate field for %(name)s.") % {"name": name}
@@ -211,7 +211,7 @@ class ScheduleForm(forms.Form):
             self._try("args", _encode, scheduled, definition)
 
     def _try(self, field: str, check: Any, *values: Any, **named: Any) -> Any:
-        """What the check gives; None, and its error beside the field, where it refuses."""
+        """Return what the check returns; on an error None, with the error at the field."""
         try:
             return check(*values, **named)
         except ValidationError as error:
@@ -221,7 +221,7 @@ class ScheduleForm(forms.Form):
         return None
 
     def changes(self) -> dict[str, Any]:
-        """What the verbs take."""
+        """Return the values that the verbs take."""
         names = ("task", "rule", "args", "kwargs", "missed", "missed_window", "overlap",
                  "pause_after_failures", "enabled")  # fmt: skip
         given = self.cleaned_data
@@ -229,7 +229,7 @@ class ScheduleForm(forms.Form):
 
 
 def _encode(scheduled: Scheduled, definition: Any) -> None:
-    """Check the arguments; what a callable unique key raises is told too."""
+    """Check the arguments; an error of a callable unique key is shown too."""
     try:
         encode_call(scheduled, definition)
     except InvalidSchedule:
@@ -247,7 +247,7 @@ OWN_FIELDS = ("queue_name", "priority")
 
 
 def initial_values(schedule: Schedule | None, *, sees_any: bool) -> dict[str, Any]:
-    """What the form of that schedule says at first."""
+    """Return the initial values of the form."""
     if schedule is None:
         return {}
     rule = rule_of_row(schedule)

@@ -1,4 +1,4 @@
-"""Schedules: the list, and a page with the times to come and the last occurrences of one."""
+"""Schedules: the list, and the page of one with its next times and latest occurrences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from taskqueue.models.schedule import ScheduleSource
 
 
 class ScheduleAdmin(ScheduleEditing):
-    """Pages show; buttons, actions and the form call the verbs."""
+    """Pages show schedules; buttons, actions and the form call the verbs."""
 
     change_form_template = "admin/taskqueue/schedule/change_form.html"
     columns = (
@@ -64,7 +64,7 @@ class ScheduleAdmin(ScheduleEditing):
         css = {"all": ["taskqueue/pages.css"]}
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whoever acts on them sees them."""
+        """Whoever may act on schedules may view them."""
         return super().has_view_permission(request, obj) or self.has_pause_permission(request)
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -83,7 +83,7 @@ class ScheduleAdmin(ScheduleEditing):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """By a comparison of the beginning, for what LIKE ignores differs among databases."""
+        """Compare the start of the name: databases differ in what LIKE ignores."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -151,7 +151,7 @@ class ScheduleAdmin(ScheduleEditing):
 
     @admin.display(description=_("last run"))
     def last_run(self, schedule: Schedule) -> SafeString:
-        """Of the last that started its time, of the last that ended what it came to."""
+        """Show the time of the last run that started and the outcome of the last that finished."""
         if not schedule.last_status:
             return moment(schedule.last_nominal_at)
         return format_html("{} {}", moment(schedule.last_nominal_at), badge(schedule.last_status))

@@ -1,4 +1,4 @@
-"""What a schedule's page shows besides its columns: times to come, occurrences, links."""
+"""Parts of a schedule's page: its state, next times, latest occurrences and links."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OCCURRENCE_COLUMNS = (
 
 
 def extras(request: HttpRequest, links: Links, schedule: Schedule) -> dict[str, Any]:
-    """The newest occurrences and the addresses of more, for those who may view them."""
+    """Return the newest occurrences and links to more, for users who may view them."""
     parts: dict[str, Any] = {}
     if request.user.has_perm("taskqueue.view_occurrence"):
         parts["occurrences"] = _occurrences(schedule, links)
@@ -64,7 +64,7 @@ def _occurrences(schedule: Schedule, links: Links) -> list[dict[str, Any]]:
 
 
 def kept_tasks(ids: Any) -> set[Any]:
-    """Those of the tasks that are not pruned yet."""
+    """Return the ids of the tasks that are not pruned yet."""
     wanted = [task_id for task_id in ids if task_id is not None]
     if not wanted:
         return set()
@@ -73,7 +73,7 @@ def kept_tasks(ids: Any) -> set[Any]:
 
 
 def shown_times(row: Occurrence) -> SafeString:
-    """The nominal time; of a row that stands for many, the first, the last and how many."""
+    """Show the nominal time; for a row that stands for many, the first, the last and the count."""
     if row.count <= 1 or row.nominal_until is None:
         return moment(row.nominal_at)
     words = ngettext("{} to {} ({} time)", "{} to {} ({} times)", row.count)
@@ -81,17 +81,17 @@ def shown_times(row: Occurrence) -> SafeString:
 
 
 def shown_status(row: Occurrence) -> SafeString:
-    """Its status, or what its task came to."""
+    """Show the status of the task, or of the occurrence if it has none."""
     return badge(row.task_status or row.status)
 
 
 def shown_requester(row: Occurrence) -> str:
-    """Who had it run by hand; empty for a time of the rule."""
+    """Return who requested the run; empty for a run of the rule."""
     return "" if row.requested_by is None else row.requested_by or _("yes")
 
 
 def next_times(schedule: Schedule) -> SafeString:
-    """The times that it runs at next, in UTC and in the zone of the rule."""
+    """Show the next times in UTC and in the time zone of the rule."""
     if schedule.paused_at is not None:
         return format_html("{}", _("None until the schedule is resumed."))
     rule = rule_of(schedule)
@@ -124,7 +124,7 @@ def _in(zone: Any, at: datetime) -> str:
 
 
 def shown_source(schedule: Schedule) -> str:
-    """Where it is edited."""
+    """Return where the schedule is edited."""
     if schedule.source != ScheduleSource.CODE:
         return _("row: created at run time, edited here")
     definition = registry.find(schedule.task_name)
@@ -149,11 +149,11 @@ STATES = {
         ~RESTS & Q(next_at__lt=F("now") - OVERDUE),
     ),
 }
-"""By its word in the address: what it is called, and the rows that are in it."""
+"""By the word in the address: the label, and the condition of the rows."""
 
 
 def state_of(schedule: Any) -> SafeString:
-    """All that keeps it from running, else that it is active, as badges; `now` is annotated."""
+    """Return badges for all that keeps the schedule from running, or one for active."""
     names = conditions(schedule, schedule.now) or ["active"]
     return format_html_join(" ", "{}", ((_badge(name, schedule),) for name in names))
 
@@ -167,7 +167,7 @@ def _badge(name: str, schedule: Any) -> SafeString:
 
 
 class StateFilter(admin.SimpleListFilter):
-    """By state; a schedule may be in several."""
+    """Filter by state; a schedule may have several."""
 
     title = gettext_lazy("state")
     parameter_name = "state"

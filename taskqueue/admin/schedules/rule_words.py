@@ -29,14 +29,14 @@ ENGLISH_NAMES = re.compile(rf"\b({'|'.join(NAMES)})\b")
 
 
 def rule_words(schedule: Schedule) -> str:
-    """The rule of the row in words, or why there are none."""
+    """Return the rule of the row in words, or why it cannot be read."""
     text, rule = rule_text(schedule), rule_of(schedule)
     language = get_language() or "en"
     return text if rule is None or language not in CRON_LOCALES else said(rule, language)
 
 
 def said(rule: Rule, language: str) -> str:
-    """The rule with its limits, in a language that we have."""
+    """Return the rule with its limits, in a language of the catalogue."""
     words = _said(rule, language)
     if rule.start is not None:
         words = _("%(rule)s, from %(moment)s") % {

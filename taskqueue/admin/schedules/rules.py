@@ -1,4 +1,4 @@
-"""A rule, from the fields of the schedule's form and back."""
+"""Turn the fields of the schedule's form into a rule, and a rule into fields."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ USED = {
 """The fields that a kind needs, besides time zone, start and end."""
 LIMITED = (Cron.kind, Every.kind, AfterEnd.kind, DailyWindow.kind)
 FIELDS = {"every": "step", "the": "interval"}
-"""Where the rule and the form have different words for one value."""
+"""Fields whose names differ between the rule and the form."""
 
 
 def kinds_of(field: str) -> str:
-    """The kinds that a field is for, as the form's script reads them."""
+    """Return the kinds that use a field, as the form's script reads them."""
     if field in ("start", "end"):
         return " ".join(LIMITED)
     return " ".join(kind for kind, fields in USED.items() if field in fields)
 
 
 def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
-    """The rule that the form's fields say, checked.
+    """Return the rule of the form's fields, checked.
 
     Raises ValidationError, by the field that it is about.
     """
@@ -79,7 +79,7 @@ def _built(kind: str, given: Mapping[str, Any]) -> Rule:
 
 
 def moment_in(tz: str, field: str, moment: datetime | None) -> datetime | None:
-    """The moment; one without an offset is of that zone, of two such the first.
+    """Return an aware moment; one without an offset is in the zone, the first if it occurs twice.
 
     Raises ValidationError, by its field, for one that the zone leaves out.
     """
@@ -105,7 +105,7 @@ def moment_in(tz: str, field: str, moment: datetime | None) -> datetime | None:
 
 
 def _field(kind: str, error: str) -> str:
-    """The field that an error of the rule is about."""
+    """Return the field that an error of the rule is about."""
     found = re.match(r"\w+: (\w+)", error)
     name = FIELDS.get(found[1], found[1]) if found else ""
     known = (*USED[kind], "tz", *(("start", "end") if kind in LIMITED else ()))
@@ -113,7 +113,7 @@ def _field(kind: str, error: str) -> str:
 
 
 def check_zone(name: str) -> str:
-    """The name of the zone. Raises ValidationError."""
+    """Return the name of the time zone. Raises ValidationError."""
     try:
         return zone_name("The rule", name)
     except InvalidSchedule as error:
@@ -121,7 +121,7 @@ def check_zone(name: str) -> str:
 
 
 def zone_of(rule: Rule) -> str:
-    """The zone in which people read the rule."""
+    """Return the time zone in which the rule is shown."""
     zone = str(getattr(rule, "tz", "") or timezone.get_current_timezone_name())
     try:
         return zone_name("The rule", zone)
@@ -130,7 +130,7 @@ def zone_of(rule: Rule) -> str:
 
 
 def initial_of(rule: Rule) -> dict[str, Any]:
-    """What the form's fields say of that rule."""
+    """Return the form's fields for the rule."""
     tz = zone_of(rule)
     values: dict[str, Any] = {"kind": rule.kind, "tz": tz}
     if isinstance(rule, Cron):
@@ -148,5 +148,5 @@ def initial_of(rule: Rule) -> dict[str, Any]:
 
 
 def _written(tz: str, moment: datetime | None) -> str:
-    """With its offset, so that it is the same moment again whatever the zone's clock does."""
+    """Write a moment with its offset, so that it is read back as the same moment."""
     return "" if moment is None else in_zone(moment, ZoneInfo(tz)).isoformat(" ")

@@ -15,11 +15,11 @@ from taskqueue.admin.display import as_json
 from taskqueue.monitoring.read_models.task import ListedTask
 
 LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40
-"""What is longer is folded."""
+"""Longer values are folded."""
 
 
 def shown_arguments(task: ListedTask) -> SafeString:
-    """The arguments as JSON, or why they are hidden."""
+    """Show the arguments as JSON, or why they are hidden."""
     if task.args is None:
         told = _(
             "Hidden: this process does not know the definition, so it cannot tell which arguments "
@@ -30,7 +30,7 @@ def shown_arguments(task: ListedTask) -> SafeString:
 
 
 def folded_json(value: Any) -> SafeString:
-    """A value as indented JSON; a long one is opened by a click."""
+    """Show a value as indented JSON; a long one is folded."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     lines = text.count("\n") + 1
     shown = as_json(value)

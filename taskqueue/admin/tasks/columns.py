@@ -24,11 +24,11 @@ SHORT = 8
 
 
 class TaskColumns(ReadOnlyAdmin):
-    """Each is a method, so that a project can name those that it wants."""
+    """One method for each column, so that projects can choose columns by name."""
 
     @admin.display(description=gettext_lazy("selected"))
     def action_checkbox(self, obj: Any) -> SafeString:
-        """As Django's own, which takes a template for each."""
+        """The same as Django's own, which renders a template for each row."""
         label = _("Select this task for an action: %(task)s") % {"task": obj}
         return format_html(
             '<input type="checkbox" name="{}" value="{}" class="action-select" aria-label="{}">',
@@ -39,7 +39,7 @@ class TaskColumns(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("name"))
     def shown_name(self, task: Task) -> SafeString:
-        """Broken at its dots, where it is too long for a line."""
+        """Show the name; a long one breaks at its dots."""
         return breakable(task.name)
 
     @admin.display(description=gettext_lazy("id"))
@@ -66,7 +66,7 @@ class TaskColumns(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("due or finished"))
     def shown_moment(self, task: Any) -> SafeString:
-        """What comes next, or what was last: in a word, and when."""
+        """Show when the task is due, started or finished."""
         if task.status in FINISHED:
             word, at = _("finished"), task.finished_at
         elif task.status in WAITING:
@@ -83,7 +83,7 @@ class TaskColumns(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("last run"))
     def shown_duration(self, task: Any) -> str:
-        """For how long the body ran in the last attempt, or has run; no pause between attempts."""
+        """Show how long the last attempt ran, or has been running."""
         begun, ended = getattr(task, "last_run", (None, None))
         if begun is None:
             return str(EMPTY)
@@ -98,7 +98,7 @@ class TaskColumns(ReadOnlyAdmin):
 
 
 def _short(at: datetime, now: datetime) -> SafeString:
-    """A point in time of today without its date; the tooltip says it exactly."""
+    """Show a moment, without its date if it is today; the tooltip has the exact time."""
     local = local_time(at)
     is_today = local.date() == local_time(now).date()
     return format_html(

@@ -35,7 +35,7 @@ class TaskEditing(TaskActs):
         return [own, *super().get_urls()]
 
     def edit_view(self, request: HttpRequest, object_id: UUID, what: str) -> HttpResponse:
-        """The form, and what it does."""
+        """Show the form, or save it."""
         if what not in FORMS:
             raise Http404
         verb = TASK_VERBS[what]
@@ -60,7 +60,7 @@ class TaskEditing(TaskActs):
     def _save(
         self, request: HttpRequest, task: Task, verb: TaskVerb, form: TaskForm
     ) -> HttpResponse | None:
-        """Where to go then; None where the form tells what is wrong with it."""
+        """Save and redirect; return None if the form shows an error."""
         reason = form.cleaned_data["reason"]
         try:
             more = {"new_id": new_id_of(request)} if form.makes_a_task else {}

@@ -137,7 +137,7 @@ class EnqueueForm(forms.Form):
             return None
 
     def _try(self, field: str | None, check: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """What the check gives; None, and its error beside the field, where it refuses."""
+        """Return what the check returns; on an error None, with the error at the field."""
         try:
             return check(*args, **named)
         except (ValidationError, TaskQueueError, ValueError, TypeError, OverflowError) as error:

@@ -22,7 +22,7 @@ from taskqueue.models import Task
 
 
 class TaskEnqueueing(TaskActs):
-    """Any definition, for those who may enqueue."""
+    """Enqueue a task of any definition, for users who may."""
 
     choose_template = "admin/taskqueue/task/enqueue_choose.html"
     enqueue_template = "admin/taskqueue/task/enqueue_form.html"
@@ -33,7 +33,7 @@ class TaskEnqueueing(TaskActs):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """The choice where no definition is named, else its form."""
+        """Show the form of the named definition, or the choice of one."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD", "POST"):
@@ -64,7 +64,7 @@ class TaskEnqueueing(TaskActs):
         )  # fmt: skip
 
     def _enqueue(self, request: HttpRequest, form: EnqueueForm) -> HttpResponse | None:
-        """Where to go then; None where the form tells what is wrong with it."""
+        """Enqueue and redirect; return None if the form shows an error."""
         reason = form.cleaned_data["reason"]
         try:
             try:
@@ -97,5 +97,5 @@ class TaskEnqueueing(TaskActs):
 
 
 def _doc(definition: BaseDefinition[Any, Any]) -> str:
-    """What the body says of itself."""
+    """Return the docstring of the task's function."""
     return inspect.cleandoc(definition.__doc__ or "")

@@ -1,4 +1,4 @@
-"""The tasks that a search finds, as CSV or as lines of JSON, sent as they are read."""
+"""Export the tasks that a search finds, as CSV or JSON Lines, sent as they are read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TaskExport(ReadOnlyAdmin):
         return [path("export/", view, name="taskqueue_task_export"), *super().get_urls()]
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
-        """The file, for those who may view tasks."""
+        """Return the file, for users who may view tasks."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD"):
@@ -82,7 +82,7 @@ class TaskExport(ReadOnlyAdmin):
 
 
 class ExportRun:
-    """One export, which holds a place from its beginning until `end`."""
+    """One export, which holds a place from its start until `end`."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ExportRun:
         self._has_ended = False
 
     def pieces(self, before: str) -> Generator[str, None, None]:
-        """The heading before anything is searched; then a piece for each batch that is found."""
+        """Yield the heading before anything is searched, then a piece for each batch."""
         try:
             yield self.form.heading()
             yield from self._batches(before)
@@ -129,14 +129,14 @@ class ExportRun:
                 return
 
     def end(self) -> None:
-        """Leave the place; where the database cannot be asked, it expires."""
+        """Release the place; if the database is away, it expires."""
         if not self._has_ended:
             self._has_ended = True
             with suppress(Error, SynchronousOnlyOperation):
                 end_export(project_connection(), self._token)
 
     def _renew(self) -> bool:
-        """Whether the place is still held, and may be held for longer."""
+        """Whether the place is held, and may be held for longer."""
         now = time.monotonic()
         if now >= self._ends_at:
             return False
@@ -146,13 +146,13 @@ class ExportRun:
         return renew_export(project_connection(), self._token)
 
     def _address(self, cursor: str) -> str:
-        """Where the export goes on."""
+        """Return the address at which the export continues."""
         asked = {**self._request.GET.dict(), "before": cursor}
         return self._request.build_absolute_uri(f"{self._request.path}?{urlencode(asked)}")
 
 
 class ExportResponse(StreamingHttpResponse):
-    """A response that ends the export also where nothing of it was sent."""
+    """A response that ends the export even if nothing of it was sent."""
 
     def __init__(self, run: ExportRun, pieces: Any) -> None:
         super().__init__(pieces, content_type=run.form.content_type)
@@ -166,7 +166,7 @@ class ExportResponse(StreamingHttpResponse):
 def _streamed(
     request: HttpRequest, pieces: Generator[str, None, None]
 ) -> Iterator[str] | AsyncIterator[str]:
-    """What the server iterates: under ASGI it would collect an ordinary iterator in memory."""
+    """Return what the server iterates: ASGI would collect an ordinary iterator in memory."""
     return _asynchronously(pieces) if isinstance(request, ASGIRequest) else pieces
 
 

@@ -1,4 +1,4 @@
-"""What a task is: one line for each thing that there is to say."""
+"""The details of a task: one line for each fact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Fact = tuple[str, object]
 def facts(
     task: Task, user: Any, links: Links, retries: Sequence[Task], audits: Sequence[Audit]
 ) -> list[Fact]:
-    """What everybody looks for first."""
+    """Return the most important facts."""
     return [
         (_("Name"), links.to_list(Task, task.name, q=f"name:{task.name}")),
         (_("Queue"), _queue(task, user, links)),
@@ -97,7 +97,7 @@ def _times(task: Task) -> Iterator[Fact]:
 
 
 def _origin(task: Task, user: Any, links: Links) -> Iterator[Fact]:
-    """What a task of a schedule has."""
+    """Return the schedule and the nominal time of a scheduled task."""
     if task.schedule_id is None:
         return
     name = task.options.get("schedule") or task.schedule_id
@@ -144,7 +144,7 @@ def _lines(parts: Iterable[SafeString]) -> SafeString:
 
 
 def _workers(task: Task) -> Iterator[Fact]:
-    """Who may run it, where not every worker may."""
+    """Return which workers may run the task, if not all may."""
     if task.route == Route.ORDINARY:
         return
     if task.broadcast:

@@ -1,4 +1,4 @@
-"""What belongs to a task, as its page shows it: attempts, log lines, audit, kin."""
+"""The rows that belong to a task: attempts, log lines, audit entries and retries."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from taskqueue.monitoring.history import begun_at, seconds_between
 from taskqueue.monitoring.read_models.attempt import level_name
 
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
-"""How many rows a task's page shows; the lists show the rest."""
+"""Rows that a task's page shows; the lists show the rest."""
 
 
 @dataclass
 class History:
-    """The newest rows of each kind, oldest first; None for those who may not view them."""
+    """The newest rows of each kind, oldest first; None if the user may not view them."""
 
     leases: list[Lease] | None = None
     lines: list[TaskLog] | None = None
     audits: list[Audit] | None = None
     retries: list[Task] = field(default_factory=list)
     attempt: int | None = None
-    """The only one whose log lines are meant."""
+    """Show the log lines of this attempt only."""
 
 
 def history_of(request: HttpRequest, task_id: UUID) -> History:
-    """Read them."""
+    """Read the rows that the user may view."""
     alias, may = database_alias(), request.user.has_perm
     found = History(attempt=_attempt_of(request))
     if may("taskqueue.view_lease"):
@@ -73,7 +73,7 @@ def _newest(rows: Any) -> list[Any]:
 def shown_history(
     request: HttpRequest, links: Links, task: Task, history: History, now: Any
 ) -> dict[str, Any]:
-    """The rows as the template takes them, newest attempts first."""
+    """Return the rows as the template takes them, newest attempts first."""
     parts: dict[str, Any] = {}
     if history.leases is not None:
         sees_workers = request.user.has_perm("taskqueue.view_worker")
@@ -91,7 +91,7 @@ def shown_history(
 
 
 def _worker_keys(leases: Sequence[Lease]) -> dict[str, int]:
-    """The rows of the workers that have not been forgotten yet, by name."""
+    """Return the keys of the workers' rows, by name; pruned workers have none."""
     names = {lease.worker_id for lease in leases}
     if not names:
         return {}
@@ -100,14 +100,14 @@ def _worker_keys(leases: Sequence[Lease]) -> dict[str, int]:
 
 
 def progress_of(lease: Lease) -> str:
-    """How far the attempt said it is."""
+    """Return the progress of the attempt."""
     if lease.progress is None:
         return EMPTY
     return f"{lease.progress:.0f} % {lease.progress_message}".rstrip()
 
 
 def progress_bar(lease: Lease) -> SafeString:
-    """The same, to be seen at a glance."""
+    """Show the progress as a bar."""
     if lease.progress is None:
         return EMPTY
     percent = min(100.0, max(0.0, lease.progress))
@@ -135,7 +135,7 @@ def _attempt(lease: Lease, workers: dict[str, int], now: Any, links: Links) -> d
 
 
 def _status(lease: Lease) -> SafeString:
-    """Its status; of one that runs, also whether it seems wedged."""
+    """Show the status; for a running attempt, also whether it seems wedged."""
     is_wedged = lease.status == LeaseStatus.RUNNING and lease.wedged_at is not None
     return badge(lease.status, _("running, seems wedged") if is_wedged else None)
 

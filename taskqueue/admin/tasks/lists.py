@@ -37,16 +37,16 @@ from taskqueue.monitoring.searching import Page, Search, SearchError, find
 
 
 class TaskPages(LeanList):
-    """A page of what the search finds, as Django's lists show rows."""
+    """A page of the tasks that the search finds, as Django's lists show rows."""
 
     search: Search | None = None
-    """None where what was typed is none; then nothing is shown."""
+    """None if the text is not a valid search; then nothing is shown."""
     search_error = ""
     page: Page
     matching: Matching
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        """All that fits; the page is not read from it."""
+        """Return all tasks that match; the page is not read from this."""
         if any("__" in name for name in request.GET):
             raise DisallowedModelAdminLookup("Tasks are searched by ?q= alone.")
         text = request.GET.get("q", "")
@@ -88,35 +88,35 @@ class TaskPages(LeanList):
 
     @property
     def text(self) -> str:
-        """The search in its usual form; as it was typed where it is none."""
+        """The search in its normal form; as typed if it is not valid."""
         return self.query if self.search is None else self.search.text
 
     @property
     def newer_url(self) -> str:
-        """The page ahead of this one; empty on the first."""
+        """The address of the previous page; empty on the first."""
         return address(self.text, after=self.page.newer) if self.page.newer else ""
 
     @property
     def older_url(self) -> str:
-        """The page behind this one; empty on the last."""
+        """The address of the next page; empty on the last."""
         return address(self.text, before=self.page.older) if self.page.older else ""
 
     @property
     def first_url(self) -> str:
-        """The newest page."""
+        """The address of the first page."""
         return address(self.text)
 
     @property
     def is_first(self) -> bool:
-        """Whether nothing newer is known."""
+        """Whether this is the first page."""
         return not self.page.newer
 
     def headers(self) -> list[dict[str, Any]]:
-        """The names of the columns; some themes know the box that ticks all by a class."""
+        """Return the column headers; some themes find the box that selects all by a class."""
         return [{**each, "text": _with_class(each["text"])} for each in result_headers(self)]
 
     def rows(self) -> list[SafeString]:
-        """Cells that say which column they are of, for a phone, where no heads of columns stand."""
+        """Return rows whose cells name their column: narrow screens show no headers."""
         labels = [
             "" if name == "action_checkbox" else _label(name, self.model, self.model_admin)
             for name in self.list_display
@@ -137,7 +137,7 @@ def _note_last_runs(tasks: Sequence[Any]) -> None:
 
 
 def _with_class(text: Any) -> Any:
-    """The box that ticks all, with the class; any other head of a column as it is."""
+    """Give the box that selects all its class; return other headers unchanged."""
     toggle = 'id="action-toggle"'
     if isinstance(text, SafeString) and toggle in text:
         return SafeString(text.replace(toggle, f'{toggle} class="action-toggle"'))
@@ -145,7 +145,7 @@ def _with_class(text: Any) -> Any:
 
 
 class TaskList(TaskColumns, TaskExport):
-    """What the search box takes stands below it; `?status=failed` still leads to the search."""
+    """The list with its search; `?status=failed` redirects to the search."""
 
     change_list_template = "admin/taskqueue/task/change_list.html"
     columns = (
@@ -194,7 +194,7 @@ def _label(name: Any, model: Any, model_admin: Any) -> str:
 
 
 def _labelled(cell: SafeString, label: str) -> SafeString:
-    """The cell as Django made it, with the name of its column."""
+    """Add the column's name to a cell."""
     if not label or not cell.startswith("<td"):
         return cell
     text = label[:1].upper() + label[1:]

@@ -1,4 +1,4 @@
-"""What is searched by, links that narrow it, and how many tasks it finds."""
+"""The search of the task list: links that narrow it, and how many tasks match."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABS = (
     TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.SUCCEEDED, TaskStatus.CANCELLED,
 )  # fmt: skip
 OLD = {"status": "status", "status__exact": "status", "queue": "queue", "queue_name": "queue"}
-"""Names in addresses of old, and the qualifiers that say the same."""
+"""Old filter names in addresses, and the qualifiers that replace them."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Link:
 
 
 class Matching(int):
-    """How many tasks fit; where not all were counted, one more than are known, shown as "50+".
+    """How many tasks match; if not all were counted, one more than known, shown as "50+".
 
     Django compares it with the rows of a page to tell whether others fit too.
     """
@@ -63,12 +63,12 @@ def searched(request: HttpRequest, text: str) -> Search:
 
 
 def address(text: str, **cursor: str) -> str:
-    """The list with this search."""
+    """Return the address of the list with this search."""
     return "?" + urlencode({**({"q": text} if text else {}), **cursor})
 
 
 def with_old_filters(request: HttpRequest, links: Links) -> str | None:
-    """Where `?status=failed` is to be found now; None for an address without such."""
+    """Return the search address for `?status=failed`; None for an address without old filters."""
     old = {OLD[name]: str(value) for name, value in request.GET.items() if name in OLD and value}
     if not old:
         return None
@@ -78,7 +78,7 @@ def with_old_filters(request: HttpRequest, links: Links) -> str | None:
 
 
 def status_tabs(search: Search | None, counts: Mapping[str, Count] | None) -> list[Link]:
-    """All, and each status; with what else is searched by."""
+    """Return links to all tasks and to each status, keeping the rest of the search."""
     if search is None:
         return []
     chosen = search.values("status")
@@ -95,7 +95,7 @@ def status_tabs(search: Search | None, counts: Mapping[str, Count] | None) -> li
 
 
 def queue_links(search: Search | None) -> list[Link]:
-    """Some queues by name; none where there is just one."""
+    """Return links to queues by name; none if there is only one."""
     if search is None:
         return []
     rows = Queue.objects.using(database_alias()).order_by("name")
@@ -111,7 +111,7 @@ def queue_links(search: Search | None) -> list[Link]:
 
 
 def matching(page: Page, which: TaskFilter | None, counts: Mapping[str, Count] | None) -> Matching:
-    """How many fit, as far as the page and the counts of the tabs tell."""
+    """Return how many tasks match, as far as the page and the counts of the tabs tell."""
     shown = len(page.tasks) + len(page.holders)
     if page.is_all or which is None:
         return Matching(Count(shown))

@@ -1,4 +1,4 @@
-"""The hidden field by which a button that is pressed twice does once what it does."""
+"""The hidden field that makes a button pressed twice act once."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from taskqueue.exceptions import EnqueuedBefore, TaskQueueError
 
 FIELD = "once"
 OLDEST = 24 * 3600
-"""Seconds that a page may have been open: its id becomes a task's, and ids sort by time."""
+"""Seconds for which a page may stay open: its id becomes a task's id, and ids sort by time."""
 AHEAD = 300
-"""Seconds by which the clock of who made the page may go before ours."""
+"""Seconds by which the clock of the process that made the page may be ahead."""
 
 
 def once_field() -> dict[str, Any]:
-    """What a page shows it with."""
+    """Return the context with which a page shows the field."""
     return {FIELD: uuid7()}
 
 
 def new_id_of(request: HttpRequest) -> UUID | None:
-    """The id that the page has for the new task; None where it gave none.
+    """Return the page's id for the new task; None if it sent none.
 
-    Raises `TaskQueueError`, in the user's language, for one that no page gave out lately.
+    Raises `TaskQueueError`, in the user's language, if no page gave the id out recently.
     """
     given = request.POST.get(FIELD, "")
     if not given:
@@ -47,9 +47,9 @@ def new_id_of(request: HttpRequest) -> UUID | None:
 def lead_to_first(
     admin: ReadOnlyAdmin, request: HttpRequest, found: EnqueuedBefore, name: str
 ) -> UUID:
-    """Tell that it was done already; the task that was made then.
+    """Say that it was already done, and return the id of the task that was made then.
 
-    Raises `TaskQueueError`, in the user's language, where that is a task of another name.
+    Raises `TaskQueueError`, in the user's language, if that task has another name.
     """
     if found.name != name:
         raise TaskQueueError(_("This form was for another task and has been refreshed. Try again."))

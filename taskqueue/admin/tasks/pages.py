@@ -1,4 +1,4 @@
-"""The page of one task: what it is, what became of it, what may be done now."""
+"""The page of one task: its state, history and actions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from taskqueue.monitoring.why import Reason, why
 
 
 class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
-    """Arguments are shown without what their definition calls sensitive."""
+    """Tasks: the list, the page of one, and what people may do to them."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
     live_template = "admin/taskqueue/task/live.html"
@@ -47,7 +47,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The page; of what changes while one looks, also that part alone."""
+        """Show the page, or only the part of it that is refreshed."""
         if not self.has_view_permission(request) or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         task = _whole(object_id)
@@ -61,7 +61,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
         return report(self, request, self.change_form_template, task.name, **own)
 
     def _page(self, request: HttpRequest, task: Any) -> dict[str, Any]:
-        """All that the page says, from as few queries as there are kinds of rows."""
+        """Return the context of the page, from one query for each kind of row."""
         history = history_of(request, task.pk)
         now = _steady(task)
         leases, audits = history.leases or [], history.audits or []
@@ -100,7 +100,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
 
 
 def _whole(object_id: str) -> Any:
-    """The row with all its columns and the time of the database; None where there is none."""
+    """Return the row with all its columns and the database's time; None if there is none."""
     try:
         task_id = UUID(object_id)
     except ValueError:
@@ -110,7 +110,7 @@ def _whole(object_id: str) -> Any:
 
 
 def _steady(task: Any) -> datetime:
-    """The time of the database, in steps: between them a page that shows ages stays the same."""
+    """Return the database's time in steps: between them a page that shows ages stays the same."""
     now: datetime = task.now
     step = 1 if task.status == TaskStatus.RUNNING else 10
     return now - timedelta(seconds=now.second % step, microseconds=now.microsecond)
@@ -121,22 +121,22 @@ def _running(history: History) -> list[Lease]:
 
 
 def _stops(history: History) -> list[Lease]:
-    """Attempts that were asked to stop, and run on."""
+    """Return the running attempts that were asked to stop."""
     return [each for each in _running(history) if each.stop_requested_at is not None]
 
 
 def _progress(history: History) -> list[Any]:
-    """How far the attempts say they are that run."""
+    """Return the progress of the running attempts."""
     return [progress_bar(each) for each in _running(history) if each.progress is not None]
 
 
 def sentence(reason: Reason) -> SafeString:
-    """The reason as a sentence, in the language of the page."""
+    """Return the reason as a sentence, in the language of the page."""
     return format_html(gettext(reason.template), **reason.values(_shown))
 
 
 def why_sentences(task: Any) -> list[SafeString]:
-    """What keeps the task from running, who holds it, or how it ended."""
+    """Return why the task waits, who runs it, or how it ended."""
     return [sentence(reason) for reason in why(task)]
 
 

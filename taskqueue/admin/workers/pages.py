@@ -1,4 +1,4 @@
-"""Workers: those at work and those that are gone, and a page of one with what it holds."""
+"""Workers: the list, and the page of one with its running and recent attempts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_WORKERS = 200
 
 
 class WorkerAdmin(WorkerActs, RowReportAdmin):
-    """A worker lives while it was seen within its lease, by the database's clock."""
+    """A worker is alive while it was seen within its lease, by the database's clock."""
 
     list_template = "admin/taskqueue/worker/change_list.html"
     page_template = "admin/taskqueue/worker/page.html"
@@ -45,7 +45,7 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
         css = {"all": ["taskqueue/pages.css"]}
 
     def shown(self, request: HttpRequest) -> HttpResponse:
-        """All workers, or those whose name or host holds what is searched for."""
+        """Show all workers, or those whose name or host contains the search text."""
         text = request.GET.get("q", "").strip()
         found = [each for each in read_workers(limit=MOST_WORKERS) if _holds(each, text)]
         if text and not found and (older := _older(text)) is not None:
@@ -60,7 +60,7 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
         )  # fmt: skip
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
-        """The page of one."""
+        """Show the page of one worker."""
         worker = worker_named(row.name)
         if worker is None:  # Deleted by its retention at this moment.
             raise Http404
@@ -91,7 +91,7 @@ def _holds(worker: ShownWorker, text: str) -> bool:
 
 
 def _older(name: str) -> Worker | None:
-    """One that was gone too long ago to be listed, by its whole name."""
+    """Return a worker that stopped too long ago to be listed, by its full name."""
     workers = Worker.objects.using(database_alias())
     return workers.filter(name=name).first() if is_storable(name) else None
 
@@ -118,7 +118,7 @@ def _figures(worker: ShownWorker) -> list[tuple[str, Any]]:
 
 MOST_HELD, MOST_PAST = 50, 20
 NEWEST = 10_000
-"""Attempts of all workers that are looked through for those of one: no index tells them apart."""
+"""Attempts of all workers that are searched for those of one: no index finds them."""
 LONGEST_MESSAGE = 160
 COLUMNS = (
     "task_id", "attempt", "status", "claimed_at", "started_at", "finished_at", "progress",
@@ -133,13 +133,13 @@ def _of(worker: str) -> QuerySet[Any]:
 
 
 def _names(leases: Iterable[Any]) -> dict[Any, str]:
-    """The names of their tasks, of those that are there: a join would leave out the others."""
+    """Return the names of the tasks that exist: a join would leave out the other attempts."""
     tasks = Task.objects.using(database_alias())
     return dict(tasks.filter(id__in=[each.task_id for each in leases]).values_list("id", "name"))
 
 
 def held(request: HttpRequest, links: Links, worker: str) -> list[dict[str, Any]]:
-    """Its running attempts, the longest first, with a stop for those who may."""
+    """Return the running attempts, the longest first, with a stop button for users who may stop."""
     running = list(
         _of(worker)
         .filter(RawSQL(IS_RUNNING, (), output_field=BooleanField()))  # noqa: S611  (a constant)
@@ -170,7 +170,7 @@ def _held(lease: Any, names: dict[Any, str], links: Links, *, may_stop: bool) ->
 
 
 def past(links: Links, worker: str) -> list[dict[str, Any]]:
-    """Its newest attempts that have ended, among the newest of all workers."""
+    """Return its finished attempts among the newest attempts of all workers."""
     rows = Lease.objects.using(database_alias())
     newest = rows.order_by("-id").values_list("id", flat=True).first()
     if newest is None:
@@ -196,7 +196,7 @@ def _past(lease: Any, names: dict[Any, str], links: Links) -> dict[str, Any]:
 
 
 def _task(lease: Any, names: dict[Any, str], links: Links) -> Any:
-    """A link to its task; only the id where it is gone."""
+    """Link to the task; a pruned one is shown by its id."""
     if lease.task_id not in names:
         return str(lease.task_id)
     return links.to_row(Task, lease.task_id, breakable(names[lease.task_id]))

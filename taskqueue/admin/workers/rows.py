@@ -1,4 +1,4 @@
-"""A worker in the list and in its page's head; what it can still be asked for."""
+"""A worker in lists and at the head of its page, with the requests that it can get."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def line_of(worker: ShownWorker, links: Links) -> dict[str, Any]:
 
 
 def asked(request: str) -> str:
-    """What somebody asks of it, in words."""
+    """Return the pending request in words."""
     words = {
         "quiet": _("asked to be quiet"),
         "stop": _("asked to stop"),
@@ -43,7 +43,7 @@ def asked(request: str) -> str:
 
 
 def verbs_for(state: str) -> list[dict[str, Any]]:
-    """What a worker of that state can still be asked for."""
+    """Return the requests that a worker in that state can get."""
     quiet: dict[str, Any] = {
         "name": "quiet",
         "title": _("Quiet"),
