@@ -175,7 +175,7 @@ def test_the_admin_says_how_further_options_are_written(log_in_as: LogIn) -> Non
     add_url = url("schedule", "add")
     wrong = filled(task=tell.name, options="backoff=fixed(60)")
     told = unescape(log_in_as("superuser").post(add_url, wrong).content.decode())
-    assert 'Write it as JSON, such as {"backoff": "fixed(60)"}.' in told
+    assert 'Enter JSON, such as {"backoff": "fixed(60)"}.' in told
     assert "Expecting value" not in told
 
 
