@@ -203,9 +203,9 @@ def require_tool(name: str) -> str:
 def _forget_charts() -> None:
     """What a process remembers of the steps of charts, though each test has other rows."""
     from taskqueue.monitoring.performance import known
-    from taskqueue.monitoring.series import settled
+    from taskqueue.monitoring.series import cache
 
-    settled.forget()
+    cache.forget()
     known.clear()
 
 

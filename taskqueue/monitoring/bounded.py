@@ -1,4 +1,4 @@
-"""Asking the database for no longer than somebody can wait, whatever the network does."""
+"""Asking the database within a time limit, whatever the network does."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class NoAnswer(Exception):
-    """The database has not answered within the time that there was."""
+    """The database has not answered in time."""
 
 
 class Question(Generic[T]):
-    """A step in a thread and on a connection of its own, which nobody needs to wait for.
+    """A step in a thread and on a connection of its own.
 
-    A connection to a host that went silent cannot be taken back: the thread stays with it until
-    the system gives it up, some seconds later, and keeps no process from ending.
+    A connection to a silent host cannot be cancelled: the thread stays with it until
+    the system gives up, some seconds later, but does not keep the process from exiting.
     """
 
     def __init__(self, step: Callable[[], T], *, seconds: float) -> None:
@@ -34,11 +34,11 @@ class Question(Generic[T]):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still being asked; not in a copy of the process that asked."""
+        """Whether it is still being asked; not in a fork of the process that asked."""
         return self._thread.is_alive()
 
     def answer(self) -> T:
-        """What the step gave, or raised. Raises `NoAnswer` when the time is over."""
+        """Return or raise the result of the step. Raises `NoAnswer` when the time is over."""
         self._thread.join(self._seconds)
         if self._error is not None:
             raise self._error
@@ -74,7 +74,7 @@ class SharedQuestion(Generic[T]):
 
 @contextmanager
 def _connected(seconds: float) -> Iterator[None]:
-    """A connection of this thread's own, which notices a network that has gone silent."""
+    """Use a connection of this thread's own, which notices a silent network."""
     ordinary = project_connection()
     try:
         if not is_postgresql():

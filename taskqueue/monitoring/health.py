@@ -30,18 +30,18 @@ LONGEST = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of a check."""
 
     name: str
     """`database` or `migrations`."""
     is_ok: bool
     detail: str = ""
-    """What is wrong, in the database's words: not for strangers."""
+    """What is wrong, in the database's words: not for the public."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """The status is for anybody; the checks are for those who may look at the workers."""
+    """The status is public; the checks are for users who may view workers."""
 
     checks: tuple[Check, ...] = ()
 
@@ -60,15 +60,15 @@ WELL = Health()
 
 
 def live() -> Health:
-    """Whether this process answers at all; touches nothing."""
+    """Return that this process answers; ask nothing."""
     return WELL
 
 
 def ready(*, seconds: float = LONGEST) -> Health:
-    """Whether the database answers within so many seconds, with taskqueue's migrations applied.
+    """Return whether the database answers in time, with taskqueue's migrations applied.
 
-    Whoever asks while another does gets the same answer, so that no crowd of them makes more than
-    one connection, also while the database is away.
+    Callers that ask at the same time share an answer, so that they use at most one connection, also
+    while the database is not available.
     """
     try:
         return shared_look.answer(seconds=seconds)
@@ -98,7 +98,7 @@ def _without_database(detail: str) -> Health:
 
 @lru_cache(maxsize=1)
 def _leaves() -> frozenset[str]:
-    """The newest migrations of taskqueue in this code; reading all of a project's takes a while."""
+    """Return the newest migrations of taskqueue in this code."""
     nodes = MigrationLoader(None).graph.leaf_nodes(APP)
     return frozenset(name for _, name in nodes)
 
@@ -117,22 +117,22 @@ MOST = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What has to be so. Times in seconds."""
+    """The requirements of a probe. Times in seconds."""
 
     worker: str = ""
-    """By its name; empty: any."""
+    """The name of the worker; empty: any."""
     host: str = ""
-    """Where the worker runs; empty: anywhere."""
+    """The host of the worker; empty: any."""
     queues: tuple[str, ...] = ()
-    """Each has to have a worker that takes tasks from it."""
+    """Queues that must each have a worker that takes tasks."""
     max_age: float | None = None
-    """Since the last sign of life; None: the worker's own lease."""
+    """Age of the last heartbeat at most; None: the worker's own lease."""
     max_latency: float | None = None
-    """How long the oldest ready task of these queues, or of any, may have waited."""
+    """Waiting time of the oldest ready task of these queues, or of any, at most."""
 
 
 def probe(wanted: Wanted) -> Health:
-    """A check for the workers, for each queue, and for the latency of each."""
+    """Return checks for the workers, for each queue, and for the latency of each queue."""
     candidates = _candidates(wanted)
     seen = [worker for worker in candidates if _is_seen(worker, wanted)]
     checks = [_of_workers(wanted, candidates, seen)]
@@ -152,7 +152,7 @@ def _candidates(wanted: Wanted) -> list[ShownWorker]:
 
 
 def _is_seen(worker: ShownWorker, wanted: Wanted) -> bool:
-    """One that ended by itself is gone, however lately; one that is thought lost may be back."""
+    """Whether the worker counts: not if it has stopped; a lost worker may be back."""
     if wanted.max_age is None:
         return worker.is_alive
     return worker.state != STOPPED and worker.seen_seconds <= wanted.max_age
@@ -165,14 +165,14 @@ def _of_workers(wanted: Wanted, candidates: list[ShownWorker], seen: list[ShownW
         # Whether it takes tasks is asked of a queue; a probe that only asks for life is told it.
         latest = min(seen, key=lambda worker: (bool(_obstacle(worker)), worker.seen_seconds))
         obstacle = _obstacle(latest)
-        state = f" It {obstacle}, and claims nothing." if obstacle else ""
+        state = f" It {obstacle} and claims nothing." if obstacle else ""
         detail = f"{latest.name} was seen {latest.seen_seconds:.1f} s ago.{state}"
         return Check(name="worker", is_ok=True, detail=detail)
     if not candidates:
         return Check(name="worker", is_ok=False, detail=f"There is no {who}{where}.")
     latest = min(candidates, key=lambda worker: worker.seen_seconds)
-    ended = "ended" if latest.state == STOPPED else "was seen last"
-    detail = f"No {who}{where} lives: {latest.name} {ended} {latest.seen_seconds:.1f} s ago."
+    ended = "ended" if latest.state == STOPPED else "was last seen"
+    detail = f"No {who}{where} is running: {latest.name} {ended} {latest.seen_seconds:.1f} s ago."
     return Check(name="worker", is_ok=False, detail=detail)
 
 
@@ -182,7 +182,7 @@ def _of_queue(name: str, seen: list[ShownWorker]) -> Check:
     if len(obstacles) < len(serving):
         return Check(name=f"queue {name}", is_ok=True, detail="It is served.")
     why = f": {'; '.join(obstacles[:3])}" if obstacles else ""
-    detail = f"No live worker takes tasks from the queue {name!r}{why}."
+    detail = f"No running worker takes tasks from the queue {name!r}{why}."
     return Check(name=f"queue {name}", is_ok=False, detail=detail)
 
 
@@ -203,5 +203,7 @@ def _of_oldest(queue: ShownQueue, longest: float) -> Check:
     waits = queue.reachable_seconds or 0.0
     is_ok = waits <= longest or queue.is_paused
     paused = ", which is paused" if queue.is_paused else ""
-    detail = f"The oldest ready task of the queue {queue.name!r}{paused} waits for {waits:.1f} s."
+    detail = (
+        f"The oldest ready task of the queue {queue.name!r}{paused} has waited for {waits:.1f} s."
+    )
     return Check(name=f"latency {queue.name}", is_ok=is_ok, detail=detail)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
@@ -19,20 +19,20 @@ SETTLES_AFTER = timedelta(minutes=5)
 """A step that has been over for so long changes no more: a process writes a row for ten seconds
 from its start (`taskqueue.engine.tally`), and the server ends a transaction that idles."""
 FORGOTTEN_AFTER = 600.0
-"""Seconds after which all steps are read anew, whatever has been written to them meanwhile."""
+"""Seconds after which all steps are read again."""
 MOST_CHARTS = 50
 
 T = TypeVar("T")
 
 
-class Settled(Generic[T]):
-    """What the steps of some charts came to; safe to be used by several threads."""
+class ChartCache(Generic[T]):
+    """Steps of charts that are over, remembered by this process; thread-safe."""
 
     def __init__(self) -> None:
         self._charts: dict[Hashable, tuple[float, Mapping[datetime, T]]] = {}
 
     def of(self, chart: Hashable) -> Mapping[datetime, T]:
-        """What is remembered of a chart, by the starts of its steps."""
+        """Return the remembered steps of a chart, by their starts."""
         read_at, steps = self._charts.get(chart, (0.0, {}))
         return steps if steps and time.monotonic() - read_at < FORGOTTEN_AFTER else {}
 
@@ -45,7 +45,7 @@ class Settled(Generic[T]):
         now: datetime,
         is_anew: bool,
     ) -> None:
-        """Keep those that are settled; `is_anew`: none of them was remembered before."""
+        """Keep the steps that no longer change; `is_anew`: none was remembered before."""
         before = self._charts.get(chart)
         if not is_anew and before is None:
             return  # Another thread has forgotten it meanwhile.
@@ -56,7 +56,7 @@ class Settled(Generic[T]):
         self._charts[chart] = read_at, {at: step for at, step in steps.items() if at <= last}
 
     def forget(self) -> None:
-        """Remember nothing."""
+        """Forget all charts."""
         self._charts = {}
 
 
@@ -135,7 +135,7 @@ class Series:
 
 
 class Step(NamedTuple):
-    """The outcomes of attempts in one step, or in a part of one."""
+    """The outcomes of attempts in one step, or in a part of one; fields as in `Series`."""
 
     succeeded: int = 0
     failed: int = 0
@@ -146,17 +146,17 @@ class Step(NamedTuple):
 
 
 NOTHING = Step()
-settled: Settled[Step] = Settled()
+cache: ChartCache[Step] = ChartCache()
 
 
 def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
-    """What attempts came to, of one queue or name where these are given.
+    """Return attempts by step, of all or of one queue or name.
 
-    Steps that ended more than five minutes ago may be told as they were up to ten minutes ago.
+    Steps that ended more than five minutes ago may be up to ten minutes old.
     Raises ValueError for a span that is not in `SPANS`.
     """
     chosen, chart = span_of(span), (project_connection().alias, span, queue_name, name)
-    known = settled.of(chart)
+    known = cache.of(chart)
     guess = chosen.parts(clock())
     first = next((start for start in guess if start not in known), guess[-1])
     now, read_now = _read(chosen, first, {"queue_name": queue_name, "name": name})
@@ -165,43 +165,29 @@ def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
         # The database's clock is behind that of this process.
         now, read_now = _read(chosen, parts[0], {"queue_name": queue_name, "name": name})
     found = {start: read_now.get(start) or known.get(start, NOTHING) for start in parts}
-    settled.remember(chart, found, length=chosen.part, now=now, is_anew=not known)
+    cache.remember(chart, found, length=chosen.part, now=now, is_anew=not known)
     starts = chosen.starts(now)
-    columns = list(zip(*_steps(chosen, starts, found), strict=True))
-    return Series(
-        span=span,
-        step_seconds=chosen.step_seconds,
-        starts=starts,
-        succeeded=list(columns[0]),
-        failed=list(columns[1]),
-        lost=list(columns[2]),
-        stopped=list(columns[3]),
-        run_times=list(columns[4]),
-        wait_times=list(columns[5]),
-    )
+    columns = map(list, zip(*_steps(chosen, starts, found), strict=True))
+    by_name: dict[str, Any] = dict(zip(Step._fields, columns, strict=True))
+    return Series(span=span, step_seconds=chosen.step_seconds, starts=starts, **by_name)
 
 
 def _steps(
     span: Span, starts: Sequence[datetime], parts: Mapping[datetime, Step]
 ) -> Iterator[Step]:
-    """The steps that the parts make up."""
+    """Yield the steps, each the sum of its parts."""
     for start in starts:
         moments = (start + number * span.part for number in range(span.step // span.part))
-        of_it = [parts[moment] for moment in moments if moment in parts]
-        yield Step(
-            succeeded=sum(part.succeeded for part in of_it),
-            failed=sum(part.failed for part in of_it),
-            lost=sum(part.lost for part in of_it),
-            stopped=sum(part.stopped for part in of_it),
-            run_times=_merged([part.run_times for part in of_it]),
-            wait_times=_merged([part.wait_times for part in of_it]),
-        )
+        of_step = [NOTHING, *(parts[moment] for moment in moments if moment in parts)]
+        columns: list[Any] = list(zip(*of_step, strict=True))
+        sums: list[Any] = [*map(sum, columns[:4]), *map(_merged, columns[4:])]
+        yield Step(*sums)
 
 
 def _read(
     span: Span, first: datetime, which: Mapping[str, str]
 ) -> tuple[datetime, dict[datetime, Step]]:
-    """The moment, and the parts from the first on, as far as there is anything in them."""
+    """Return the moment, and the parts from the first on that have any attempts."""
     by = {"step": span.part, "seconds": int(span.part.total_seconds()), "now": stored(clock())}
     rows = read(SERIES, **by, first=first, first_text=whole_seconds(first), **which)
     now = loaded(rows[0][0])

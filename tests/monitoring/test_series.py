@@ -50,7 +50,7 @@ def test_the_last_step_is_the_one_that_is_not_over(span: str) -> None:
 @pytest.mark.parametrize("span", SPANS)
 def test_rollups_of_whatever_resolution_are_summed_by_step(span: str) -> None:
     moment = series(span).starts[-3]
-    module.settled.forget()
+    module.cache.forget()
     for resolution, inside in [(0, 0), (0, 59), (60, 0), (900, 0)]:
         make_rollup(
             moment + timedelta(seconds=inside), resolution=resolution, succeeded=10, failed=3,
@@ -108,7 +108,7 @@ def test_the_first_step_holds_what_begins_with_it() -> None:
     moment = series("hour").starts[0] + MINUTE  # The first may pass meanwhile.
     make_rollup(moment, succeeded=3)
     make_rollup(moment - MINUTE, succeeded=1, name="a second before")
-    module.settled.forget()
+    module.cache.forget()
     found = series("hour")
     assert found.total == (4 if found.starts[0] < moment else 3)
 
@@ -116,7 +116,7 @@ def test_the_first_step_holds_what_begins_with_it() -> None:
 @pytest.mark.parametrize("age", range(8))
 def test_what_begins_with_a_step_is_seen_again(age: int) -> None:
     make_rollup(series("hour").starts[-1 - age], resolution=60, succeeded=3)
-    module.settled.forget()
+    module.cache.forget()
     assert [series("hour").total for _ in range(3)] == [3, 3, 3]
 
 
@@ -180,7 +180,7 @@ def test_only_so_many_charts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "MOST_CHARTS", 3)
     for number in range(10):
         series("hour", name=f"name {number}")
-        assert len(module.settled._charts) <= 3
+        assert len(module.cache._charts) <= 3
 
 
 def test_what_another_thread_forgets_meanwhile_is_not_kept_for_longer(
@@ -190,9 +190,9 @@ def test_what_another_thread_forgets_meanwhile_is_not_kept_for_longer(
     read = module._read
 
     def forget_and_read(*given: Any) -> Any:
-        module.settled.forget()
+        module.cache.forget()
         return read(*given)
 
     monkeypatch.setattr(module, "_read", forget_and_read)
     assert series("hour").total == 0
-    assert not module.settled._charts
+    assert not module.cache._charts

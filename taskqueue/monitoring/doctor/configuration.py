@@ -15,15 +15,17 @@ from django.db.migrations.executor import MigrationExecutor
 from taskqueue.conf import get_settings
 from taskqueue.declarations.checks import check_schedules, check_settings, check_transactions
 from taskqueue.monitoring.doctor.finding import (
-    INFO,
     OK,
     PROBLEM,
     WARNING,
+    Check,
     Finding,
     by_limits,
 )
 from taskqueue.monitoring.notice import duration
 from taskqueue.monitoring.reading import is_postgresql, now
+
+SETTINGS, MIGRATIONS, CLOCKS = Check("settings"), Check("migrations"), Check("clocks")
 
 
 def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
@@ -40,13 +42,12 @@ def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     ]
     yield from found
     if not found:
-        yield Finding(check="settings", severity=OK, seen="The settings have no problems.")
+        yield SETTINGS.ok("The settings have no problems.")
 
 
 def _of_message(message: CheckMessage) -> Finding:
-    return Finding(
-        check="settings",
-        severity=PROBLEM if message.level >= ERROR else WARNING,
+    return SETTINGS.finding(
+        PROBLEM if message.level >= ERROR else WARNING,
         subject=str(message.id),
         seen=str(message.msg),
         remedy=str(message.hint or ""),
@@ -55,9 +56,7 @@ def _of_message(message: CheckMessage) -> Finding:
 
 def _debug() -> Iterator[Finding]:
     if django_settings.DEBUG:
-        yield Finding(
-            check="settings",
-            severity=WARNING,
+        yield SETTINGS.warning(
             subject="DEBUG",
             seen="DEBUG is on: error pages reveal secrets, each process keeps its last "
             "thousands of queries in memory, and workers reload changed code.",
@@ -72,9 +71,7 @@ def _connections(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if not is_postgresql() or has_pool:
         return
     if age == 0:
-        yield Finding(
-            check="settings",
-            severity=INFO,
+        yield SETTINGS.info(
             subject="CONN_MAX_AGE",
             seen="CONN_MAX_AGE is 0: each web request that enqueues opens a connection of its own. "
             "Workers keep theirs.",
@@ -82,9 +79,7 @@ def _connections(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             "CONN_HEALTH_CHECKS = True, or OPTIONS['pool'].",
         )
     elif not values.get("CONN_HEALTH_CHECKS"):
-        yield Finding(
-            check="settings",
-            severity=INFO,
+        yield SETTINGS.info(
             subject="CONN_HEALTH_CHECKS",
             seen="Connections are kept open without health checks: the first request after a "
             "restart "
@@ -96,9 +91,7 @@ def _connections(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 def _retention() -> Iterator[Finding]:
     endless = [status for status, kept in get_settings().RETENTION.items() if kept is None]
     if endless:
-        yield Finding(
-            check="settings",
-            severity=INFO,
+        yield SETTINGS.info(
             subject="RETENTION",
             seen=f"Tasks that have {' or '.join(endless)} are kept forever: the tables only grow.",
             remedy="Set a limit in TASKQUEUE['RETENTION'], unless this is intended.",
@@ -111,14 +104,12 @@ def look_at_migrations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] == "taskqueue"]
     missing = [str(migration) for migration, _ in executor.migration_plan(leaves)]
     if missing:
-        yield Finding(
-            check="migrations",
-            severity=PROBLEM,
+        yield MIGRATIONS.problem(
             seen=f"Migrations are not applied: {', '.join(missing)}. Workers refuse to start.",
             remedy=f"manage.py migrate --database {connection.alias}",
         )
     else:
-        yield Finding(check="migrations", severity=OK, seen="All migrations are applied.")
+        yield MIGRATIONS.ok("All migrations are applied.")
 
 
 SOME, MUCH = 1.0, 60.0
@@ -138,13 +129,10 @@ def of_difference(seconds: float, *, is_behind: bool) -> Finding:
     """Return what a difference means; `is_behind`: this process's clock is."""
     severity = by_limits(seconds, warning=SOME, problem=MUCH)
     if severity is OK:
-        return Finding(
-            check="clocks", severity=OK, seen="This host's clock agrees with the database's."
-        )
+        return CLOCKS.ok("This host's clock agrees with the database's.")
     way = "behind" if is_behind else "ahead of"
-    return Finding(
-        check="clocks",
-        severity=severity,
+    return CLOCKS.finding(
+        severity,
         seen=f"This host's clock is {duration(seconds)} {way} the database's.",
         remedy="Synchronize both hosts by NTP. Tasks are due by the database's clock.",
     )

@@ -17,7 +17,7 @@ from taskqueue.monitoring.doctor.configuration import (
     look_at_migrations,
     look_at_settings,
 )
-from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Finding
+from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Check, Finding
 from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
 from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
@@ -113,9 +113,7 @@ def _bounded(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def _unreachable(error: Exception) -> Finding:
-    return Finding(
-        check="database",
-        severity=PROBLEM,
+    return Check("database").problem(
         seen=f"The database cannot be reached: {_said(error)}",
         remedy="Check that it is running, and that DATABASES has its host, user and password.",
     )

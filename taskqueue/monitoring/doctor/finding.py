@@ -1,8 +1,7 @@
-"""Findings of the doctor, and how it words sizes and names."""
+"""Checks of the doctor and their findings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -11,7 +10,7 @@ from django.apps import apps
 
 
 class Severity(StrEnum):
-    """How much it matters, from the least on."""
+    """The severity of a finding, from the least on."""
 
     OK = "ok"
     INFO = "info"
@@ -23,61 +22,81 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Its place among them."""
+        """The place among the severities."""
         return list(Severity).index(self)
 
 
 OK, INFO, WARNING, PROBLEM = Severity
-QUEUES, WORKERS, DUTIES = "queues", "workers", "duties"
-FAILURES, SCHEDULES = "failures", "schedules"
-"""What is looked at of the work."""
 LATE = timedelta(minutes=1)
-"""For so long nothing that is due waits where a worker lives."""
+"""Nothing that is due waits longer while a worker is running."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked at, and what to do about it."""
+    """The result of a check, and what to do about it."""
 
     check: str
-    """What was looked at, such as `snapshots`."""
+    """The name of the check, such as `snapshots`."""
     severity: Severity
     seen: str
-    """What was seen, in a sentence; may hold text from users."""
+    """A sentence; may contain text from users."""
     remedy: str = ""
     """What to do; empty where all is well."""
     subject: str = ""
     """The queue, worker, session or table that it is about."""
 
 
+class Check(str):
+    """The name of a check; makes its findings."""
+
+    def ok(self, seen: str) -> Finding:
+        """Return that all is well."""
+        return self.finding(OK, seen)
+
+    def info(self, seen: str, remedy: str, subject: str = "") -> Finding:
+        """Return something worth knowing."""
+        return self.finding(INFO, seen, remedy, subject)
+
+    def warning(self, seen: str, remedy: str, subject: str = "") -> Finding:
+        """Return something slow, or about to go wrong."""
+        return self.finding(WARNING, seen, remedy, subject)
+
+    def problem(self, seen: str, remedy: str, subject: str = "") -> Finding:
+        """Return something that keeps tasks from running, or may lose them."""
+        return self.finding(PROBLEM, seen, remedy, subject)
+
+    def finding(
+        self, severity: Severity, seen: str, remedy: str = "", subject: str = ""
+    ) -> Finding:
+        """Return a finding of that severity."""
+        return Finding(
+            check=str(self), severity=severity, seen=seen, remedy=remedy, subject=subject
+        )
+
+
+QUEUES, WORKERS, DUTIES = Check("queues"), Check("workers"), Check("duties")
+FAILURES, SCHEDULES = Check("failures"), Check("schedules")
+
+
 def worst(findings: list[Finding]) -> Severity:
-    """The most severe of them; `ok` where there are none."""
+    """Return the highest severity; `ok` for no findings."""
     return max((each.severity for each in findings), key=lambda each: each.rank, default=OK)
 
 
 def by_limits(value: float, *, warning: float, problem: float) -> Severity:
-    """What a figure means that is the worse the larger it is."""
+    """Return the severity of a value that is the worse the larger it is."""
     if value >= problem:
         return PROBLEM
     return WARNING if value >= warning else OK
 
 
-MOST_NAMED = 5
-
-
 def megabytes(octets: float) -> str:
-    """Such as `12 MB`."""
+    """Return a size such as `12 MB`."""
     number = octets / 1024 / 1024
     return f"{number:,.0f} MB" if number >= 10 else f"{number:.1f} MB"
 
 
-def listed(names: Sequence[object]) -> str:
-    """Such as `a, b, …`."""
-    shown = [str(name) for name in names[:MOST_NAMED]]
-    return ", ".join([*shown, "…"] if len(names) > MOST_NAMED else shown)
-
-
 def table_names() -> list[str]:
-    """By name."""
+    """Return the names of taskqueue's tables."""
     models = apps.get_app_config("taskqueue").get_models()
     return sorted({model._meta.db_table for model in models})

@@ -15,11 +15,14 @@ from taskqueue.monitoring.doctor.finding import (
     OK,
     PROBLEM,
     WARNING,
+    Check,
     Finding,
     Severity,
     by_limits,
 )
 from taskqueue.monitoring.read_models.worker import living, read_workers
+
+SERVER, POOLING = Check("server"), Check("pooling")
 
 LEAST_VERSION = 140_000
 CROWDED, FULL = 0.8, 0.95
@@ -92,16 +95,13 @@ def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """Yield what is wrong with its settings and state."""
     [(number, version, is_standby, sessions, most, age)] = fetch(connection, STATE)
     old = number < LEAST_VERSION
-    yield Finding(
-        check="server",
-        severity=PROBLEM if old else OK,
+    yield SERVER.finding(
+        PROBLEM if old else OK,
         seen=f"PostgreSQL {version}.",
         remedy="taskqueue needs PostgreSQL 14 or newer." if old else "",
     )
     if is_standby:
-        yield Finding(
-            check="server", severity=PROBLEM,
-            seen="The server is a standby: it accepts no writes.",
+        yield SERVER.problem(seen="The server is a standby: it accepts no writes.",
             remedy="Point TASKQUEUE['DATABASE'] at the primary.",
         )  # fmt: skip
     yield from _connections(sessions, most)
@@ -116,9 +116,8 @@ def of_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
     for demand in DEMANDS:
         value = settings.get(demand.setting)
         if value is not None and demand.is_wrong(value):
-            yield Finding(
-                check="server",
-                severity=demand.severity,
+            yield SERVER.finding(
+                demand.severity,
                 subject=demand.setting,
                 seen=f"{demand.setting} is {value}. {demand.because}",
                 remedy=demand.remedy,
@@ -128,9 +127,8 @@ def of_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
 def _connections(sessions: int, most: int) -> Iterator[Finding]:
     severity = by_limits(sessions / most, warning=CROWDED, problem=FULL)
     if severity is not OK:
-        yield Finding(
-            check="server",
-            severity=severity,
+        yield SERVER.finding(
+            severity,
             subject="max_connections",
             seen=f"{sessions} of {most} connections are in use.",
             remedy="Raise max_connections, or let web processes share a pooler. A worker needs up "
@@ -141,9 +139,8 @@ def _connections(sessions: int, most: int) -> Iterator[Finding]:
 def _freezing(age: int) -> Iterator[Finding]:
     severity = by_limits(age, warning=OLD, problem=TOO_OLD)
     if severity is not OK:
-        yield Finding(
-            check="server",
-            severity=severity,
+        yield SERVER.finding(
+            severity,
             seen=f"Rows have not been frozen for {age:,} transactions: at about 2,000,000,000 the "
             "server stops accepting writes.",
             remedy="End the sessions that hold old snapshots, then VACUUM FREEZE the largest "
@@ -168,11 +165,9 @@ def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         own.close()
     if is_own:
         seen = "This host has its own session on the server: a worker would listen."
-        yield Finding(check="pooling", severity=OK, seen=seen)
+        yield POOLING.ok(seen)
     else:
-        yield Finding(
-            check="pooling",
-            severity=INFO,
+        yield POOLING.info(
             seen="This host connects through a pooler. A worker would poll, and set "
             "no session settings.",
             remedy=f"Web processes can keep using it. {DIRECTLY}",
@@ -186,12 +181,10 @@ def look_at_listening(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if polling:
         names = ", ".join(polling[:NAMED])
         more = f" and {len(polling) - NAMED} more" if len(polling) > NAMED else ""
-        yield Finding(
-            check="pooling",
-            severity=INFO,
+        yield POOLING.info(
             subject=polling[0] if len(polling) == 1 else "",
             seen=f"Workers that poll because they connect through a pooler: {names}{more}.",
             remedy=DIRECTLY,
         )
     elif listening := sum(worker.listens is True for worker in workers):
-        yield Finding(check="pooling", severity=OK, seen=f"Workers that listen: {listening}.")
+        yield POOLING.ok(f"Workers that listen: {listening}.")

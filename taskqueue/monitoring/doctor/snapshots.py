@@ -14,6 +14,7 @@ from taskqueue.monitoring.doctor.finding import (
     INFO,
     OK,
     WARNING,
+    Check,
     Finding,
     Severity,
     by_limits,
@@ -21,7 +22,7 @@ from taskqueue.monitoring.doctor.finding import (
 )
 from taskqueue.monitoring.notice import duration
 
-CHECK = "snapshots"
+CHECK = Check("snapshots")
 LONG, TOO_LONG = 300.0, 3600.0
 """Seconds."""
 MANY, TOO_MANY = 1_000_000, 50_000_000
@@ -82,9 +83,7 @@ def look_at_snapshots(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 def _rights(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     [(user, may_see, hidden)] = fetch(connection, RIGHTS)
     if hidden and not may_see:
-        yield Finding(
-            check=CHECK,
-            severity=INFO,
+        yield CHECK.info(
             subject=user,
             seen=f"The role {user} may not view {hidden} sessions of other roles: an old "
             "snapshot of theirs would go unnoticed.",
@@ -95,7 +94,7 @@ def _rights(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 def _sessions(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     rows = fetch(connection, SESSIONS, (MOST,))
     if not rows:
-        yield Finding(check=CHECK, severity=OK, seen="No other session holds a snapshot.")
+        yield CHECK.ok("No other session holds a snapshot.")
     for number, row in enumerate(rows):
         pid, user, application, address, state, seconds, transactions = row
         severity = _severity(seconds, transactions)
@@ -103,9 +102,8 @@ def _sessions(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
             continue
         which = "The oldest snapshot is held" if not number else "An old snapshot is held"
         name = f" ({application})" if application else ""
-        yield Finding(
-            check=CHECK,
-            severity=severity,
+        yield CHECK.finding(
+            severity,
             subject=str(pid),
             seen=f"{which} by session {pid}{name} of {user or 'the server'} from {address}, "
             f"{state or 'busy'}, for {duration(seconds)} and {transactions:,} transactions.",
@@ -125,9 +123,8 @@ def _severity(seconds: float, transactions: int) -> Severity:
 def _prepared(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     for gid, owner, seconds, transactions in fetch(connection, PREPARED, (MOST,)):
         severity = _severity(seconds, transactions)
-        yield Finding(
-            check=CHECK,
-            severity=severity if severity is not OK else INFO,
+        yield CHECK.finding(
+            severity if severity is not OK else INFO,
             subject=gid,
             seen=f"The prepared transaction {gid!r} of {owner} has been open for "
             f"{duration(seconds)} and {transactions:,} transactions.",
@@ -142,9 +139,8 @@ def _slots(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         if severity is OK and not is_active and kept >= MUCH_LOG:
             severity = WARNING
         if severity is not OK:
-            yield Finding(
-                check=CHECK,
-                severity=severity,
+            yield CHECK.finding(
+                severity,
                 subject=name,
                 seen=f"The replication slot {name!r}, which is {'' if is_active else 'not '}in use,"
                 f" holds back {transactions:,} transactions and {megabytes(kept)} of log.",

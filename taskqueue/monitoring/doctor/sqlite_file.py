@@ -15,13 +15,13 @@ from taskqueue.monitoring.doctor.finding import (
     INFO,
     OK,
     PROBLEM,
-    WARNING,
+    Check,
     Finding,
     megabytes,
 )
 from taskqueue.monitoring.notice import duration
 
-CHECK = "sqlite"
+CHECK = Check("sqlite")
 LEAST_VERSION = (3, 35)
 SHORT = 5_000
 """Milliseconds; the worker's own batches hold the lock for less."""
@@ -47,9 +47,8 @@ def look_at_sqlite(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 def _version() -> Iterator[Finding]:
     old = sqlite3.sqlite_version_info < LEAST_VERSION
-    yield Finding(
-        check=CHECK,
-        severity=PROBLEM if old else OK,
+    yield CHECK.finding(
+        PROBLEM if old else OK,
         seen=f"SQLite {sqlite3.sqlite_version}.",
         remedy="taskqueue needs SQLite 3.35 or newer." if old else "",
     )
@@ -58,25 +57,19 @@ def _version() -> Iterator[Finding]:
 def _journal(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     mode, synchronous = _pragma(connection, "journal_mode"), _pragma(connection, "synchronous")
     if mode not in ("wal", "memory"):
-        yield Finding(
-            check=CHECK,
-            severity=WARNING,
+        yield CHECK.warning(
             subject="journal_mode",
             seen=f"The journal mode is {mode}: readers block workers from writing.",
             remedy=_option(connection, "'init_command': 'PRAGMA journal_mode=WAL;'"),
         )
     if synchronous == 0:
-        yield Finding(
-            check=CHECK,
-            severity=PROBLEM,
+        yield CHECK.problem(
             subject="synchronous",
             seen="synchronous is off: a crash of the host can corrupt the whole database.",
             remedy=_option(connection, "'init_command': 'PRAGMA synchronous=NORMAL;'"),
         )
     elif synchronous == 1 and mode == "wal":
-        yield Finding(
-            check=CHECK,
-            severity=INFO,
+        yield CHECK.info(
             subject="synchronous",
             seen="synchronous is NORMAL: a power loss can undo the last moments, but corrupts "
             "nothing.",
@@ -88,9 +81,7 @@ def _patience(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """That transactions are IMMEDIATE is a system check."""
     milliseconds = int(_pragma(connection, "busy_timeout"))
     if milliseconds < SHORT:
-        yield Finding(
-            check=CHECK,
-            severity=WARNING,
+        yield CHECK.warning(
             subject="timeout",
             seen=f"A statement waits {duration(milliseconds / 1000)} for the write lock, then fails"
             " with 'database is locked'.",
@@ -102,9 +93,8 @@ def _size(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     page = int(_pragma(connection, "page_size"))
     pages, free = (int(_pragma(connection, name)) for name in ("page_count", "freelist_count"))
     is_loose = pages * page >= LARGE and free >= pages * EMPTY
-    yield Finding(
-        check=CHECK,
-        severity=INFO if is_loose else OK,
+    yield CHECK.finding(
+        INFO if is_loose else OK,
         seen=f"The database takes {megabytes(pages * page)}, of which {megabytes(free * page)} "
         "are free.",
         remedy="VACUUM returns it to the disk; run it while no process uses the database."
@@ -116,9 +106,7 @@ def _size(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     path = str(connection.settings_dict["NAME"])
     if ":memory:" in path or "mode=memory" in path:
-        yield Finding(
-            check=CHECK,
-            severity=WARNING,
+        yield CHECK.warning(
             seen="The database is in memory: other processes cannot see it, and it is lost at "
             "exit.",
             remedy="Use a file.",
@@ -129,9 +117,7 @@ def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     except OSError:  # Only Linux tells.
         return
     if kind in NETWORKS:
-        yield Finding(
-            check=CHECK,
-            severity=PROBLEM,
+        yield CHECK.problem(
             subject=path,
             seen=f"The database is on a network file system ({kind}), whose locks SQLite cannot "
             "trust: it can be corrupted.",

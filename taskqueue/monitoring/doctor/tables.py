@@ -14,13 +14,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.finding import (
-    OK,
-    PROBLEM,
-    WARNING,
+    Check,
     Finding,
     megabytes,
     table_names,
 )
+
+TABLE_CHECK, INDEX_CHECK = Check("tables"), Check("indexes")
 
 LEAST_DEAD = 50_000
 """Fewer dead rows are nothing to speak of."""
@@ -45,17 +45,13 @@ def look_at_tables(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     rows = fetch(connection, TABLES, (table_names(),))
     for name, living, dead, vacuumed_at, is_left_out, _, _ in rows:
         if is_left_out:
-            yield Finding(
-                check="tables",
-                severity=PROBLEM,
+            yield TABLE_CHECK.problem(
                 subject=name,
                 seen=f"Autovacuum is off for {name}.",
                 remedy=f"ALTER TABLE {name} RESET (autovacuum_enabled).",
             )
         if dead >= LEAST_DEAD and dead >= living * SHARE_DEAD:
-            yield Finding(
-                check="tables",
-                severity=WARNING,
+            yield TABLE_CHECK.warning(
                 subject=name,
                 seen=f"{name} has about {dead:,} dead rows beside {living:,} live rows; "
                 f"last vacuum: {_when(vacuumed_at)}.",
@@ -63,7 +59,7 @@ def look_at_tables(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
                 "autovacuum "
                 f"keeps up; then VACUUM {name}.",
             )
-    yield Finding(check="tables", severity=OK, seen=_sizes(rows))
+    yield TABLE_CHECK.ok(_sizes(rows))
 
 
 def _when(moment: datetime | None) -> str:
@@ -118,9 +114,7 @@ def look_at_indexes(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         needed = _needed(float(entries), float(width))
         if size >= LEAST and needed < size * FULL:
             found = True
-            yield Finding(
-                check="indexes",
-                severity=WARNING,
+            yield INDEX_CHECK.warning(
                 subject=name,
                 seen=f"The index {name} takes {megabytes(size)}, where {megabytes(needed)} would "
                 "do, as estimated from statistics.",
@@ -128,7 +122,7 @@ def look_at_indexes(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
                 "long ago.",
             )
     if not found:
-        yield Finding(check="indexes", severity=OK, seen="No index is bloated, by an estimate.")
+        yield INDEX_CHECK.ok("No index is bloated, by an estimate.")
 
 
 def _needed(entries: float, width: float) -> float:

@@ -18,7 +18,6 @@ from taskqueue.monitoring.doctor.finding import (
     FAILURES,
     INFO,
     LATE,
-    OK,
     PROBLEM,
     QUEUES,
     SCHEDULES,
@@ -51,11 +50,11 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     found = [*map(finding_of, told), *versions(workers)]
     yield from found
     if not any(each.check == QUEUES for each in found):
-        yield Finding(check=QUEUES, severity=OK, seen="Every queue with waiting tasks is served.")
+        yield QUEUES.ok("Every queue with waiting tasks is served.")
     number = len(living(workers))
     if number and not any(each.check == WORKERS for each in found):
         seen = f"Running workers: {number}; none is in trouble."
-        yield Finding(check=WORKERS, severity=OK, seen=seen)
+        yield WORKERS.ok(seen)
     yield from _duties(connection, moment, has_workers=number > 0)
 
 
@@ -64,9 +63,7 @@ def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
     counted = Counter(worker.version or "unknown" for worker in living(workers))
     if len(counted) > 1:
         told = ", ".join(f"{version} ({number})" for version, number in sorted(counted.items()))
-        yield Finding(
-            check=WORKERS,
-            severity=INFO,
+        yield WORKERS.info(
             seen=f"Workers of several versions are running: {told}.",
             remedy="This is fine during a deploy. Restart the old workers afterwards.",
         )
@@ -83,9 +80,7 @@ def _duties(connection: BaseDatabaseWrapper, now: Any, *, has_workers: bool) -> 
     ]
     yield from found
     if not found:
-        yield Finding(
-            check=DUTIES,
-            severity=OK,
+        yield DUTIES.ok(
             seen="Due tasks, schedules, expired leases and old rows are being handled.",
         )
 
@@ -100,9 +95,7 @@ def _due(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]
     first = waiting.order_by("run_after").values_list("run_after", "id").first()
     if first is not None:
         due, task_id = first
-        yield Finding(
-            check=DUTIES,
-            severity=PROBLEM,
+        yield DUTIES.problem(
             seen=f"A task has been due for {duration((now - due).total_seconds())}, and no worker "
             f"has made it ready: {task_id}.",
             remedy=KEPT if has_workers else START,
@@ -119,9 +112,7 @@ def _schedules(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> 
     if rows:
         name, next_at, trouble = rows[0]
         number = f"{MOST:,}+" if len(rows) > MOST else f"{len(rows):,}"
-        yield Finding(
-            check=DUTIES,
-            severity=PROBLEM,
+        yield DUTIES.problem(
             subject=name,
             seen=f"Schedules are overdue: {number}. The first is {name}, for "
             f"{duration((now - next_at).total_seconds())}. {trouble}".strip(),
@@ -138,9 +129,8 @@ def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Ite
     if over:
         end, task_id = min(over)
         ago = duration((now - end).total_seconds())
-        yield Finding(
-            check=DUTIES,
-            severity=PROBLEM if has_workers else WARNING,
+        yield DUTIES.finding(
+            PROBLEM if has_workers else WARNING,
             seen=f"Leases expired, the first {ago} ago, and no worker has taken the tasks over: "
             f"{len(over)}. The first belongs to the task {task_id}.",
             remedy="Read the workers' logs."
@@ -153,9 +143,8 @@ def _pruning(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Find
     old = tasks.filter(prune_after__isnull=False, prune_after__lt=now - PRUNING_LATE)
     first = old.order_by("prune_after").values_list("prune_after", flat=True).first()
     if first is not None:
-        yield Finding(
-            check=DUTIES,
-            severity=WARNING if has_workers else INFO,
+        yield DUTIES.finding(
+            WARNING if has_workers else INFO,
             seen=f"Pruning is {duration((now - first).total_seconds())} behind.",
             remedy="manage.py taskqueue prune; running workers prune thousands of tasks a second.",
         )
@@ -171,10 +160,6 @@ CHECKS = {
 
 def finding_of(notice: Notice) -> Finding:
     """Return the finding that says what the notice says."""
-    return Finding(
-        check=CHECKS.get(notice.code, QUEUES),
-        severity=PROBLEM if notice.level == ERROR else WARNING,
-        subject=notice.subject,
-        seen=notice.sentence,
-        remedy=notice.remedy,
-    )
+    check = CHECKS.get(notice.code, QUEUES)
+    severity = PROBLEM if notice.level == ERROR else WARNING
+    return check.finding(severity, notice.sentence, notice.remedy, notice.subject)

@@ -1,4 +1,4 @@
-"""Searching tasks: what is typed into the one box, and the pages of what fits it."""
+"""Searching tasks: the syntax of the search box, and pages of matching tasks."""
 
 from __future__ import annotations
 

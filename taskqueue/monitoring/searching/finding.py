@@ -1,6 +1,6 @@
-"""A page of the tasks that fit a filter: found by keys, and never by reading the whole table.
+"""A page of the tasks that match a filter, found by keys: the whole table is never read.
 
-What no index has is looked for in windows, each so many rows further on, until the page is full or
+What no index has is searched in windows, one after another, until the page is full or
 enough has been read; then the page says how far it has looked.
 """
 
@@ -35,58 +35,58 @@ PAGE = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much is read for one page."""
+    """The limits of reading one page."""
 
     first: int = 1_000
-    """Rows of the first window of a stream: where they come from disk, these alone take a while."""
+    """Rows of the first window of a stream."""
     growth: int = 4
-    """How much larger the next window may be."""
+    """The factor by which the next window may be larger."""
     largest: int = 50_000
     most: int = 100_000
-    """Rows of all windows together."""
+    """Rows of all windows."""
     windows: int = 4
-    """Each costs two queries."""
+    """Windows of a page: each costs two queries."""
     seconds: float = 0.1
-    """When it has taken so long, no further window is begun."""
+    """Time after which no other window is begun."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Tasks, and how to come to those before and behind them."""
+    """A page of tasks, with cursors to its neighbours."""
 
     tasks: Sequence[Task]
     newer: str = ""
-    """The cursor of what is newer; empty: nothing is known to be."""
+    """The cursor of the newer page; empty: none is known."""
     older: str = ""
     is_cut_short: bool = False
-    """Whether it has fewer tasks than it might, since enough had been read."""
+    """Whether it has fewer tasks than possible, because the limits were reached."""
     holders: Sequence[Task] = ()
-    """Who holds the keys that are looked for, where the search was cut short before them."""
+    """Tasks that hold the unique keys of the search, where it was cut short before them."""
     searched_to: datetime | None = None
-    """About how far it has looked then; behind it the next page goes on."""
+    """About how far a page that is cut short has searched."""
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing else fits."""
+        """Whether no other task matches."""
         return not self.newer and not self.older
 
 
 @dataclass
 class _Work:
-    """What has been read so far, and may be yet."""
+    """What has been read so far, and what may still be read."""
 
     effort: Effort
     streams: int
-    """Those that have not been begun."""
+    """Streams that have not been begun."""
     begun: float = field(default_factory=time.monotonic)
     rows: int = 0
     windows: int = 0
-    """With what else costs as many queries."""
+    """Windows so far, with other work of as many queries."""
 
     def sizes(self) -> Iterator[int]:
-        """How many rows each window of the next stream has: of one at least.
+        """Yield the number of rows of each window of the next stream: one at least.
 
-        What a stream leaves of its share of windows, those behind it share.
+        Windows that a stream leaves are shared by those after it.
         """
         share = max(1, (self.effort.windows - self.windows) // max(1, self.streams))
         self.streams -= 1
@@ -98,7 +98,7 @@ class _Work:
             size = self._next(size)
 
     def _next(self, size: int) -> int:
-        """As many as the time that is left should do for; 0: none."""
+        """Return the rows that the remaining time allows; 0: none."""
         effort, took = self.effort, time.monotonic() - self.begun
         left = effort.most - self.rows
         if left <= 0 or took >= effort.seconds:
@@ -125,10 +125,10 @@ def find(
     limit: int = PAGE,
     effort: Effort | None = None,
 ) -> Page:
-    """The page behind the cursor `before`, or the one ahead of the cursor `after`; or the first.
+    """Return the page older than the cursor `before` or newer than `after`; or the first.
 
-    Newest first: by id, or by their end where all that fit have ended. A cursor that is none, or
-    of another order, gives the first page.
+    Newest first: by id, or by their end where all matching tasks have ended. An invalid cursor, or
+    one of another order, gives the first page.
     """
     rows = Task.objects.using(database_alias()) if tasks is None else tasks
     how = plan(which, rows)
@@ -181,7 +181,7 @@ def _full_or_all(found: list[Task], order: Order, wanted: int) -> _Found:
 def _edge(
     order: Order, rows: QuerySet[Task], place: Place | None, direction: Direction, size: int
 ) -> Place | None:
-    """The place so many rows further on; None where fewer are left."""
+    """Return the place `size` rows further on; None where fewer are left."""
     beyond = rows.filter(order.beyond(place, direction))
     keys: Any = order.sorted(beyond, direction).values_list(*order.columns)
     return next(iter(keys[size - 1 : size]), None)
@@ -194,7 +194,7 @@ def _page(
     direction: Direction,
     limit: int,
 ) -> Page:
-    """The streams merged, as far as all of them have been read."""
+    """Merge the streams, as far as all of them have been read."""
     is_older = direction is OLDER
     tasks = [task for each in found for task in each.tasks]
     tasks.sort(key=order.of, reverse=is_older)
@@ -223,12 +223,12 @@ def _page(
 
 
 def _keys(which: TaskFilter) -> Any:
-    """The unique keys that are looked for: words may be such."""
+    """Return the unique keys in the filter: words may be keys."""
     return which.given.get("unique_key", which.given.get("words", ()))
 
 
 def _with_holders(page: Page, which: TaskFilter, rows: QuerySet[Task]) -> Page:
-    """Who holds a key is found by an index, however long ago it was enqueued."""
+    """Add the holders of keys, which an index finds however old they are."""
     keys = _keys(which)
     if not page.is_cut_short or not keys:
         return page

@@ -1,4 +1,4 @@
-"""The two orders in which tasks are listed, places in them, and places as text for an address."""
+"""The two orders of lists of tasks, places in them, and cursors."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from django.db.models import Q, QuerySet
 from taskqueue.models import Task
 
 Place = tuple[Any, ...]
-"""The values of an order's columns in one row."""
+"""The values of an order's columns in a row."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_CURSOR = 100
 
 
 @dataclass(frozen=True)
 class Order:
-    """Columns whose values tell each task from all others; an index has them in this order."""
+    """Columns whose values are unique together, in the order of an index."""
 
     letter: str
     columns: tuple[str, ...]
 
     def of(self, task: Task) -> Place:
-        """The place of a task."""
+        """Return the place of a task."""
         return tuple(getattr(task, column) for column in self.columns)
 
     def sorted(self, tasks: QuerySet[Any], direction: Direction) -> QuerySet[Any]:
-        """The rows as they follow each other in that direction."""
+        """Sort the rows in that direction."""
         return tasks.order_by(*(f"{direction.sign}{column}" for column in self.columns))
 
     def beyond(self, place: Place | None, direction: Direction) -> Q:
-        """What follows behind a place in that direction."""
+        """Return a condition for rows after a place in that direction."""
         if place is None:
             return Q()
         return self._past(place, direction.lookup, direction.lookup)
 
     def up_to(self, place: Place | None, direction: Direction) -> Q:
-        """What does not follow behind a place in that direction."""
+        """Return a condition for rows up to a place in that direction."""
         if place is None:
             return Q()
         return self._past(place, direction.opposite, f"{direction.opposite}e")
 
     def _past(self, place: Place, lookup: str, last: str) -> Q:
-        """Worded so that the first column bounds what of the index is read."""
+        """Return the condition so that the first column bounds the range of the index."""
         *before, task_id = place
         by_id = Q(**{f"id__{last}": task_id})
         if not before:
@@ -59,7 +59,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Direction:
-    """Where a list goes on: to what is older, or to what is newer."""
+    """The direction of a list: to older, or to newer tasks."""
 
     sign: str
     lookup: str
@@ -74,14 +74,14 @@ ORDERS = {order.letter: order for order in (BY_ID, BY_END)}
 
 
 def cursor_of(order: Order, place: Place) -> str:
-    """A place as opaque text."""
+    """Return a place as a cursor."""
     *before, task_id = place
     parts = [order.letter, *(_microseconds(moment) for moment in before), task_id.hex]
     return base64.urlsafe_b64encode(".".join(parts).encode()).decode().rstrip("=")
 
 
 def place_at(order: Order, cursor: str) -> Place | None:
-    """The place; None for what is no place in that order, be it of an older address or odd."""
+    """Return the place of a cursor; None for one that is invalid or of another order."""
     if not cursor or len(cursor) > LONGEST_CURSOR:
         return None
     try:
@@ -95,12 +95,12 @@ def place_at(order: Order, cursor: str) -> Place | None:
 
 
 def is_cursor(text: str) -> bool:
-    """Whether it is the text of a place, in whichever order."""
+    """Whether the text is a cursor of any order."""
     return any(place_at(order, text) is not None for order in ORDERS.values())
 
 
 def beside(place: Place, direction: Direction) -> Place:
-    """The place next to it, from where the way back leads over the place itself."""
+    """Return the place next to it, from where the way back includes the place itself."""
     *before, task_id = place
     number = task_id.int + (-1 if direction is OLDER else 1)
     return (*before, UUID(int=min(max(number, 0), 2**128 - 1)))
@@ -111,13 +111,13 @@ def _microseconds(moment: datetime) -> str:
 
 
 def first_id_at(moment: datetime) -> UUID:
-    """The least id that was made then: ids begin with their time."""
+    """Return the lowest id of a time: ids begin with their time."""
     milliseconds = max(0, (moment - EPOCH) // timedelta(milliseconds=1))
     return UUID(int=min(milliseconds, 2**48 - 1) << 80)
 
 
 def time_of(place: Place) -> datetime | None:
-    """About when the task at that place ended, or was enqueued; None where its id does not tell."""
+    """Return about when the task there ended or was enqueued; None for an unknown time."""
     if len(place) > 1:
         moment: datetime = place[0]
         return moment

@@ -1,4 +1,4 @@
-"""What each qualifier says about tasks, as the fields of a `TaskFilter`."""
+"""Qualifiers of the search, as fields of a `TaskFilter`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Reader = Callable[[Sequence[Value], datetime], Fields]
 
 
 class Qualifier(NamedTuple):
-    """How its values are read; whether a path stands behind it; how many values it takes."""
+    """How its values are read, and whether it takes a path, or one value only."""
 
     read: Reader
     takes_path: bool = False
@@ -35,24 +35,24 @@ class Qualifier(NamedTuple):
 
 
 def is_id(text: str) -> bool:
-    """Whether the text is written as an id of a task."""
+    """Whether the text has the form of a task id."""
     return _ID.fullmatch(text) is not None
 
 
 def fields_of(term: Term, now: datetime) -> Fields:
-    """What the term adds to a filter. Raises SearchError."""
+    """Return the fields of a filter that the term sets. Raises SearchError."""
     name = f"{term.key}:"
     qualifier = QUALIFIERS.get(term.key)
     if qualifier is None:
         raise _unknown(term.key)
     if qualifier.takes_path and not term.path:
         raise SearchError(
-            _("“%(name)s” asks for a path, as in “%(example)s”.")
+            _("“%(name)s” requires a path, as in “%(example)s”.")
             % {"name": name, "example": f"{term.key}.user.id:42"}
         )
     if term.path and not qualifier.takes_path:
         raise SearchError(
-            _("“%(name)s” takes no path: write “%(name)s%(value)s”.")
+            _("“%(name)s” takes no path: use “%(name)s%(value)s”.")
             % {"name": name, "value": term.values[0]}
         )
     if qualifier.takes_one and len(term.values) > 1:
@@ -66,7 +66,7 @@ def _path(term: Term) -> str:
         split_path(term.path)
     except ValueError:
         raise SearchError(
-            _("“%(path)s” is no path: write names with a dot between, as in “user.id”.")
+            _("“%(path)s” is not a path: separate names by dots, as in “user.id”.")
             % {"path": term.path}
         ) from None
     return term.path
@@ -77,10 +77,10 @@ def _unknown(key: str) -> SearchError:
     if near:
         hint = _("Did you mean “%(near)s:”?") % {"near": near}
     else:
-        hint = _("There are: %(known)s.") % {"known": ", ".join(f"{name}:" for name in QUALIFIERS)}
+        hint = _("Known: %(known)s.") % {"known": ", ".join(f"{name}:" for name in QUALIFIERS)}
     return SearchError(
         _(
-            "There is no “%(key)s:” to search by. %(hint)s To look for the text itself, put it in"
+            "There is no qualifier “%(key)s:”. %(hint)s To search for the text itself, put it in"
             " quotation marks."
         )
         % {"key": key, "hint": hint}
@@ -96,7 +96,7 @@ def _ids(values: Sequence[Value], now: datetime) -> Fields:
         if not is_id(value.text):
             raise SearchError(
                 _(
-                    "“%(text)s” is no id: an id has 32 hexadecimal digits, and a part of it finds"
+                    "“%(text)s” is not an id: an id has 32 hexadecimal digits; a part of it matches"
                     " nothing."
                 )
                 % {"text": value.text}
@@ -105,11 +105,11 @@ def _ids(values: Sequence[Value], now: datetime) -> Fields:
 
 
 def _names(values: Sequence[Value], now: datetime) -> Fields:
-    """With a star at the end, how they begin."""
+    """Read names, and prefixes with a star at the end."""
     prefixes = tuple(v.text[:-1] for v in values if v.text.endswith("*") and not v.is_quoted)
     names = tuple(v.text for v in values if not v.text.endswith("*") or v.is_quoted)
     if "" in prefixes or any("*" in prefix for prefix in prefixes):
-        raise SearchError(_("A star stands at the end of a name's beginning, as in “shop.*”."))
+        raise SearchError(_("“*” is allowed only at the end of a prefix, as in “shop.*”."))
     return {key: value for key, value in (("name", names), ("name_prefix", prefixes)) if value}
 
 
@@ -125,21 +125,24 @@ def _statuses(values: Sequence[Value], now: datetime) -> Fields:
                 + (
                     _("Did you mean “%(near)s”?") % {"near": near}
                     if near
-                    else _("There are: %(known)s.") % {"known": ", ".join(known)}
+                    else _("Known: %(known)s.") % {"known": ", ".join(known)}
                 )
             )
     return {"statuses": statuses}
 
 
 def _errors(values: Sequence[Value], now: datetime) -> Fields:
-    """A class; in quotation marks a part of the message, but for what can only be a class."""
+    """Read classes; in quotation marks parts of messages, unless they are class paths."""
     classes = tuple(v.text for v in values if not v.is_quoted or _CLASS_PATH.fullmatch(v.text))
     parts = tuple(value.text for value in values if value.text not in classes)
     if "" in parts:
-        raise SearchError(_("Nothing stands between the quotation marks behind “error:”."))
+        raise SearchError(_("The quotation marks after “error:” are empty."))
     if classes and parts:
         raise SearchError(
-            _("Give “error:” classes, or parts of messages in quotation marks, not both at once.")
+            _(
+                "Use “error:” with classes or with parts of messages in quotation marks, not with "
+                "both."
+            )
         )
     return {"error_class": classes} if classes else {"error_text": parts}
 
@@ -150,12 +153,12 @@ def _priorities(values: Sequence[Value], now: datetime) -> Fields:
     bounds = _bounds(found) if found else None
     if bounds is None:
         raise SearchError(
-            _("“%(text)s” is no priority: write 5, >5, <=0 or 1..10.") % {"text": values[0].text}
+            _("“%(text)s” is not a priority: use 5, >5, <=0 or 1..10.") % {"text": values[0].text}
         )
     lowest, highest = bounds
     if lowest > HIGHEST_PRIORITY or highest < LOWEST_PRIORITY:
         raise SearchError(
-            _("Priorities go from %(lowest)s to %(highest)s.")
+            _("Priorities range from %(lowest)s to %(highest)s.")
             % {"lowest": LOWEST_PRIORITY, "highest": HIGHEST_PRIORITY}
         )
     return {
@@ -183,7 +186,7 @@ def _moment(field: str) -> Reader:
             return {field: moment(values[0].text, now=now)}
         except ValueError:
             raise SearchError(
-                _("“%(text)s” is no time: write 2h, 7d, 14:30, 2026-11-01 or 2026-11-01T14:30.")
+                _("“%(text)s” is not a time: use 2h, 7d, 14:30, 2026-11-01 or 2026-11-01T14:30.")
                 % {"text": values[0].text}
             ) from None
 

@@ -1,4 +1,4 @@
-"""A search: what was typed, as the filter that it means and as text again."""
+"""A search: text as a filter, and a filter as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Valu
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What tasks are searched by: every term fits."""
+    """A search for tasks that match every term."""
 
     terms: tuple[Term, ...]
     which: TaskFilter
@@ -27,29 +27,29 @@ class Search:
 
     @property
     def text(self) -> str:
-        """The search as it is typed; parsed again, it means the same."""
+        """The search as text, which parses to the same search."""
         return " ".join(map(str, self.terms))
 
     def values(self, key: str) -> tuple[str, ...]:
-        """The values of a qualifier; none where it is not used."""
+        """Return the values of a qualifier; none where it is not used."""
         return tuple(v.text for term in self.terms if term.key == key for v in term.values)
 
     def narrowed(self, key: str, *values: str) -> Search:
-        """The search with these values of the qualifier in place of those that it has."""
+        """Return the search with these values of the qualifier instead of its own."""
         others = [term for term in self.terms if term.key != key]
         added = [Term(key, "", tuple(map(Value, values)))] if values else []
         return _searching([*others, *added], self.now)
 
 
 def parse(text: str, *, now: datetime) -> Search:
-    """What was typed into the box; `2h` is meant as before `now`. Raises SearchError."""
+    """Parse the text of the search box; `2h` is relative to `now`. Raises SearchError."""
     return _searching(_merged(map(_typed, split(text))), now)
 
 
 def written(**qualifiers: str) -> str:
-    """The text of a search by these qualifiers, such as `name="shop.send", status="failed"`.
+    """Return the text of a search by qualifiers, such as `name="shop.send", status="failed"`.
 
-    Each value means itself, whatever characters it holds.
+    Each value is taken literally, whatever characters it contains.
     """
     return " ".join(
         str(Term(key, "", (Value(text, is_quoted=key == "name" and text.endswith("*")),)))
@@ -58,14 +58,14 @@ def written(**qualifiers: str) -> str:
 
 
 def _typed(term: Term) -> Term:
-    """An id needs no qualifier."""
+    """Give an id its qualifier."""
     if not term.key and is_id(term.values[0].text) and not term.values[0].is_quoted:
         return Term("id", "", term.values)
     return term
 
 
 def _merged(terms: Iterable[Term]) -> list[Term]:
-    """The terms, with what is said twice of one property in the place of the first."""
+    """Merge the values of repeated qualifiers into the first."""
     merged: dict[Any, Term] = {}
     for number, term in enumerate(terms):
         place = (term.key, term.path) if term.key else number
@@ -86,7 +86,7 @@ def _searching(terms: list[Term], now: datetime) -> Search:
             known = fields.get(name)
             fields[name] = {**known, **value} if isinstance(known, dict) else value
     if "" in words:
-        raise SearchError(_("Nothing stands between the quotation marks."))
+        raise SearchError(_("The quotation marks are empty."))
     if words:
         fields["words"] = tuple(words)
     return Search(terms=tuple(terms), which=_filter(fields), now=now)

@@ -22,11 +22,11 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class SearchError(ValueError):
-    """What was typed is no search; says what, and what to do."""
+    """The text is not a valid search; the message says why, and what to do."""
 
 
 class Value(NamedTuple):
-    """One value, and whether it stood in quotation marks: then it means just itself."""
+    """One value, and whether it was in quotation marks: then it is taken literally."""
 
     text: str
     is_quoted: bool = False
@@ -39,7 +39,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Term:
-    """A qualifier with its values, one of which has to fit; or, without a key, a word."""
+    """A qualifier with values, one of which has to match; or, without a key, a word."""
 
     key: str
     path: str
@@ -57,14 +57,14 @@ class Term:
 
 
 def quoted(text: str) -> str:
-    """The text as a value that means just itself."""
+    """Return the text as a literal value."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def search_text(**words: str) -> str:
-    """What the search takes that finds this, such as `status:failed name:"shop.tasks.send"`.
+    """Return a search for these values, such as `status:failed name:"shop.tasks.send"`.
 
-    Each word means just itself, whatever characters it holds.
+    Each value is taken literally, whatever characters it contains.
     """
     return " ".join(
         f"{name}:{word if word.isalpha() else quoted(word)}" for name, word in words.items()
@@ -72,14 +72,14 @@ def search_text(**words: str) -> str:
 
 
 def split(text: str) -> list[Term]:
-    """The terms, in their order. Raises SearchError."""
+    """Return the terms, in their order. Raises SearchError."""
     if len(text) > LONGEST:
         raise SearchError(
-            _("A search has at most %(limit)s characters; this one has %(length)s.")
+            _("A search may have at most %(limit)s characters; this one has %(length)s.")
             % {"limit": LONGEST, "length": len(text)}
         )
     if storable(text, limit=len(text)) != text:
-        raise SearchError(_("The search holds a character that no task can hold."))
+        raise SearchError(_("The search contains a character that no task can contain."))
     terms = []
     position = _skip(text, 0)
     while position < len(text):
@@ -88,7 +88,7 @@ def split(text: str) -> list[Term]:
         position = _skip(text, position)
     if len(terms) > MOST_TERMS:
         raise SearchError(
-            _("A search has at most %(limit)s parts; this one has %(count)s.")
+            _("A search may have at most %(limit)s terms; this one has %(count)s.")
             % {"limit": MOST_TERMS, "count": len(terms)}
         )
     return terms
@@ -110,7 +110,7 @@ def _term(text: str, position: int) -> tuple[Term, int]:
 
 
 def _values(text: str, position: int, qualifier: str) -> tuple[tuple[Value, ...], int]:
-    """The values behind a qualifier, with a comma between them."""
+    """Return the values after a qualifier, separated by commas."""
     values = []
     while position < len(text) and not text[position].isspace():
         if text[position] == ",":
@@ -120,7 +120,7 @@ def _values(text: str, position: int, qualifier: str) -> tuple[tuple[Value, ...]
         values.append(value)
     if not values:
         raise SearchError(
-            _("Nothing stands behind “%(qualifier)s”. Write the value without a space.")
+            _("“%(qualifier)s” has no value. Put the value directly after it, without a space.")
             % {"qualifier": qualifier}
         )
     if len(values) > MOST_VALUES:
@@ -141,7 +141,7 @@ def _value(text: str, position: int, bare: re.Pattern[str]) -> tuple[Value, int]
         raise SearchError(_("A quotation mark is not closed."))
     end = found.end()
     if end < len(text) and not text[end].isspace() and text[end] != ",":
-        raise SearchError(_("Put a space behind the closing quotation mark."))
+        raise SearchError(_("Put a space after the closing quotation mark."))
     return Value(_ESCAPED.sub(r"\1", found[1]), is_quoted=True), end
 
 

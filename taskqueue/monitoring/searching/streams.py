@@ -1,4 +1,4 @@
-"""From where the tasks that a filter asks for are read, so that an index has them in order."""
+"""Plans for reading the tasks that match a filter in the order of an index."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from taskqueue.monitoring.reading import is_postgresql
 from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
 
 MOST_CANDIDATES = 1_000
-"""So many rows are looked at one by one; of more only those that a page needs."""
+"""Rows that are filtered one by one at most; of more, only those that a page needs."""
 SKEW = timedelta(hours=1)
-"""How far the clock of who made an id may be from the database's."""
+"""The difference allowed between the clocks of the database and of an id's creator."""
 # Conditions of partial indexes, in their very words: SQLite does not use the index otherwise.
 IS_WAITING = "taskqueue_task.status IN ('blocked', 'retrying', 'scheduled')"
 IS_READY = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 0"
@@ -34,23 +34,23 @@ CAN_HAVE_ERROR = frozenset({TaskStatus.FAILED, TaskStatus.CANCELLED})
 
 @dataclass(frozen=True)
 class Stream:
-    """Some of the tasks, which an index has in the order; or so few that it does not matter."""
+    """Some of the tasks, in the order of an index, or few enough to be sorted."""
 
     condition: Q
     is_short: bool = False
-    """Whether all of it may be looked at."""
+    """Whether all of its tasks may be read."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to read what fits: one stream, or several to be merged."""
+    """How to read matching tasks: from one stream, or from several that are merged."""
 
     order: Order
     streams: Sequence[Stream]
     is_exact: bool
-    """Whether whatever stands in the streams fits, so that nothing is read in vain."""
+    """Whether all tasks of the streams match, so that nothing is read in vain."""
     looked_up: int = 0
-    """Statuses whose tasks were looked up for it, by two queries each."""
+    """Statuses whose tasks were looked up for the plan, by two queries each."""
 
 
 def literal(condition: str) -> Q:
@@ -59,7 +59,7 @@ def literal(condition: str) -> Q:
 
 
 def plan(which: TaskFilter, tasks: QuerySet[Task]) -> Plan:
-    """How to read the tasks that fit."""
+    """Return how to read the tasks that match."""
     given = which.given
     statuses = _statuses(given)
     order = BY_END if statuses is not None and statuses <= FINISHED else BY_ID
@@ -76,7 +76,7 @@ def plan(which: TaskFilter, tasks: QuerySet[Task]) -> Plan:
 
 
 def _statuses(given: dict[str, Any]) -> frozenset[TaskStatus] | None:
-    """What statuses those may have that fit; None where any."""
+    """Return the statuses of tasks that may match; None for all."""
     statuses = None
     if "statuses" in given:
         statuses = frozenset(map(TaskStatus, given["statuses"]))
@@ -86,7 +86,7 @@ def _statuses(given: dict[str, Any]) -> frozenset[TaskStatus] | None:
 
 
 def _asks_for_error(given: dict[str, Any]) -> bool:
-    """Whether only those fit that ended with an error; an empty path fits those without."""
+    """Whether only tasks with an error match; an empty path matches tasks without."""
     if "error_path" in given and "" not in each_of(given["error_path"]):
         return True
     return "error_class" in given or "error_text" in given
@@ -110,7 +110,7 @@ def _of_status(status: TaskStatus, given: dict[str, Any], tasks: QuerySet[Task])
 
 
 def _around(given: dict[str, Any]) -> Q:
-    """All tasks, or those whose ids are of about the time that is asked for."""
+    """Return a condition for all tasks, or for ids of about the time in the filter."""
     around = Q()
     try:
         if "enqueued_after" in given:
@@ -123,7 +123,7 @@ def _around(given: dict[str, Any]) -> Q:
 
 
 def _short(given: dict[str, Any], alias: str) -> Collection[UUID] | None:
-    """The ids of few tasks among which all stand that fit; None where no index tells."""
+    """Return few ids that include all matching tasks; None where no index has them."""
     if "ids" in given:
         return tuple(given["ids"])
     if "schedule" not in given:
@@ -134,7 +134,7 @@ def _short(given: dict[str, Any], alias: str) -> Collection[UUID] | None:
 
 
 def _live(status: TaskStatus, given: dict[str, Any], alias: str) -> list[UUID] | None:
-    """What is ready, or runs; None where it is too much to be looked at."""
+    """Return the ids of ready or running tasks; None where there are too many."""
     tasks = Task.objects.using(alias)
     apart = tasks.filter(literal(IS_APART)).order_by("pinned_to").values_list("id", flat=True)
     if status == TaskStatus.RUNNING:
