@@ -148,7 +148,7 @@ SCHEDULE_VERBS = _table(
         function=run_schedule,
         label=_("Run now"),
         entry=_("run schedule"),
-        done=_("Schedule %(name)s run."),
+        done=_("Run of schedule %(name)s requested."),
         help="run a schedule now, besides its rule, also while it is paused",
         details="409 if its overlap policy would skip the run.",
     ),

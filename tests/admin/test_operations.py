@@ -228,7 +228,7 @@ def test_calling_it_off_is_a_button_with_a_reason(log_in_as: LogIn) -> None:
     assert get_operation(operation.id).status == "cancelled"
     assert Audit.objects.get(noun="operation", verb="cancel").reason == "no"
     page = read(client, page_of(operation))
-    assert "called off" in page
+    assert "completed changes are kept" in page
     assert "Cancel operation" not in page
     assert client.post(cancel).status_code == 302
     assert "cannot be cancelled" in read(client, page_of(operation))

@@ -47,12 +47,12 @@ def test_a_queue_that_only_has_tasks_can_be_paused_and_resumed(log_in_as: LogIn)
     noop.using(queue_name="mail.eu:1").enqueue()
     client = log_in_as("viewer", "view_queue", "control_queues")
     told = press(client, "mail.eu:1", "pause", reason="a new release")
-    assert "mail.eu:1 is paused" in told
+    assert "mail.eu:1 paused" in told
     queue = Queue.objects.get(name="mail.eu:1")
     assert (queue.paused_by, queue.pause_reason) == ("user", "a new release")
     assert queue.paused_at is not None
     assert queue.paused_until is None
-    assert "goes on" in press(client, "mail.eu:1", "resume")
+    assert "resumed" in press(client, "mail.eu:1", "resume")
     queue.refresh_from_db()
     assert queue.paused_at is None
     assert [line.verb for line in Audit.objects.order_by("id")] == ["pause", "resume"]

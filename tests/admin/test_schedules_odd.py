@@ -40,12 +40,12 @@ def test_a_reason_with_a_nul_is_kept_without_it_by_a_deletion(
     schedule, client = simple_schedule(), log_in_as("superuser")
     if address == "page":
         page = url("schedule", "delete", schedule.pk)
-        assert "Deleted" in messages_of(client, page, {"post": "yes", "reason": NUL})
+        assert "deleted" in messages_of(client, page, {"post": "yes", "reason": NUL})
     else:
         asked = client.post(LIST, chosen("delete_chosen", schedule, reason=NUL))
         assert f'value="{CLEAN}"' in asked.content.decode()
         gone = chosen("delete_chosen", schedule, post="yes", reason=NUL)
-        assert "Deleted" in messages_of(client, LIST, gone)
+        assert "deleted" in messages_of(client, LIST, gone)
     assert Audit.objects.get(noun="schedule", verb="delete").reason == CLEAN
     assert LogEntry.objects.get().change_message.endswith(CLEAN)
 
@@ -53,7 +53,7 @@ def test_a_reason_with_a_nul_is_kept_without_it_by_a_deletion(
 def test_a_reason_of_an_action_is_made_fit_and_cut(log_in_as: LogIn) -> None:
     schedule, client = simple_schedule(), log_in_as("superuser")
     for reason in (NUL, "x" * 5000):
-        assert "Paused" in messages_of(client, LIST, chosen("pause", schedule, reason=reason))
+        assert "paused" in messages_of(client, LIST, chosen("pause", schedule, reason=reason))
     assert {len(line.reason) for line in Audit.objects.filter(noun="schedule", verb="pause")} <= {
         3,
         1000,
@@ -77,7 +77,7 @@ def test_ids_of_thousands_are_no_numbers_for_people(log_in_as: LogIn) -> None:
         keys = re.findall(r'name="_selected_action" value="([^"]*)"', page)
         assert keys == ["123456"]
         given = {"action": "delete_chosen", "_selected_action": keys, "post": "yes"}
-        assert "Deleted: often" in messages_of(client, LIST, given)
+        assert "Schedule often deleted" in messages_of(client, LIST, given)
     assert not Schedule.objects.exists()
 
 
@@ -150,9 +150,11 @@ def test_a_rule_that_fails_when_it_is_read_keeps_nobody_from_the_others(
     for page in ("change", "edit", "delete"):
         assert "odd" in read(client, url("schedule", page, odd.pk))
     told = messages_of(client, LIST, chosen("pause", odd, other))
-    assert "Paused: other" in told
+    assert "Schedule other paused" in told
     assert "odd" in told
-    assert "Run: other" in messages_of(client, LIST, chosen("run_now", odd, other))
+    assert "Run of schedule other requested" in messages_of(
+        client, LIST, chosen("run_now", odd, other)
+    )
 
 
 def break_rules(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,6 +185,6 @@ def test_a_rule_that_makes_no_sense_can_be_seen_and_replaced(rule: Any, log_in_a
     Schedule.objects.update(rule=rule)
     for page in ("change", "edit"):
         assert schedule.name in read(client, url("schedule", page, schedule.pk))
-    assert "Paused" in press(client, schedule, "pause")
+    assert "paused" in press(client, schedule, "pause")
     schedules.edit(schedule.name, rule=Every(hours=2))
     assert schedules.get(schedule.name).rule["interval"] == 7200

@@ -168,7 +168,10 @@ def test_schedules_are_paused_and_resumed_with_who_and_why() -> None:
     create("a")
     create("b")
     output = run("pause", "a", "b", "--by", "anna", "--reason", "night")
-    assert output == "a  paused; what runs goes on\nb  paused; what runs goes on\n"
+    assert output.splitlines() == [
+        "Schedule a paused; running tasks continue.",
+        "Schedule b paused; running tasks continue.",
+    ]
     assert (row("a").paused_by, row("b").pause_reason) == ("anna", "night")
     assert run_json("resume", "a") == {
         "action": "resume",
@@ -195,7 +198,7 @@ def test_of_several_each_is_tried_and_the_refused_are_told() -> None:
     create("a")
     code, said, printed = refused("delete", "a", "b")
     assert (code, said) == (1, "1 was refused.")
-    assert printed == "a  deleted\nb  There is no schedule 'b'.\n"
+    assert printed == "Schedule a deleted.\nb  There is no schedule 'b'.\n"
     assert not Schedule.objects.exists()
 
 

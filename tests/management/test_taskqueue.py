@@ -246,7 +246,7 @@ def test_a_queue_is_paused_seen_and_resumed() -> None:
         "anna",
     )
     assert "the relay is down" in run("queues")
-    assert run("resume", "mail") == "mail  resumed\n"
+    assert run("resume", "mail") == "Queue mail resumed.\n"
     assert run_json("queues")[0]["is_paused"] is False
     assert refused("resume", "mail") == (1, "Queue 'mail' is not paused.")
     run("pause", "mail", "--until", "2100-01-01T12:00+00:00")

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.links import Links
+from taskqueue.admin.workers.rows import verbs_for
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.verbs import QUEUE_VERBS, WORKER_VERBS
 from taskqueue.monitoring.read_models.queue import ShownQueue
 from taskqueue.monitoring.read_models.running_task import RunningTask
-from taskqueue.monitoring.read_models.worker import ACTIVE, QUIET, ShownWorker
+from taskqueue.monitoring.read_models.worker import ShownWorker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,82 +41,33 @@ class Button:
 
 def queue_buttons(queue: ShownQueue, links: Links) -> list[Button]:
     """Pause, or resume."""
-    named = {"queue": queue.name}
-    if queue.is_paused:
-        label = _("Resume the queue %(queue)s") % named
-        return [
-            Button(
-                title=_("Resume"),
-                verb="resume",
-                url=links.queue_act_url(queue.name),
-                question=_("Resume the queue “%(queue)s”?") % named,
-                label=label,
-            )
-        ]
-    return [
-        Button(
-            title=_("Pause"),
-            verb="pause",
-            url=links.queue_act_url(queue.name),
-            question=_("Pause the queue “%(queue)s”?") % named,
-            note=_("Nothing of it is begun until it is resumed; what runs goes on."),
-            label=_("Pause the queue %(queue)s") % named,
-            is_for_a_time=True,
-        )
-    ]
+    verb = QUEUE_VERBS["resume" if queue.is_paused else "pause"]
+    return [_button(verb, queue.name, links.queue_act_url(queue.name))]
 
 
 def worker_buttons(worker: ShownWorker, links: Links) -> list[Button]:
-    """What can still be asked of it."""
+    """The verbs that it can still be asked for."""
     if not worker.is_alive:
         return []
-    named = {"worker": worker.name}
     url = links.url("worker_act", worker.id)
-    quiet = Button(
-        title=_("Quiet"),
-        verb="quiet",
-        url=url,
-        question=_("Quiet the worker “%(worker)s”?") % named,
-        note=_("It claims nothing more, finishes what runs, and stays until it is resumed."),
-        label=_("Quiet the worker %(worker)s") % named,
-    )
-    resume = Button(
-        title=_("Resume"),
-        verb="resume",
-        url=url,
-        question=_("Resume the worker “%(worker)s”?") % named,
-        note=_("It claims tasks again."),
-        label=_("Resume the worker %(worker)s") % named,
-    )
-    stop = Button(
-        title=_("Stop"),
-        verb="stop",
-        url=url,
-        question=_("Stop the worker “%(worker)s”?") % named,
-        note=_("It finishes what runs within its time for that, returns the rest, and ends."),
-        label=_("Stop the worker %(worker)s") % named,
-    )
-    kill = Button(
-        title=_("Kill"),
-        verb="kill",
-        url=url,
-        question=_("Kill the worker “%(worker)s”?") % named,
-        note=_("It ends at once; what runs is returned and begins anew elsewhere."),
-        label=_("Kill the worker %(worker)s") % named,
-        is_grave=True,
-    )
-    return {ACTIVE: [quiet, stop, kill], QUIET: [resume, stop, kill]}.get(worker.state, [kill])
+    verbs = verbs_for(worker.state) or [WORKER_VERBS["kill"]]
+    return [_button(verb, worker.name, url) for verb in verbs]
 
 
 def stop_button(running: RunningTask, links: Links) -> Button:
     """Ask it to stop."""
-    named = {"task": running.name}
+    return _button(TASK_VERBS["stop"], running.name, links.url_if_any("task_act", running.task_id))
+
+
+def _button(verb: Verb, name: str, url: str) -> Button:
+    words = {"act": capfirst(str(verb.entry)), "name": name}
     return Button(
-        title=_("Stop"),
-        verb="stop",
-        url=links.url_if_any("task_act", running.task_id),
-        question=_("Stop the task “%(task)s”?") % named,
-        note=_("It is asked to stop, then made to, and ends cancelled."),
-        label=_("Stop the task %(task)s") % named,
-        is_grave=True,
+        title=str(verb.label),
+        verb=verb.name,
+        url=url,
+        question=_("%(act)s “%(name)s”?") % words,
+        note=str(verb.effect),
+        label=_("%(act)s %(name)s") % words,
+        is_grave=verb.is_grave,
+        is_for_a_time=verb is QUEUE_VERBS["pause"],
     )

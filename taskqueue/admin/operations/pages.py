@@ -21,16 +21,18 @@ from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
 from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.reports import answer, fragment, is_refresh, report
-from taskqueue.control import cancel_operation, get_operation
+from taskqueue.control import get_operation
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import which_of
+from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Operation, Task
 from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching import hidden_from, shown_to, without
 
 LONGEST_WORDS = 80
+CANCEL = OPERATION_VERBS["cancel"]
 
 
 class OperationAdmin(OperationStart):
@@ -139,15 +141,13 @@ class OperationAdmin(OperationStart):
             raise PermissionDenied
         reason = reason_of(request)
         try:
-            cancel_operation(operation.id, by=request.user, reason=reason)
+            CANCEL.act_by(request.user, operation.id, reason=reason)
         except TransitionRefused as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            said = _("Called off") + (f" ({reason})" if reason else "")
+            said = str(CANCEL.done) + (f" ({reason})" if reason else "")
             self.log_change(request, operation, storable(said, limit=LONGEST_NOTE))
-            self.message_user(
-                request, _("It is called off. What was done stays done."), messages.SUCCESS
-            )
+            self.message_user(request, str(CANCEL.done), messages.SUCCESS)
         return self.links.redirect("operation_change", operation.pk)
 
     def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:

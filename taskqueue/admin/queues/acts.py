@@ -1,8 +1,7 @@
-"""The buttons of a queue: pause and resume, each one verb, refused ones told as messages."""
+"""The buttons of a queue, from the table of verbs; refusals are messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,12 +12,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import path
 from django.utils.translation import gettext_lazy
 
-from taskqueue import control
-from taskqueue.access.permissions import CONTROL_QUEUES
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import back, name_from_path
 from taskqueue.admin.reasons import ReasonField
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
 
@@ -29,7 +27,7 @@ LONGEST_PAUSE = 366 * 24 * 60
 class ActForm(forms.Form):
     """What a button of a queue posts."""
 
-    verb = forms.ChoiceField(choices=[("pause", "pause"), ("resume", "resume")])
+    verb = forms.ChoiceField(choices=[(name, name) for name in QUEUE_VERBS])
     minutes = forms.IntegerField(
         label=gettext_lazy("Minutes"), required=False, min_value=1, max_value=LONGEST_PAUSE
     )
@@ -41,7 +39,7 @@ class QueueActs(ReadOnlyAdmin):
 
     def has_control_permission(self, request: HttpRequest) -> bool:
         """Whether they may pause and resume."""
-        return bool(request.user.has_perm(CONTROL_QUEUES))
+        return QUEUE_VERBS["pause"].is_for(request.user)
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(self.act_view)
@@ -64,13 +62,15 @@ class QueueActs(ReadOnlyAdmin):
         return back(request, self.links.queue_url(queue))
 
     def _act(self, request: HttpRequest, name: str, given: dict[str, Any]) -> None:
-        act, done = VERBS[given["verb"]]
+        verb, arguments = QUEUE_VERBS[given["verb"]], {}
+        if verb.name == "pause" and given["minutes"] is not None:
+            arguments["until"] = timedelta(minutes=given["minutes"])
         try:
-            act(name, given["minutes"], by=request.user, reason=given["reason"])
+            verb.act_by(request.user, name, reason=given["reason"], **arguments)
         except TaskQueueError as error:
             self.message_user(request, str(error), messages.ERROR)
             return
-        told = str(done) % {"queue": name}
+        told = verb.told(name)
         self._note(request, name, told + (f" ({given['reason']})" if given["reason"] else ""))
         self.message_user(request, told, messages.SUCCESS)
 
@@ -79,17 +79,3 @@ class QueueActs(ReadOnlyAdmin):
         queue = Queue.objects.using(database_alias()).filter(name=name).first()
         if queue is not None:
             self.log_change(request, queue, what)
-
-
-def _pause(name: str, minutes: int | None, **who: Any) -> None:
-    control.pause(name, until=None if minutes is None else timedelta(minutes=minutes), **who)
-
-
-def _resume(name: str, minutes: int | None, **who: Any) -> None:
-    control.resume(name, **who)
-
-
-VERBS: dict[str, tuple[Callable[..., None], Any]] = {
-    "pause": (_pause, gettext_lazy("Queue %(queue)s is paused; what runs goes on.")),
-    "resume": (_resume, gettext_lazy("Queue %(queue)s goes on.")),
-}

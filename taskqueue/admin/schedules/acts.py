@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -13,14 +12,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from taskqueue import schedules
+from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reasons import ReasonForm, reason_of
 from taskqueue.declarations.payload import storable
 from taskqueue.declarations.scheduled import LONGEST_NAME
+from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule
@@ -28,13 +27,23 @@ from taskqueue.models import Schedule
 logger = logging.getLogger("taskqueue.admin")
 
 LONGEST_NOTE = 1100
-VERBS: dict[str, tuple[Callable[..., Any], Any]] = {
-    "run_now": (schedules.run_now, gettext_lazy("Run")),
-    "pause": (schedules.pause, gettext_lazy("Paused")),
-    "resume": (schedules.resume, gettext_lazy("Resumed")),
-    "delete": (schedules.delete, gettext_lazy("Deleted")),
-}
-"""By its name in addresses: the verb, and what it has done."""
+VERBS = {name: SCHEDULE_VERBS[name] for name in ("run_now", "pause", "resume", "delete")}
+"""By its name in addresses."""
+
+
+def _action(verb: Verb) -> Any:
+    def act(
+        page: ScheduleActs, request: HttpRequest, queryset: QuerySet[Any]
+    ) -> HttpResponse | None:
+        if verb.is_grave and not request.POST.get("post"):
+            return page.ask_before_deleting(request, list(queryset))
+        for schedule in queryset:
+            page.act(request, verb, schedule)
+        return None
+
+    act.__name__ = "delete_chosen" if verb.name == "delete" else verb.name
+    permission = "edit" if ENQUEUE in verb.permissions else "pause"
+    return admin.action(permissions=[permission], description=verb.label)(act)
 
 
 def is_deletable(schedule: Schedule) -> bool:
@@ -45,7 +54,7 @@ def is_deletable(schedule: Schedule) -> bool:
 class ScheduleActs(ReadOnlyAdmin):
     """Buttons of the page and actions of the list, for those who may edit schedules."""
 
-    actions: Any = ("run_now", "pause", "resume", "delete_chosen")
+    actions: Any = tuple(map(_action, VERBS.values()))
     action_form = ReasonForm
     delete_template = "admin/taskqueue/schedule/delete.html"
 
@@ -56,25 +65,6 @@ class ScheduleActs(ReadOnlyAdmin):
     def has_edit_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether they may also create, edit, resume and run: what makes tasks."""
         return SCHEDULE_VERBS["edit"].is_for(request.user)
-
-    @admin.action(permissions=["edit"], description=gettext_lazy("Run now"))
-    def run_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        self._act_on_each(request, "run_now", queryset)
-
-    @admin.action(permissions=["pause"], description=gettext_lazy("Pause"))
-    def pause(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        self._act_on_each(request, "pause", queryset)
-
-    @admin.action(permissions=["edit"], description=gettext_lazy("Resume"))
-    def resume(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        self._act_on_each(request, "resume", queryset)
-
-    @admin.action(permissions=["pause"], description=gettext_lazy("Delete"))
-    def delete_chosen(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        if request.POST.get("post"):
-            self._act_on_each(request, "delete", queryset)
-            return None
-        return self._ask_before_deleting(request, list(queryset))
 
     def response_action(
         self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
@@ -99,7 +89,7 @@ class ScheduleActs(ReadOnlyAdmin):
             self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
             return self.links.redirect("schedule_changelist")
         if verb in VERBS and verb != "delete":
-            self._act(request, verb, schedule)
+            self.act(request, VERBS[verb], schedule)
         else:
             refusal = _("There is nothing called “%(verb)s” to do.") % {"verb": verb}
             self.message_user(request, refusal, messages.ERROR)
@@ -117,33 +107,29 @@ class ScheduleActs(ReadOnlyAdmin):
             self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
             return changelist
         if request.method != "POST":
-            return self._ask_before_deleting(request, [schedule])
-        if self._act(request, "delete", schedule):
+            return self.ask_before_deleting(request, [schedule])
+        if self.act(request, VERBS["delete"], schedule):
             return changelist
         return self.links.redirect("schedule_change", schedule.pk)
 
-    def _act_on_each(self, request: HttpRequest, verb: str, queryset: QuerySet[Any]) -> None:
-        for schedule in queryset:
-            self._act(request, verb, schedule)
-
-    def _act(self, request: HttpRequest, verb: str, schedule: Schedule) -> bool:
+    def act(self, request: HttpRequest, verb: Verb, schedule: Schedule) -> bool:
         """Whether it was done; if not, a message says why."""
-        act, done = VERBS[verb]
         reason = reason_of(request)
         key = schedule.pk
         try:
-            act(schedule.name, by=request.user, reason=reason)
+            verb.act_by(request.user, schedule.name, reason=reason)
         except TaskQueueError as error:
             self.message_user(request, str(error), messages.ERROR)
             return False
         except Exception as error:  # Its rule may raise anything: the others are still acted on.
-            logger.exception("Schedule not acted on verb=%s schedule=%s", verb, schedule.name)
+            logger.exception("Schedule not acted on verb=%s schedule=%s", verb.name, schedule.name)
             refusal = _("%(schedule)s: nothing was done for %(error)s. See the log.")
             named = {"schedule": schedule.name, "error": type(error).__name__}
             self.message_user(request, refusal % named, messages.ERROR)
             return False
-        self.note(request, key, schedule.name, f"{done}: {reason}" if reason else str(done))
-        self.message_user(request, f"{done}: {schedule.name}", messages.SUCCESS)
+        told = verb.told(schedule.name)
+        self.note(request, key, schedule.name, f"{told} ({reason})" if reason else told)
+        self.message_user(request, told, messages.SUCCESS)
         return True
 
     def note(self, request: HttpRequest, key: int, name: str, what: str) -> None:
@@ -151,9 +137,7 @@ class ScheduleActs(ReadOnlyAdmin):
         shown = storable(name, limit=LONGEST_NAME)
         self.log_change(request, Schedule(pk=key, name=shown), storable(what, limit=LONGEST_NOTE))
 
-    def _ask_before_deleting(
-        self, request: HttpRequest, chosen: list[Schedule]
-    ) -> TemplateResponse:
+    def ask_before_deleting(self, request: HttpRequest, chosen: list[Schedule]) -> TemplateResponse:
         context = {
             **self.admin_site.each_context(request),
             "title": _("Delete schedules"),

@@ -1,8 +1,7 @@
-"""The buttons of workers: quiet, resume, stop and kill, each one verb; refusals are messages."""
+"""The buttons of workers, from the table of verbs; refusals are messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -11,36 +10,18 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from taskqueue import control
-from taskqueue.access.permissions import STOP
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import back
 from taskqueue.admin.reasons import reason_of
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Worker
-
-VERBS: dict[str, tuple[Callable[..., None], Any]] = {
-    "quiet": (
-        control.quiet_worker,
-        gettext_lazy("Worker %(worker)s is asked to claim nothing more, and to stay."),
-    ),
-    "resume": (
-        control.resume_worker,
-        gettext_lazy("Worker %(worker)s is asked to claim tasks again."),
-    ),
-    "stop": (
-        control.stop_worker,
-        gettext_lazy("Worker %(worker)s is asked to finish what runs, and to end."),
-    ),
-    "kill": (
-        control.kill_worker,
-        gettext_lazy("Worker %(worker)s is asked to end at once, and to return what runs."),
-    ),
-}
 
 
 class WorkerActs(ReadOnlyAdmin):
@@ -50,7 +31,7 @@ class WorkerActs(ReadOnlyAdmin):
 
     def has_stop_permission(self, request: HttpRequest) -> bool:
         """Whether they may ask workers to be quiet or to end."""
-        return bool(request.user.has_perm(STOP))
+        return WORKER_VERBS["stop"].is_for(request.user)
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(self.act_view)
@@ -72,11 +53,12 @@ class WorkerActs(ReadOnlyAdmin):
         if worker is None:
             self.message_user(request, _("There is no such worker any more."), messages.ERROR)
             return back(request, self.links.url("worker_changelist"))
-        verb = request.POST.get("verb", "")
-        if verb not in VERBS:
-            refusal = _("A worker cannot be asked for “%(verb)s”.") % {"verb": verb}
+        name = request.POST.get("verb", "")
+        verb = WORKER_VERBS.get(name)
+        if verb is None:
+            refusal = _("A worker cannot be asked for “%(verb)s”.") % {"verb": name}
             self.message_user(request, refusal, messages.ERROR)
-        elif verb == "kill" and not request.POST.get("confirmed"):
+        elif verb.is_grave and not request.POST.get("confirmed"):
             return self._ask_before_killing(request, worker)
         else:
             self._act(request, verb, worker)
@@ -91,35 +73,33 @@ class WorkerActs(ReadOnlyAdmin):
         reason = reason_of(request)
         everyone = control.WorkerFilter(everyone=True)
         names = control.resume_workers(everyone, by=request.user, reason=reason)
-        told = str(VERBS["resume"][1])
         for worker in Worker.objects.using(database_alias()).filter(name__in=names):
-            said = told % {"worker": worker.name}
+            said = WORKER_VERBS["resume"].told(worker.name)
             self.log_change(request, worker, said + (f" ({reason})" if reason else ""))
         if names:
-            told = ngettext(
+            summary = ngettext(
                 "%(count)s worker is asked to claim tasks again.",
                 "%(count)s workers are asked to claim tasks again.",
                 len(names),
             )
-            self.message_user(request, told % {"count": len(names)}, messages.SUCCESS)
+            self.message_user(request, summary % {"count": len(names)}, messages.SUCCESS)
         else:
             self.message_user(request, _("No worker is quiet."), messages.WARNING)
         return back(request, self.links.url("worker_changelist"))
 
-    def _act(self, request: HttpRequest, verb: str, worker: Worker) -> None:
-        act, done = VERBS[verb]
+    def _act(self, request: HttpRequest, verb: Verb, worker: Worker) -> None:
         reason = reason_of(request)
         try:
-            act(worker.name, by=request.user, reason=reason)
+            verb.act_by(request.user, worker.name, reason=reason)
         except TaskQueueError as error:
             self.message_user(request, str(error), messages.ERROR)
             return
-        asked = Worker.objects.using(database_alias()).filter(pk=worker.pk, request=verb)
-        if verb != "resume" and (verb == worker.request or not asked.exists()):
+        asked = Worker.objects.using(database_alias()).filter(pk=worker.pk, request=verb.name)
+        if verb.name != "resume" and (verb.name == worker.request or not asked.exists()):
             told = _("Worker %(worker)s has been asked for this, or for more, already.")
             self.message_user(request, told % {"worker": worker.name}, messages.WARNING)
             return
-        told = str(done) % {"worker": worker.name}
+        told = verb.told(worker.name)
         self.log_change(request, worker, told + (f" ({reason})" if reason else ""))
         self.message_user(request, told, messages.SUCCESS)
 

@@ -10,6 +10,8 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.display import EMPTY, badge, rounded_age
 from taskqueue.admin.links import Links
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.models import Worker
 from taskqueue.monitoring.read_models.worker import ACTIVE, DRAINING, QUIET, ShownWorker
 
@@ -42,32 +44,14 @@ def asked(request: str) -> str:
     return words.get(request, "")
 
 
-def verbs_for(state: str) -> list[dict[str, Any]]:
-    """Return the requests that a worker in that state can get."""
-    quiet: dict[str, Any] = {
-        "name": "quiet",
-        "title": _("Quiet"),
-        "hint": _("claims nothing more, and stays until it is resumed"),
-    }
-    resume: dict[str, Any] = {
-        "name": "resume",
-        "title": _("Resume"),
-        "hint": _("claims tasks again"),
-    }
-    stop: dict[str, Any] = {
-        "name": "stop",
-        "title": _("Stop"),
-        "hint": _("finishes what runs, and ends"),
-    }
-    kill: dict[str, Any] = {
-        "name": "kill",
-        "title": _("Kill…"),
-        "hint": _("ends at once; what runs is returned"),
-        "is_grave": True,
-    }
-    verbs: dict[str, list[dict[str, Any]]] = {
-        ACTIVE: [quiet, stop, kill],
-        QUIET: [resume, stop, kill],
-        DRAINING: [kill],
-    }
-    return verbs.get(state, [])
+OFFERED = {
+    ACTIVE: ("quiet", "stop", "kill"),
+    QUIET: ("resume", "stop", "kill"),
+    DRAINING: ("kill",),
+}
+"""The verbs for a worker, by its state."""
+
+
+def verbs_for(state: str) -> list[Verb]:
+    """Return the verbs that a worker of that state can still be asked for."""
+    return [WORKER_VERBS[name] for name in OFFERED.get(state, ())]

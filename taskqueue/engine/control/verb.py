@@ -84,6 +84,10 @@ class Verb:
         """Whether the user may do it at all."""
         return all(user.has_perm(permission) for permission in self.permissions)
 
+    def told(self, name: str) -> str:
+        """Return the message that it is done to the subject of that name."""
+        return str(self.done) % {"name": name}
+
     def act(
         self, key: Any, *, by: object = "", reason: str = "", seen: Seen = None, **arguments: Any
     ) -> Any:

@@ -6,12 +6,14 @@ from argparse import ArgumentParser, Namespace
 from functools import partial
 
 from taskqueue import control
+from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.management.cli.base import Subcommand, add_actions, add_person, person_of
 from taskqueue.management.cli.output import Output
 from taskqueue.monitoring.read_models.base import EVERYTHING
 from taskqueue.monitoring.read_models.operation import operation_details, shown_operation
 
 MOST = 100
+CANCELLING = OPERATION_VERBS["cancel"]
 COLUMNS = ("id", "verb", "status", "done", "expected", "requested_by", "query", "created_at")
 
 
@@ -34,9 +36,9 @@ def _show(flags: Namespace, output: Output) -> None:
 
 
 def _cancel(flags: Namespace, output: Output) -> None:
-    operation = control.cancel_operation(flags.id, **person_of(flags))
+    operation = CANCELLING.act(flags.id, **person_of(flags))
     output.say(
-        f"{operation.id}  cancelled; completed changes are kept",
+        f"{operation.id}  {CANCELLING.done}",
         shown_operation(operation, EVERYTHING),
     )
 
@@ -49,7 +51,7 @@ SHOW = Subcommand(
 )
 CANCEL = Subcommand(
     name="cancel",
-    help="cancel one; completed changes are kept",
+    help=CANCELLING.help,
     add_arguments=_add_cancel,
     run=_cancel,
 )

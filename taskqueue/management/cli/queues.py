@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from django.core.management.base import CommandError
 
 from taskqueue.engine import control
+from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import duration, moment
@@ -29,10 +30,9 @@ def _add_pause(parser: ArgumentParser) -> None:
 
 
 def _pause(flags: Namespace, output: Output) -> None:
-    control.pause(flags.queue, until=flags.until, **person_of(flags))
-    output.say(
-        f"{flags.queue}  paused; what runs goes on", {"name": flags.queue, "is_paused": True}
-    )
+    pausing = QUEUE_VERBS["pause"]
+    pausing.act(flags.queue, until=flags.until, **person_of(flags))
+    output.say(pausing.told(flags.queue), {"name": flags.queue, "is_paused": True})
 
 
 def _add_resume(parser: ArgumentParser) -> None:
@@ -48,8 +48,9 @@ def _resume(flags: Namespace, output: Output) -> None:
     if which is not None:
         _resume_workers(which, flags, output)
         return
-    control.resume(flags.paused, **person_of(flags))
-    output.say(f"{flags.paused}  resumed", {"name": flags.paused, "is_paused": False})
+    resuming = QUEUE_VERBS["resume"]
+    resuming.act(flags.paused, **person_of(flags))
+    output.say(resuming.told(flags.paused), {"name": flags.paused, "is_paused": False})
 
 
 def _resume_workers(which: control.WorkerFilter, flags: Namespace, output: Output) -> None:
@@ -65,7 +66,7 @@ def _queues(flags: Namespace, output: Output) -> None:
 
 PAUSE = Subcommand(
     name="pause",
-    help="let nobody claim the tasks of a queue; what runs goes on",
+    help=QUEUE_VERBS["pause"].help,
     add_arguments=_add_pause,
     run=_pause,
 )
