@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -12,7 +12,8 @@ from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from taskqueue.conf import get_settings
-from taskqueue.models import Lease, Worker
+from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.models import Lease, Task, Worker
 
 # A worker is lost when it has ended, when another process has taken its name since the claim, or
 # when it has been silent for longer than its own lease, which is several of its pings. Silence is
@@ -65,19 +66,19 @@ class LostAttempt(NamedTuple):
 def lost_attempts(
     connection: BaseDatabaseWrapper, task_ids: Collection[UUID], *, limit: int | None = None
 ) -> list[LostAttempt]:
-    """The running attempts of these tasks whose worker is lost, by the database's clock."""
+    """Return the running attempts of these tasks whose worker is lost, by the database's clock."""
     if not task_ids:
         return []
     return _attempts(connection, _lost(connection).filter(task_id__in=task_ids)[:limit])
 
 
 def all_lost_attempts(connection: BaseDatabaseWrapper, *, limit: int) -> list[LostAttempt]:
-    """The first running attempts of all whose worker is lost."""
+    """Return the first running attempts of all tasks whose worker is lost."""
     return _attempts(connection, _lost(connection)[:limit])
 
 
 def is_held_by_lost_worker(connection: BaseDatabaseWrapper) -> Q:
-    """Tasks of which a lost worker holds an attempt, however many there are."""
+    """Match the tasks of which a lost worker holds an attempt."""
     text = f"SELECT task_id FROM taskqueue_lease WHERE {IS_LOST[connection.vendor]}"  # noqa: S608
     return Q(id__in=RawSQL(text, (_usual_lease(),)))  # noqa: S611  (both are constants)
 
@@ -96,10 +97,8 @@ def _attempts(connection: BaseDatabaseWrapper, leases: QuerySet[Lease]) -> list[
         leases.only("task_id", "attempt", "worker_id", "claimed_at", "expires_at")
     )
     names = {row.worker_id for row in rows}
-    workers: dict[str, Worker] = {}
-    if names:
-        found = Worker.objects.using(connection.alias).filter(name__in=names)
-        workers = {worker.name: worker for worker in found.only("name", "seen_at", "started_at")}
+    holders = Worker.objects.using(connection.alias).filter(name__in=names)
+    workers = {worker.name: worker for worker in holders.only("name", "seen_at", "started_at")}
     attempts = []
     for row in rows:
         worker = workers.get(row.worker_id)
@@ -109,3 +108,37 @@ def _attempts(connection: BaseDatabaseWrapper, leases: QuerySet[Lease]) -> list[
             LostAttempt(row.id, row.task_id, row.attempt, row.worker_id, seen_at, row.expires_at)
         )
     return attempts
+
+
+def runs_on(connection: BaseDatabaseWrapper) -> Q:
+    """Match the tasks that run, and of which no lost worker holds an attempt."""
+    return Q(status=TaskStatus.RUNNING) & ~is_held_by_lost_worker(connection)
+
+
+def is_held_by_lost(connection: BaseDatabaseWrapper, task_id: UUID) -> bool:
+    """Return whether a lost worker holds an attempt of the task."""
+    return bool(lost_attempts(connection, [task_id], limit=1))
+
+
+def was_lost(
+    connection: BaseDatabaseWrapper, task: Task, leases: Iterable[Lease] | None = None
+) -> bool:
+    """Return whether a lost worker holds the task, or somebody ended its last attempt for that.
+
+    `leases` are its latest attempts, where these are known already.
+    """
+    if task.status == TaskStatus.RUNNING and is_held_by_lost(connection, task.id):
+        return True
+    if leases is None:
+        lost = Lease.objects.using(connection.alias).filter(
+            task_id=task.id, status=LeaseStatus.LOST
+        )
+        leases = lost.only("attempt", "status", "error_message")
+    is_shared = task.workers > 1 or task.broadcast
+    since = task.attempts_before_retry if is_shared else task.attempt
+    return any(
+        lease.attempt >= since
+        and lease.status == LeaseStatus.LOST
+        and lease.error_message == ENDED_BY_HAND
+        for lease in leases
+    )

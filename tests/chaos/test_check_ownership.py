@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue.engine.departed import ENDED_ON_HOST
 from taskqueue.engine.lost import ENDED_BY_HAND
+from taskqueue.engine.takeover import ENDED_ON_HOST
 from tests.chaos.history import AuditRow, Change, Death
 from tests.chaos.story import Story, found
 

@@ -18,11 +18,11 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine import broadcast, multi_worker
 from taskqueue.engine.control import TaskFilter, cancel_many
-from taskqueue.engine.departed import end_departed
 from taskqueue.engine.record import record_each
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, Retention
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.statement import fetch
+from taskqueue.engine.takeover import end_departed
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Task, Worker
 from taskqueue.results import TaskResult

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from taskqueue.engine.departed import ENDED_ON_HOST
+from taskqueue.engine.takeover import ENDED_ON_HOST
 from taskqueue.models import Lease, Task
 from taskqueue.results import TaskResult
 from tests.conftest import StartWorker

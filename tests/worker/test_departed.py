@@ -17,10 +17,9 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
-from taskqueue.engine import departed
+from taskqueue.engine import takeover
 from taskqueue.engine.control import request_stop
-from taskqueue.engine.departed import ENDED_ON_HOST
-from taskqueue.engine.takeover import LOST
+from taskqueue.engine.takeover import ENDED_ON_HOST, LOST
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Registration
 from taskqueue.models import Lease, Task, Worker
@@ -206,7 +205,7 @@ def test_a_worker_whose_row_somebody_holds_is_left_for_the_next_look(here: Prese
 def test_more_leases_than_a_batch_end_in_one_look(
     here: Presence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(departed, "BATCH", 2)
+    monkeypatch.setattr(takeover, "BATCH", 2)
     for _ in range(5):
         claimed_by(here.incarnation)
     here.close()

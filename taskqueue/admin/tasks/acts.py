@@ -27,9 +27,9 @@ from taskqueue.admin.tasks.verbs import BUTTONS
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias, project_connection
-from taskqueue.engine.control.abandoned import is_held_by_lost
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
+from taskqueue.engine.lost import is_held_by_lost
 from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError
 from taskqueue.models import Task
 

@@ -12,7 +12,7 @@ from django.db.models import F
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine import multi_worker
-from taskqueue.engine.control.abandoned import Ended, end_attempts, ended_words, lost_among
+from taskqueue.engine.control.abandoned import EndedByHand, end_attempts, ended_words, lost_among
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.control.locking import Statuses, locked, locked_leases
 from taskqueue.engine.dialect import dialect_for
@@ -34,7 +34,7 @@ def retry_each(
 
     With `running` among the statuses also those whose worker is lost.
     """
-    ended: Mapping[UUID, Ended] = {}
+    ended: Mapping[UUID, EndedByHand] = {}
     if TaskStatus.RUNNING in statuses:
         running, _ = locked_leases(connection, ids, skip_locked=skip_locked)
         lost, _ = lost_among(connection, running, skip_locked=skip_locked)

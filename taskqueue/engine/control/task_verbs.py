@@ -18,7 +18,6 @@ from taskqueue.access.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.core.suggestions import nearest
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.abandoned import runs_on
 from taskqueue.engine.control.changes import (
     delete_each,
     moment_of,
@@ -33,6 +32,7 @@ from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each, request_stop_each
 from taskqueue.engine.control.verb import Parameter, TaskVerb
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.lost import runs_on
 from taskqueue.engine.multi_worker import has_all_successes
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task

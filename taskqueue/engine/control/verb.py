@@ -19,7 +19,6 @@ from django.utils.translation import override
 from taskqueue.access.permissions import STOP
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.abandoned import is_held_by_lost
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import (
@@ -30,6 +29,7 @@ from taskqueue.engine.control.locking import (
     require_task_seen,
     status_of,
 )
+from taskqueue.engine.lost import is_held_by_lost
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Task
 

@@ -15,8 +15,8 @@ from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import SNAPSHOT
 from taskqueue.engine.connections import database_alias, project_connection
-from taskqueue.engine.control.abandoned import was_lost
 from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.lost import was_lost
 from taskqueue.models import Audit, Lease, Schedule, Task
 from taskqueue.monitoring.read_models.attempt import (
     AttemptFailure,

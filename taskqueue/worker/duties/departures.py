@@ -10,9 +10,9 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
-from taskqueue.engine.departed import end_departed, known_incarnations
 from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.retention import EndPolicy
+from taskqueue.engine.takeover import end_departed, known_incarnations
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.duties.duty import Timed
 from taskqueue.worker.presence import forget, forget_in_time, others, proof_of_end

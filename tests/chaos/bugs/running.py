@@ -34,7 +34,7 @@ def takeover_without_lock(planting: Planting) -> None:
     from taskqueue.core.outcomes import Outcome, OutcomeKind
     from taskqueue.engine.connections import transaction
     from taskqueue.engine.dialect import dialect_for
-    from taskqueue.engine.takeover import LOST, MESSAGE
+    from taskqueue.engine.takeover import EXPIRED, LOST
 
     # The guardian and the next claim would hide it: what nobody renews has no body for long.
     children_outlive_leases(planting)
@@ -49,7 +49,7 @@ def takeover_without_lock(planting: Planting) -> None:
             return {}
         time.sleep(2.0)
         outcomes = [
-            Outcome(lease_id, OutcomeKind.LOST, 0.0, error_class=LOST, error_message=MESSAGE)
+            Outcome(lease_id, OutcomeKind.LOST, 0.0, error_class=LOST, error_message=EXPIRED)
             for lease_id in expired
         ]
         with transaction(connection):
