@@ -137,9 +137,9 @@ class Heartbeat:
             memory_bytes=memory_of(self._process_ids()),
         )
         if asked is None:
-            self._inbox.replace()
+            self._inbox.set_replaced()
             return
-        self._inbox.requests.take(asked)
+        self._inbox.set_request(asked)
         # The end of what runs is for the main thread to bring about, with its graces.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
         # Nor was one renewed whose row somebody else had locked: it was passed over, and may be
@@ -148,7 +148,7 @@ class Heartbeat:
         self._has_missed = any(job.lease_id not in known for job in held)
         safe = known - ended
         self._extend(began, [job for job in held if job.lease_id in safe])
-        self._inbox.add(renewal)
+        self._inbox.add_renewal(renewal)
 
     def _renew(self, connection: BaseDatabaseWrapper, began: float, held: list[Job]) -> Renewal:
         if not held:

@@ -85,10 +85,10 @@ class MainLoop:
         self._take_renewals(now)
 
     def _take_requests(self, now: float) -> None:
-        mode, requests = self._mode, self.inbox.requests
-        stops = self.signals.count + requests.stops
-        if requests.is_quiet != mode.is_quiet:
-            mode.is_quiet = requests.is_quiet
+        mode, is_quiet = self._mode, self.inbox.is_asked_to_be_quiet
+        stops = self.signals.count + self.inbox.stops
+        if is_quiet != mode.is_quiet:
+            mode.is_quiet = is_quiet
             if mode.is_quiet:
                 self.dispatcher.hand_back_waiting()
             else:

@@ -39,69 +39,60 @@ class Mode:
         return WorkerStatus.QUIET if self.is_quiet else WorkerStatus.RUNNING
 
 
-class Requests:
-    """Keeps the strongest request; the heartbeat brings it, the main thread acts on it."""
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
-        self._request = ""
-
-    def take(self, asked: Asked) -> None:
-        """Take in the request of a ping; the database keeps a weaker one from replacing it."""
-        if asked.request == self._request:
-            return
-        if not asked.request:
-            self._resume()
-            return
-        by, reason = one_line(asked.by), one_line(asked.reason)
-        logger.info("Request received request=%s by=%s reason=%s", asked.request, by, reason)
-        self._request = asked.request
-        self._wake()
-
-    def _resume(self) -> None:
-        """Forget a request to be quiet, the only one that can be taken back."""
-        if self._request == WorkerRequest.QUIET:
-            logger.info("Resumed")
-            self._request = ""
-            self._wake()
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether the worker is to claim nothing more."""
-        return self._request != ""
-
-    @property
-    def stops(self) -> int:
-        """How many stopping signals the request stands for."""
-        return STOPS.get(WorkerRequest(self._request), 0) if self._request else 0
-
-
 class Inbox:
     """What pings and notifications bring, left for the main thread."""
 
     def __init__(self, wake: Callable[[], None], vitals: Vitals) -> None:
         self._wake = wake
         self._renewals: deque[Renewal] = deque()
-        self.vitals = vitals
-        self.requests = Requests(wake)
+        self._request = ""
         self._has_heard = False
+        self.vitals = vitals
         self.is_replaced = False
         """Whether another worker has this one's name: this one ends, and writes nothing more."""
 
-    def add(self, renewal: Renewal) -> None:
+    # From the heartbeat
+
+    def add_renewal(self, renewal: Renewal) -> None:
         """Keep what a ping found, if there is something to do."""
         if renewal.ended or renewal.stops:
             self._renewals.append(renewal)
             self._wake()
 
-    def take_renewals(self) -> Iterator[Renewal]:
-        """Take what was kept."""
-        while self._renewals:
-            yield self._renewals.popleft()
+    def set_request(self, asked: Asked) -> None:
+        """Keep the request of a ping; the database keeps a weaker one from replacing it.
+
+        A request to be quiet is the only one that can be taken back.
+        """
+        if asked.request == self._request:
+            return
+        if asked.request:
+            by, reason = one_line(asked.by), one_line(asked.reason)
+            logger.info("Request received request=%s by=%s reason=%s", asked.request, by, reason)
+        elif self._request == WorkerRequest.QUIET:
+            logger.info("Resumed")
+        else:
+            return
+        self._request = asked.request
+        self._wake()
+
+    def set_replaced(self) -> None:
+        """Another worker has this one's name."""
+        self.is_replaced = True
+        self._wake()
+
+    # From the thread that uses the database connection
 
     def hear(self) -> None:
         """Something was enqueued."""
         self._has_heard = True
+
+    # In the main thread
+
+    def take_renewals(self) -> Iterator[Renewal]:
+        """Take what pings found."""
+        while self._renewals:
+            yield self._renewals.popleft()
 
     def take_heard(self) -> bool:
         """Whether something was enqueued since this was last asked."""
@@ -110,7 +101,12 @@ class Inbox:
         self._has_heard = False
         return True
 
-    def replace(self) -> None:
-        """Another worker has this one's name."""
-        self.is_replaced = True
-        self._wake()
+    @property
+    def is_asked_to_be_quiet(self) -> bool:
+        """Whether the worker is to claim nothing more."""
+        return self._request != ""
+
+    @property
+    def stops(self) -> int:
+        """How many stopping signals the request stands for."""
+        return STOPS.get(WorkerRequest(self._request), 0) if self._request else 0
