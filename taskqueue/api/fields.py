@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django.utils.dateparse import parse_datetime
 from rest_framework import serializers
 
-from taskqueue.core.suggestions import nearest_option
+from taskqueue.core.suggestions import did_you_mean_option
 from taskqueue.declarations.payload import LARGEST_INTEGER
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
@@ -37,8 +37,7 @@ class Strict(serializers.Serializer[Any]):
     def _unknown(self, name: str, known: list[str]) -> serializers.ErrorDetail:
         if told := self.set_elsewhere.get(name):
             return serializers.ErrorDetail(told, code="unknown")
-        near = nearest_option(str(name), known)
-        hint = f" Did you mean {near!r}?" if near else ""
+        hint = did_you_mean_option(name, known)
         return serializers.ErrorDetail(f"Unknown field.{hint}", code="unknown")
 
 

@@ -18,7 +18,7 @@ from taskqueue.conf.values import (
     Mistake,
     checked,
 )
-from taskqueue.core.suggestions import nearest_option
+from taskqueue.core.suggestions import did_you_mean_option
 
 __all__ = ["DEFAULT_RETENTION", "NAMES", "Mistake", "Settings", "get_settings", "parse"]
 
@@ -85,9 +85,9 @@ def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
 
 def _known(name: Any, value: Any) -> Any:
     if name not in NAMES:
-        near = nearest_option(name, NAMES)
-        hint = f"Did you mean {near!r}?" if near else f"The keys are {', '.join(sorted(NAMES))}."
-        raise Mistake(f"TASKQUEUE has no key {name!r}.", hint)
+        keys = f"The keys are {', '.join(sorted(NAMES))}."
+        hint = did_you_mean_option(name, NAMES, otherwise=keys)
+        raise Mistake(f"TASKQUEUE has no key {name!r}.", hint.strip())
     return checked(name, value)
 
 

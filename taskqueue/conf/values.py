@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings as django_settings
 
 from taskqueue.core.retries import seconds_of
-from taskqueue.core.suggestions import nearest
+from taskqueue.core.suggestions import did_you_mean
 
 DEFAULT_RETENTION: dict[str, timedelta | None] = {
     "succeeded": timedelta(days=7),
@@ -84,10 +84,9 @@ def checked(name: str, value: Any) -> Any:
     if name == "POOL" and value not in ("process", "thread"):
         raise Mistake(f"TASKQUEUE['POOL'] must be 'process' or 'thread', not {value!r}.")
     if name == "DATABASE" and value not in list(django_settings.DATABASES):
-        near = nearest(str(value), django_settings.DATABASES)
         raise Mistake(
             f"TASKQUEUE['DATABASE'] names {value!r}, which is not in DATABASES.",
-            f"Did you mean {near!r}?" if near else "",
+            did_you_mean(value, django_settings.DATABASES).strip(),
         )
     if name == "CLAIM_AHEAD" and not (
         value == "auto" or (type(value) is int and 0 <= value <= 10_000)
@@ -119,11 +118,11 @@ def _log_level(value: Any) -> int | str:
         return value
     if isinstance(value, str) and levels.get(value):
         return value
-    near = nearest(value, [name for name, number in levels.items() if number])
+    known = [name for name, number in levels.items() if number]
+    common = "Choose one of DEBUG, INFO, WARNING and ERROR."
     raise Mistake(
-        f"TASKQUEUE['LOG_LEVEL'] must be the name or the number of a level of logging, "
-        f"not {value!r}.",
-        f"Did you mean {near!r}?" if near else "Choose one of DEBUG, INFO, WARNING and ERROR.",
+        f"TASKQUEUE['LOG_LEVEL'] must be the name or number of a logging level, not {value!r}.",
+        did_you_mean(value, known, otherwise=common).strip(),
     )
 
 

@@ -48,7 +48,17 @@ def nearest_option(name: object, known: Iterable[str]) -> str:
     return by_folded.get(meant) or nearest(name, by_folded.values(), cutoff=VERY_NEAR)
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?` for the nearest known name; empty for none."""
-    near = nearest(name, known)
-    return f" Did you mean {near!r}?" if near else ""
+def did_you_mean(name: object, known: Iterable[str], *, otherwise: str = "") -> str:
+    """Return ` Did you mean 'x'?` for the nearest known name, or else the other hint."""
+    return _hint(nearest(name, known), otherwise)
+
+
+def did_you_mean_option(name: object, known: Iterable[str], *, otherwise: str = "") -> str:
+    """Return ` Did you mean 'x'?` for the option that is meant, or else the other hint."""
+    return _hint(nearest_option(name, known), otherwise)
+
+
+def _hint(near: str, otherwise: str) -> str:
+    if near:
+        return f" Did you mean {near!r}?"
+    return f" {otherwise}" if otherwise else ""

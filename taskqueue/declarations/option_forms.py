@@ -74,7 +74,7 @@ def backoff_from_json(value: Mapping[str, Any]) -> Backoff:
     known = [field.name for field in fields(policy)]
     for key in values:
         if key not in known:
-            hint = did_you_mean(key, known) or f" Choose from {', '.join(known)}."
+            hint = did_you_mean(key, known, otherwise=f"Choose from {', '.join(known)}.")
             raise InvalidTask(f"backoff: {name} has no {key!r}.{hint}")
     try:
         return policy(**values)

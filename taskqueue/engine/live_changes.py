@@ -1,4 +1,4 @@
-"""What may be changed under a running attempt: who may run its task, and how often it is pinged."""
+"""Changes that reach a running attempt: the workers of its task, and its ping interval."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 
-EXCLUDED = "The task's worker_names were changed, and leave this worker out."
+EXCLUDED = "The task's worker_names were changed and no longer include this worker."
 
 
-class Terms(NamedTuple):
-    """What a ping found to hold from here on."""
+class LiveChanges(NamedTuple):
+    """The changes that a ping has found."""
 
     ended: frozenset[int]
-    """Leases that were ended because their worker may no longer run the task."""
+    """Leases that ended because their worker may no longer run the task."""
     ping_seconds: dict[int, float | None]
-    """How often a lease's task wants to be pinged; what is missing follows the settings."""
+    """The ping interval of each lease's task; None for that of the settings."""
 
 
-def heed_terms(
+def apply_live_changes(
     connection: BaseDatabaseWrapper,
     *,
     worker: str,
     lease_ids: Sequence[int],
     policy: EndPolicy,
     tally: Tally,
-) -> Terms:
-    """Read the terms of a worker's leases, and end those that exclude it, uncounted."""
+) -> LiveChanges:
+    """Read the options of a worker's leases, and end those that exclude it, uncounted."""
     rows = dialect_for(connection).live_terms(connection, lease_ids)
     excluded = [
         Outcome(lease_id, OutcomeKind.RETURNED, 0.0, error_message=EXCLUDED)
@@ -42,4 +42,4 @@ def heed_terms(
         if names is not None and worker not in json.loads(names)
     ]
     ended = record(connection, excluded, policy=policy, tally=tally) if excluded else {}
-    return Terms(frozenset(ended), {lease_id: seconds for lease_id, _, seconds in rows})
+    return LiveChanges(frozenset(ended), {lease_id: seconds for lease_id, _, seconds in rows})

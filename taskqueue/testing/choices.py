@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self, TypedDict, get_args
 
-from taskqueue.core.suggestions import nearest_option
+from taskqueue.core.suggestions import did_you_mean_option
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.options import OPTIONS
 
@@ -64,9 +64,8 @@ def check_names(names: Collection[str], known: Collection[str]) -> None:
     """Raise TypeError for a keyword that the caller's function does not have."""
     for name in names:
         if name not in known:
-            near = nearest_option(name, known)
-            rest = f". Did you mean {near!r}?" if near else f". Choose from {', '.join(known)}."
-            raise TypeError(f"There is no option {name!r}{rest}")
+            hint = did_you_mean_option(name, known, otherwise=f"Choose from {', '.join(known)}.")
+            raise TypeError(f"There is no option {name!r}.{hint}")
 
 
 def check_in(what: str, value: object, choices: Any) -> None:

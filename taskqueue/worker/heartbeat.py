@@ -17,7 +17,7 @@ from taskqueue.core.log_text import one_line
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.live_changes import heed_terms
+from taskqueue.engine.live_changes import apply_live_changes
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.tally import Tally
@@ -158,12 +158,12 @@ class Heartbeat:
             renewal = dialect.renew(connection, [self._held(job, began) for job in held])
             if renewal.stops:
                 dialect.see_stops(connection, [stop.lease_id for stop in renewal.stops])
-        return self._heed_terms(connection, held, renewal)
+        return self._apply_live_changes(connection, held, renewal)
 
     def _process_ids(self) -> list[int]:
         return [os.getpid(), *(child.process.pid for child in list(self._pool.children))]
 
-    def _heed_terms(
+    def _apply_live_changes(
         self, connection: BaseDatabaseWrapper, held: list[Job], renewal: Renewal
     ) -> Renewal:
         """Apply changed options of tasks; those that are locked now, with a later ping.
@@ -172,7 +172,7 @@ class Heartbeat:
         """
         try:
             with self._tally.guard(), transaction(connection):
-                terms = heed_terms(
+                terms = apply_live_changes(
                     connection,
                     worker=self._registration.name,
                     lease_ids=sorted(renewal.renewed),

@@ -16,7 +16,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine import broadcast, multi_worker
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.control import cancel, retry
-from taskqueue.engine.live_changes import Terms, heed_terms
+from taskqueue.engine.live_changes import LiveChanges, apply_live_changes
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
@@ -171,9 +171,9 @@ def test_a_ping_ends_the_lease_of_a_worker_that_is_now_excluded() -> None:
     result = add.using(worker_names=["a", "b"], ping_interval=5).enqueue(1)
     [claimed] = take("a")
 
-    def heed() -> Terms:
+    def heed() -> LiveChanges:
         with transaction(connections["default"]):
-            return heed_terms(
+            return apply_live_changes(
                 connections["default"],
                 worker="a",
                 lease_ids=[claimed.lease_id],

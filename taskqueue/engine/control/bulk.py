@@ -22,7 +22,7 @@ from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Statuses
-from taskqueue.engine.control.mutable_options import check_terms
+from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.control.verb import Each
 from taskqueue.engine.dialect import dialect_for
@@ -63,7 +63,7 @@ def dry_run(
     known = bulk_verb(verb)
     connection = project_connection()
     if changes is not None:
-        check_terms(changes)
+        check_changes(changes)
     if run_after is not None:
         moment_of(run_after, dialect_for(connection).now(connection))
     tasks = which.tasks(connection)
@@ -122,7 +122,7 @@ def update_many(
 
     One that a change does not fit counts as refused.
     """
-    check_terms(changes)
+    check_changes(changes)
     return act_on_many(which, "update", by=by, reason=reason, changes=changes)
 
 

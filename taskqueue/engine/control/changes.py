@@ -14,7 +14,7 @@ from taskqueue.declarations.option_kinds import Moment
 from taskqueue.declarations.options import check_options
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.control.locking import Statuses, locked
-from taskqueue.engine.control.mutable_options import apply_terms, check_terms
+from taskqueue.engine.control.mutable_options import apply_changes, check_changes
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.ready import make_due, make_ready
@@ -98,9 +98,9 @@ def update_one(
 
     Raises `InvalidTask` where a change does not fit the task.
     """
-    terms = check_terms(changes)
+    terms = check_changes(changes)
     tasks = locked(connection, ids, statuses)
-    details = {task: apply_terms(connection, task, terms) for task in tasks}
+    details = {task: apply_changes(connection, task, terms) for task in tasks}
     return _updated(connection, details, person)
 
 
@@ -114,11 +114,11 @@ def update_each(
     skip_locked: bool = False,
 ) -> dict[UUID, bool]:
     """Change options of those of the tasks that have not finished and that the changes fit."""
-    terms = check_terms(changes)
+    terms = check_changes(changes)
     details: dict[Task, str] = {}
     for task in locked(connection, ids, statuses, skip_locked=skip_locked):
         try:
-            details[task] = apply_terms(connection, task, terms)
+            details[task] = apply_changes(connection, task, terms)
         except InvalidTask:  # A change that fits most tasks may not fit this one.
             continue
     return _updated(connection, details, person)

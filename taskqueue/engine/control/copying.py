@@ -19,7 +19,7 @@ from taskqueue.declarations.option_kinds import LARGEST_METADATA
 from taskqueue.declarations.payload import encode
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.control.locking import Statuses, lock_first, locked
-from taskqueue.engine.control.mutable_options import apply_terms, check_terms
+from taskqueue.engine.control.mutable_options import apply_changes, check_changes
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.specs import OPTION_COLUMNS, EnqueueSpec, Payload
 from taskqueue.exceptions import EnqueuedBefore, InvalidArguments, TaskQueueError
@@ -65,12 +65,12 @@ def duplicate_one(
     **changes: Any,
 ) -> dict[UUID, UUID]:
     """Duplicate a task, with changes to its options; the id of the new one, by the old one."""
-    terms = check_terms(changes) if changes else {}
+    terms = check_changes(changes) if changes else {}
     with idempotent_id(connection, new_id) as made_id:
         made = _duplicates(connection, dict.fromkeys(ids, made_id), statuses, person)
         if terms:
             for new in Task.objects.using(connection.alias).filter(id__in=made.values()):
-                apply_terms(connection, new, terms)
+                apply_changes(connection, new, terms)
     return made
 
 

@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.core.states import TaskStatus
-from taskqueue.core.suggestions import did_you_mean, nearest
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.control import conditions
@@ -229,9 +229,8 @@ def _check_statuses(statuses: Collection[str]) -> None:
     known = [status.value for status in TaskStatus]
     for status in statuses:
         if status not in known:
-            near = nearest(status, known)
-            hint = f"Did you mean {near!r}?" if near else f"Choose from {known}."
-            raise ValueError(f"There is no status {status!r}. {hint}")
+            hint = did_you_mean(status, known, otherwise=f"Choose from {known}.")
+            raise ValueError(f"There is no status {status!r}.{hint}")
 
 
 def _check_priority(name: str, value: int | None) -> None:

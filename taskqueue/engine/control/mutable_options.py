@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
-from taskqueue.core.suggestions import nearest_option
+from taskqueue.core.suggestions import did_you_mean_option
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.option_forms import option_to_json
@@ -32,7 +32,7 @@ TOGETHER = ("lease_duration", "ping_interval", "workers", "worker_names", "broad
 """Columns of a task that are checked together with a change."""
 
 
-def check_terms(changes: Mapping[str, Any]) -> dict[str, Any]:
+def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changes in their normal form. Raises `InvalidTask`, naming what may change."""
     for name in changes:
         if name in MUTABLE:
@@ -41,9 +41,8 @@ def check_terms(changes: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidTask(
                 f"{name} cannot be changed after the enqueue. Choose from {sorted(MUTABLE)}."
             )
-        near = nearest_option(name, MUTABLE)
-        hint = f"Did you mean {near!r}?" if near else f"Choose from {sorted(MUTABLE)}."
-        raise InvalidTask(f"{name!r} is not an option that can change after the enqueue. {hint}")
+        hint = did_you_mean_option(name, MUTABLE, otherwise=f"Choose from {sorted(MUTABLE)}.")
+        raise InvalidTask(f"{name!r} is not an option that can change after the enqueue.{hint}")
     if not changes:
         raise InvalidTask(f"Nothing to change: give at least one of {sorted(MUTABLE)}.")
     checked = check_options(changes, declared=False)
@@ -58,7 +57,7 @@ def refusals(
     connection: BaseDatabaseWrapper, ids: Sequence[UUID], changes: Mapping[str, Any]
 ) -> dict[UUID, str]:
     """Return the tasks that the changes do not fit, and why; nothing is locked."""
-    checked = check_terms(changes)
+    checked = check_changes(changes)
     reasons = {}
     for task in Task.objects.using(connection.alias).filter(id__in=ids).only("id", *TOGETHER):
         try:
@@ -68,17 +67,17 @@ def refusals(
     return reasons
 
 
-def apply_terms(connection: BaseDatabaseWrapper, task: Task, terms: Mapping[str, Any]) -> str:
+def apply_changes(connection: BaseDatabaseWrapper, task: Task, checked: Mapping[str, Any]) -> str:
     """Write checked changes to a locked task; return what changed, in words, empty if nothing did.
 
     Raises `InvalidTask` where they do not fit the task.
     """
-    _check_fit(task, terms)
-    values = {name: _column_value(name, terms[name]) for name in COLUMNS if name in terms}
-    if "worker_names" in terms:
-        values |= _routing_columns(task, terms["worker_names"])
-    if not terms.keys().isdisjoint(SNAPSHOT):
-        values["options"] = _snapshot(task, terms)
+    _check_fit(task, checked)
+    values = {name: _column_value(name, checked[name]) for name in COLUMNS if name in checked}
+    if "worker_names" in checked:
+        values |= _routing_columns(task, checked["worker_names"])
+    if not checked.keys().isdisjoint(SNAPSHOT):
+        values["options"] = _snapshot(task, checked)
     changed = {name: value for name, value in values.items() if getattr(task, name) != value}
     if not changed:
         return ""
@@ -88,17 +87,17 @@ def apply_terms(connection: BaseDatabaseWrapper, task: Task, terms: Mapping[str,
         for name in changed
         if name in COLUMNS
     ]
-    words += [f"{name}: {_in_words(terms[name])}" for name in SNAPSHOT if name in terms]
+    words += [f"{name}: {_in_words(checked[name])}" for name in SNAPSHOT if name in checked]
     return ", ".join(words)
 
 
-def _check_fit(task: Task, terms: Mapping[str, Any]) -> None:
-    if task.broadcast and terms.get("worker_names") is not None:
+def _check_fit(task: Task, checked: Mapping[str, Any]) -> None:
+    if task.broadcast and checked.get("worker_names") is not None:
         raise InvalidTask(f"Task {task.id} is a broadcast: its workers are those it found alive.")
-    names = None if task.broadcast else terms.get("worker_names", task.worker_names)
+    names = None if task.broadcast else checked.get("worker_names", task.worker_names)
     options = Options(
-        lease_duration=terms.get("lease_duration", task.lease_duration),
-        ping_interval=terms.get("ping_interval", task.ping_interval),
+        lease_duration=checked.get("lease_duration", task.lease_duration),
+        ping_interval=checked.get("ping_interval", task.ping_interval),
         workers=1 if task.broadcast else task.workers,
         worker_names=None if names is None else tuple(names),
     )
@@ -118,9 +117,9 @@ def _routing_columns(task: Task, names: tuple[str, ...] | None) -> dict[str, Any
     return {name: columns[name] for name in ("route", "pinned_to")}
 
 
-def _snapshot(task: Task, terms: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in task.options.items() if name not in terms}
-    changed = {name: terms[name] for name in SNAPSHOT if terms.get(name) is not None}
+def _snapshot(task: Task, checked: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in task.options.items() if name not in checked}
+    changed = {name: checked[name] for name in SNAPSHOT if checked.get(name) is not None}
     return kept | {name: option_to_json(value) for name, value in changed.items()}
 
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.access.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
-from taskqueue.core.suggestions import nearest
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.changes import (
     delete_each,
@@ -27,7 +27,7 @@ from taskqueue.engine.control.changes import (
     update_one,
 )
 from taskqueue.engine.control.copying import duplicate_each, duplicate_one, retry_with_one
-from taskqueue.engine.control.mutable_options import check_terms, refusals
+from taskqueue.engine.control.mutable_options import check_changes, refusals
 from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each, request_stop_each
 from taskqueue.engine.control.verb import Parameter, TaskVerb
@@ -61,7 +61,7 @@ def _changes_to_json(changes: Any) -> Any:
         raise InvalidTask(f"changes must be a mapping of options to values, not {changes!r}.")
     if "backoff" in changes:
         raise InvalidTask("backoff cannot be changed in the background: change tasks one by one.")
-    check_terms(changes)
+    check_changes(changes)
     plain = {
         name: value.total_seconds() if isinstance(value, timedelta) else value
         for name, value in changes.items()
@@ -263,6 +263,5 @@ def bulk_verb(name: str) -> TaskVerb:
     """Return the verb for many tasks. Raises ValueError for an unknown name."""
     if name in BULK_VERBS:
         return BULK_VERBS[name]
-    near = nearest(str(name), BULK_VERBS)
-    hint = f"Did you mean {near!r}?" if near else f"Choose from {sorted(BULK_VERBS)}."
-    raise ValueError(f"{name!r} is not a bulk action. {hint}")
+    hint = did_you_mean(name, BULK_VERBS, otherwise=f"Choose from {sorted(BULK_VERBS)}.")
+    raise ValueError(f"{name!r} is not a bulk action.{hint}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from taskqueue.engine.control.mutable_options import check_terms
+from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.exceptions import InvalidArguments
@@ -50,7 +50,7 @@ def _add_changes(parser: ArgumentParser) -> None:
 
 def _changes(flags: Namespace) -> Any:
     changes = options_of(flags.set, flag="--set")
-    check_terms(changes)  # What no task can have is refused before it is tried on any.
+    check_changes(changes)  # What no task can have is refused before it is tried on any.
     return changes
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import F
 
-from taskqueue.engine.live_changes import Terms
+from taskqueue.engine.live_changes import LiveChanges
 from tests.chaos.bugs.planting import Planting
 
 ENGINE = "taskqueue.engine"
@@ -111,10 +111,10 @@ def names_ignored(planting: Planting) -> None:
     planting.rewrite(f"{ENGINE}.{planting.vendor}.apart:CANDIDATES", old, "true OR")
 
     # A ping that comes between the claim and the end would give the task back.
-    def heed_terms(*arguments: Any, **named: Any) -> Terms:
-        return Terms(frozenset(), {})
+    def apply_live_changes(*arguments: Any, **named: Any) -> LiveChanges:
+        return LiveChanges(frozenset(), {})
 
-    planting.replace("taskqueue.worker.heartbeat:heed_terms", heed_terms)
+    planting.replace("taskqueue.worker.heartbeat:apply_live_changes", apply_live_changes)
 
 
 def broadcast_seats_one(planting: Planting) -> None:
