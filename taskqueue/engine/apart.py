@@ -16,8 +16,8 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.looks import Fact
 from taskqueue.engine.rows import Candidate, Claimed
+from taskqueue.engine.statement import Fact
 from taskqueue.models import Task
 
 HAS_APART = Fact.of("""

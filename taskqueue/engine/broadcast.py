@@ -14,7 +14,9 @@ from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
 from taskqueue.engine.multi_worker_task import NEVER, MultiWorkerTask
+from taskqueue.engine.queries import select_ids
 from taskqueue.engine.retention import EndPolicy
+from taskqueue.engine.statement import Statement
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import AttemptLost
 from taskqueue.models import Lease, Task, Worker
@@ -22,6 +24,15 @@ from taskqueue.models.worker import WorkerStatus
 
 BATCH = 100
 GONE = "The worker ended before it ran its part."
+# Locks nothing. Materialized, for in the order of ids it would walk past all that has finished.
+WAITING = Statement.of("""
+    WITH waiting AS MATERIALIZED (
+        SELECT id
+        FROM taskqueue_task
+        WHERE route = 1 AND status IN ('ready', 'running') AND broadcast AND open_slots > 0
+    )
+    SELECT id FROM waiting WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
+""")
 
 
 def seat_broadcasts(
@@ -70,7 +81,7 @@ def release_gone(
     wording = dialect_for(connection)
     with installed(connection):
         now = wording.now(connection)
-        ids = wording.waiting_broadcasts(connection, after=after, limit=BATCH)
+        ids = select_ids(connection, WAITING, after=after or UUID(int=0), limit=BATCH)
         tasks = Task.objects.using(connection.alias).filter(id__in=ids).order_by("id")
         waiting_for_gone = [
             str(task.id)

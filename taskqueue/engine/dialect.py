@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
-from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, Recorded
-from taskqueue.engine.looks import Look
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import (
     NO_FLOORS,
@@ -20,11 +18,11 @@ from taskqueue.engine.rows import (
     Held,
     LogLine,
     Note,
-    Quiet,
     Renewal,
     RollupRow,
 )
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
+from taskqueue.engine.statement import Statement
 
 
 class Dialect(Protocol):
@@ -105,9 +103,6 @@ class Dialect(Protocol):
     ) -> int:
         """Insert a running lease for a task that is locked; its id."""
 
-    def withdraw(self, connection: BaseDatabaseWrapper, lease_id: int) -> None:
-        """Delete a lease that is locked, and whose body never started."""
-
     def lock_shared(
         self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
     ) -> dict[int, str]:
@@ -173,7 +168,7 @@ class Dialect(Protocol):
     def promote(
         self,
         connection: BaseDatabaseWrapper,
-        looks: tuple[Look, ...],
+        looks: tuple[Statement, ...],
         *,
         worker_id: int,
         limit: int,
@@ -190,30 +185,8 @@ class Dialect(Protocol):
     ) -> list[Ended]:
         """Fail tasks past their deadline and cancel those that expired, where none runs."""
 
-    def waiting_broadcasts(
-        self, connection: BaseDatabaseWrapper, *, after: UUID | None, limit: int
-    ) -> list[str]:
-        """Broadcasts that wait for a worker that they name: the next ids behind that one."""
-
-    def overdue_shared(self, connection: BaseDatabaseWrapper, *, limit: int) -> list[str]:
-        """Ids of tasks that run past their deadline, and wait for a further worker."""
-
     def prune(self, connection: BaseDatabaseWrapper, *, limit: int) -> int:
         """Delete finished tasks whose retention is over, with their leases and lines."""
-
-    def quiet_attempts(self, connection: BaseDatabaseWrapper, *, least: timedelta) -> list[Quiet]:
-        """Running attempts without a sign of life for that long, and all that are marked."""
-
-    def recent_runs(
-        self, connection: BaseDatabaseWrapper, *, names: Sequence[str], sample: int
-    ) -> list[tuple[str, float]]:
-        """Of the newest attempts, names and seconds of those that succeeded."""
-
-    def set_wedged(self, connection: BaseDatabaseWrapper, lease_id: int) -> bool:
-        """Mark an attempt that runs and is not marked."""
-
-    def clear_wedged(self, connection: BaseDatabaseWrapper, lease_id: int) -> bool:
-        """Take the mark from an attempt that runs."""
 
 
 def dialect_for(connection: BaseDatabaseWrapper) -> Dialect:

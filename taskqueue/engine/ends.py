@@ -16,9 +16,9 @@ from taskqueue.conf import get_settings
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.looks import Moment
 from taskqueue.engine.retention import EndPolicy, Retention
 from taskqueue.engine.rows import Ended
+from taskqueue.engine.statement import Moment
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Task
 

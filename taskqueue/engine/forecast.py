@@ -12,9 +12,9 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.looks import Fact, Look, Moment
 from taskqueue.engine.postgresql.claim import READY_QUEUES as POSTGRESQL_READY_QUEUES
 from taskqueue.engine.sqlite.claim import READY_QUEUES as SQLITE_READY_QUEUES
+from taskqueue.engine.statement import Fact, Moment, Statement
 
 # On PostgreSQL what is due by now is promoted by the same statement, or held by somebody else.
 NEXT_DUE = Moment(
@@ -40,7 +40,7 @@ class Forecast:
     """What was promoted, and what the looks saw."""
 
     promoted: int
-    _seen: dict[Look, Any]
+    _seen: dict[Statement, Any]
 
     def until(self, moment: Moment) -> float | None:
         """Seconds from the look until that moment; None: it is not known to come."""
@@ -67,7 +67,7 @@ class Forecast:
 
 
 def promote(
-    connection: BaseDatabaseWrapper, looks: Sequence[Look], *, worker_id: int, limit: int
+    connection: BaseDatabaseWrapper, looks: Sequence[Statement], *, worker_id: int, limit: int
 ) -> Forecast:
     """Make tasks ready that are due, up to the limit, and look at what comes next."""
     promoted, *values = dialect_for(connection).promote(

@@ -14,8 +14,10 @@ from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
 from taskqueue.engine.multi_worker_task import MultiWorkerTask
+from taskqueue.engine.queries import select_ids
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended
+from taskqueue.engine.statement import Statement
 from taskqueue.exceptions import DeadlineExceeded
 from taskqueue.models import Lease, Task
 
@@ -23,6 +25,17 @@ BATCH = 100
 
 SharedRecord = tuple[dict[int, Recorded], list[Ended]]
 """What was recorded, by lease, and the tasks that ended, which the caller announces."""
+# Locks nothing: each is looked at again under its lock.
+OVERDUE = Statement.of("""
+    SELECT id
+    FROM taskqueue_task
+    WHERE route = 1 AND status IN ('ready', 'running')
+        AND status = 'running'
+        AND (workers > 1 OR broadcast)
+        AND open_slots > 0
+        AND deadline_at <= {now}
+    LIMIT %(limit)s
+""")
 
 
 def is_shared(task: Task) -> bool:
@@ -113,7 +126,7 @@ def end_overdue(connection: BaseDatabaseWrapper, *, policy: EndPolicy) -> list[s
     What runs is its workers' to end.
     """
     dialect = dialect_for(connection)
-    ids = dialect.overdue_shared(connection, limit=BATCH)
+    ids = select_ids(connection, OVERDUE, limit=BATCH)
     for task_id in ids:
         with transaction(connection), installed(connection):
             dialect.lock_tasks(connection, [task_id])

@@ -17,10 +17,11 @@ from django.db.models import QuerySet
 
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
 from taskqueue.core.states import LeaseStatus, TaskStatus
-from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
+from taskqueue.engine.queries import execute
 from taskqueue.engine.retention import EndPolicy, Retention
 from taskqueue.engine.rows import Ended
+from taskqueue.engine.statement import Statement
 from taskqueue.models import Lease, Task
 
 OTHERS_FIRST = timedelta(seconds=3)
@@ -37,6 +38,7 @@ WRITTEN_LEASE = (
     "return_value", "retry_at", "progress",
 )  # fmt: skip
 """What the end of an attempt may change."""
+WITHDRAW = Statement.of("DELETE FROM taskqueue_lease WHERE id = %(lease)s")
 
 
 class MultiWorkerTask:
@@ -101,7 +103,7 @@ class MultiWorkerTask:
             self._reopen_or_exhaust(lease, outcome)
         if lease_status is None and task.attempt == lease.attempt:
             task.attempt -= 1
-            dialect_for(self._connection).withdraw(self._connection, lease.id)
+            execute(self._connection, WITHDRAW, lease=lease.id)
             return None
         _write(self.leases.filter(id=lease.id), lease, WRITTEN_LEASE)
         return lease.status

@@ -132,17 +132,3 @@ class Ended(NamedTuple):
     queue_name: str
     name: str
     status: str
-
-
-class Quiet(NamedTuple):
-    """A running attempt that has not been heard of for a while."""
-
-    lease_id: int
-    task_id: str
-    name: str
-    worker: str
-    attempt: int
-    seconds: float
-    """Since its last sign of life."""
-    marked_for: float | None
-    """Seconds since it was found to be wedged; None: it was not."""

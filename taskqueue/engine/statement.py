@@ -1,13 +1,51 @@
-"""Running one statement on a connection."""
+"""Statements, worded for both databases, and running one on a connection."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Self, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 Parameters = Sequence[Any] | Mapping[str, Any]
+
+SINCE = re.compile(r"\{since ([\w.]+)\}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Statement:
+    """A statement, or a part of one, with named parameters.
+
+    It is run by `queries.select` and `queries.execute`. On SQLite `%(now)s` is this moment.
+    """
+
+    postgresql: str
+    sqlite: str
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return a statement in the same words for both databases.
+
+        They may contain `{now}`, `{since column}`, which is in seconds, and `{skip_locked}`.
+        """
+        postgresql = SINCE.sub(r"EXTRACT(epoch FROM clock_timestamp() - \1)", text)
+        sqlite = SINCE.sub(r"((julianday(%(now)s) - julianday(\1)) * 86400.0)", text)
+        return cls(
+            postgresql=postgresql.replace("{now}", "clock_timestamp()").replace(
+                "{skip_locked}", "FOR UPDATE SKIP LOCKED"
+            ),
+            sqlite=sqlite.replace("{now}", "%(now)s").replace("{skip_locked}", ""),
+        )
+
+
+class Moment(Statement):
+    """A query for when something is needed."""
+
+
+class Fact(Statement):
+    """A query for whether something is needed, or how many there are of something."""
 
 
 def fetch(

@@ -14,10 +14,10 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import installed, orm_transaction, transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.looks import Moment
 from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import take_write_lock
+from taskqueue.engine.statement import Moment
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.models.worker import WorkerStatus

@@ -7,13 +7,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.queries import as_uuid, execute, select
+from taskqueue.engine.statement import Statement
 from taskqueue.models import Lease
 
 logger = logging.getLogger("taskqueue.worker")
@@ -25,6 +27,130 @@ SAMPLE = 2000
 """How many of the newest attempts tell how long a name usually takes."""
 ENOUGH = 20
 """Of a name with fewer successes among them, nothing is known."""
+
+# Locks nothing. The index of running leases bounds it; lines are read for the few that are quiet.
+QUIET = Statement(
+    postgresql="""
+        SELECT
+            lease.id, lease.task_id::text, task.name, lease.worker_id, lease.attempt,
+            EXTRACT(epoch FROM clock.now - GREATEST(
+                lease.started_at, lease.progressed_at, line.logged_at
+            ))::float8,
+            EXTRACT(epoch FROM clock.now - lease.wedged_at)::float8
+        FROM taskqueue_lease AS lease
+        CROSS JOIN (SELECT clock_timestamp() AS now) AS clock
+        JOIN taskqueue_task AS task ON task.id = lease.task_id
+        CROSS JOIN LATERAL (
+            SELECT max(logged_at) AS logged_at
+            FROM taskqueue_tasklog
+            WHERE task_id = lease.task_id AND attempt = lease.attempt
+        ) AS line
+        WHERE lease.status = 'running'
+            AND (
+                lease.wedged_at IS NOT NULL
+                OR GREATEST(lease.started_at, lease.progressed_at) < clock.now - %(least)s::interval
+            )
+            AND (
+                lease.wedged_at IS NOT NULL
+                OR line.logged_at IS NULL
+                OR line.logged_at < clock.now - %(least)s::interval
+            )
+        ORDER BY lease.id
+    """,
+    sqlite="""
+        WITH quiet AS MATERIALIZED (
+            SELECT
+                id, task_id, worker_id, attempt, wedged_at,
+                COALESCE(progressed_at, started_at) AS alive_at,
+                (
+                    SELECT max(logged_at)
+                    FROM taskqueue_tasklog AS line
+                    WHERE line.task_id = lease.task_id AND line.attempt = lease.attempt
+                ) AS logged_at
+            FROM taskqueue_lease AS lease
+            WHERE status = 'running'
+                AND (
+                    wedged_at IS NOT NULL
+                    OR julianday(%(now)s) - julianday(COALESCE(progressed_at, started_at))
+                        >= %(least)s / 86400000000.0
+                )
+        )
+        SELECT
+            quiet.id, quiet.task_id, task.name, quiet.worker_id, quiet.attempt,
+            (julianday(%(now)s) - julianday(
+                max(quiet.alive_at, COALESCE(quiet.logged_at, quiet.alive_at))
+            )) * 86400.0,
+            (julianday(%(now)s) - julianday(quiet.wedged_at)) * 86400.0
+        FROM quiet
+        CROSS JOIN taskqueue_task AS task
+        WHERE task.id = quiet.task_id
+            AND (
+                quiet.wedged_at IS NOT NULL
+                OR quiet.logged_at IS NULL
+                OR julianday(%(now)s) - julianday(quiet.logged_at) >= %(least)s / 86400000000.0
+            )
+        ORDER BY quiet.id
+    """,
+)
+# Locks nothing. The newest leases, by their key; OFFSET keeps the planner from joining a whole
+# table of tasks to them.
+RECENT_RUNS = Statement(
+    postgresql="""
+        WITH newest AS MATERIALIZED (
+            SELECT task_id, status, started_at, finished_at
+            FROM taskqueue_lease
+            ORDER BY id DESC
+            LIMIT %(sample)s
+        )
+        SELECT task.name, EXTRACT(epoch FROM newest.finished_at - newest.started_at)::float8
+        FROM newest
+        CROSS JOIN LATERAL (
+            SELECT name FROM taskqueue_task WHERE id = newest.task_id OFFSET 0
+        ) AS task
+        WHERE newest.status = 'succeeded'
+            AND newest.started_at IS NOT NULL
+            AND task.name = ANY(%(names)s)
+    """,
+    sqlite="""
+        SELECT task.name, (julianday(newest.finished_at) - julianday(newest.started_at)) * 86400.0
+        FROM (
+            SELECT task_id, status, started_at, finished_at
+            FROM taskqueue_lease
+            ORDER BY id DESC
+            LIMIT %(sample)s
+        ) AS newest
+        CROSS JOIN taskqueue_task AS task
+        WHERE task.id = newest.task_id
+            AND newest.status = 'succeeded'
+            AND newest.started_at IS NOT NULL
+            AND task.name IN (SELECT value FROM json_each(%(names)s))
+    """,
+)
+# Locks: the one lease.
+SET_WEDGED = Statement.of("""
+    UPDATE taskqueue_lease
+    SET wedged_at = {now}
+    WHERE id = %(lease)s AND status = 'running' AND wedged_at IS NULL
+""")
+CLEAR_WEDGED = Statement.of("""
+    UPDATE taskqueue_lease
+    SET wedged_at = NULL
+    WHERE id = %(lease)s AND status = 'running' AND wedged_at IS NOT NULL
+""")
+
+
+class Quiet(NamedTuple):
+    """A running attempt that has not been heard of for a while."""
+
+    lease_id: int
+    task_id: str
+    name: str
+    worker: str
+    attempt: int
+    seconds: float
+    """Since its last sign of life."""
+    marked_for: float | None
+    """Seconds since it was found to be wedged; None: it was not."""
 
 
 def mark_wedged(
@@ -40,22 +166,24 @@ def mark_wedged(
     Too long is `least`, and `factor` times what 95 of 100 attempts of the name take. Progress and
     log lines are signs of life; one that comes later clears the mark.
     """
-    wording = dialect_for(connection)
-    quiet = wording.quiet_attempts(connection, least=least)
+    quiet = [
+        Quiet(row[0], str(as_uuid(row[1])), *row[2:])
+        for row in select(connection, QUIET, least=least)
+    ]
     for each in quiet:
         if each.marked_for is not None and each.seconds < each.marked_for:
-            wording.clear_wedged(connection, each.lease_id)
+            execute(connection, CLEAR_WEDGED, lease=each.lease_id)
     suspects = [each for each in quiet if each.marked_for is None]
     if not suspects:
         return 0
     names = sorted({each.name for each in suspects})
-    usual = _usual(wording.recent_runs(connection, names=names, sample=sample), enough)
+    usual = _usual(select(connection, RECENT_RUNS, names=names, sample=sample), enough)
     marked = 0
     for each in suspects:
         seconds = usual.get(each.name)
         if seconds is None or each.seconds <= factor * seconds:
             continue
-        if wording.set_wedged(connection, each.lease_id):
+        if execute(connection, SET_WEDGED, lease=each.lease_id):
             marked += 1
             logger.warning(
                 "Attempt seems wedged task=%s id=%s attempt=%s worker=%s"
@@ -65,7 +193,7 @@ def mark_wedged(
     return marked
 
 
-def _usual(runs: Iterable[tuple[str, float]], enough: int) -> dict[str, float]:
+def _usual(runs: Iterable[tuple[Any, ...]], enough: int) -> dict[str, float]:
     """What 95 of 100 attempts of each name take at most, by the nearest rank."""
     durations: defaultdict[str, list[float]] = defaultdict(list)
     for name, seconds in runs:

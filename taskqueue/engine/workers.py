@@ -14,82 +14,64 @@ from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.looks import Fact
-from taskqueue.engine.statement import change, fetch
+from taskqueue.engine.queries import execute, select
+from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerStatus
 
 # A sign of life of a worker that was thought lost takes that back. What was asked of the worker is
 # seen by the statement that tells it.
-_TOUCH = """
-UPDATE taskqueue_worker
-SET seen_at = {clock}, status = %s, running_leases = %s, trouble = %s,
-    memory_bytes = %s, stopped_at = NULL,
-    request_seen_at = CASE
-        WHEN request <> '' THEN COALESCE(request_seen_at, {later}(requested_at, {clock}))
-    END
-WHERE id = %s AND incarnation = %s
-RETURNING request, requested_by, request_reason
-"""
-_CLOCK = {
-    "postgresql": "clock_timestamp()",
-    "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
-}
-_LATER = {"postgresql": "GREATEST", "sqlite": "MAX"}
-"""SQLite's own clock has milliseconds, the rows have more: nothing is seen before it was asked."""
-TOUCH = {
-    vendor: _TOUCH.format(clock=clock, later=_LATER[vendor]) for vendor, clock in _CLOCK.items()
-}
+TOUCH = Statement.of("""
+    UPDATE taskqueue_worker
+    SET seen_at = {now},
+        status = %(status)s,
+        running_leases = %(running_leases)s,
+        trouble = %(trouble)s,
+        memory_bytes = %(memory_bytes)s,
+        stopped_at = NULL,
+        request_seen_at = CASE
+            WHEN request = '' THEN NULL
+            WHEN request_seen_at IS NOT NULL THEN request_seen_at
+            WHEN requested_at > {now} THEN requested_at
+            ELSE {now}
+        END
+    WHERE id = %(worker)s AND incarnation = %(incarnation)s
+    RETURNING request, requested_by, request_reason
+""")
 
 # Every worker runs these: rows that somebody else has are left for a later time.
-_MARK_LOST = """
-UPDATE taskqueue_worker
-SET status = 'lost', stopped_at = {clock}, is_idle = false
-WHERE id IN (
-    SELECT id
-    FROM taskqueue_worker
-    WHERE status IN ('running', 'quiet', 'stopping') AND {seconds_since_seen} > lease_seconds
-    ORDER BY id
-    {skip_locked}
-)
-"""
-_FORGET_GONE = """
-DELETE FROM taskqueue_worker
-WHERE id IN (
-    SELECT id
-    FROM taskqueue_worker
-    WHERE status IN ('stopped', 'lost')
-        AND {seconds_since_seen} > 86400
-        AND NOT EXISTS (
-            SELECT 1
-            FROM taskqueue_lease AS lease
-            WHERE lease.status = 'running' AND lease.worker_id = taskqueue_worker.name
-        )
-    ORDER BY id
-    {skip_locked}
-)
-"""
-_SECONDS_SINCE_SEEN = {
-    "postgresql": "EXTRACT(epoch FROM clock_timestamp() - seen_at)",
-    "sqlite": "(julianday('now') - julianday(seen_at)) * 86400.0",
-}
-_SKIP_LOCKED = {"postgresql": "FOR UPDATE SKIP LOCKED", "sqlite": ""}
-MARK_LOST, FORGET_GONE = (
-    {
-        vendor: text.format(
-            clock=clock,
-            seconds_since_seen=_SECONDS_SINCE_SEEN[vendor],
-            skip_locked=_SKIP_LOCKED[vendor],
-        )
-        for vendor, clock in _CLOCK.items()
-    }
-    for text in (_MARK_LOST, _FORGET_GONE)
-)
+MARK_LOST = Statement.of("""
+    UPDATE taskqueue_worker
+    SET status = 'lost', stopped_at = {now}, is_idle = false
+    WHERE id IN (
+        SELECT id
+        FROM taskqueue_worker
+        WHERE status IN ('running', 'quiet', 'stopping') AND {since seen_at} > lease_seconds
+        ORDER BY id
+        {skip_locked}
+    )
+""")
+FORGET_GONE = Statement.of("""
+    DELETE FROM taskqueue_worker
+    WHERE id IN (
+        SELECT id
+        FROM taskqueue_worker
+        WHERE status IN ('stopped', 'lost')
+            AND {since seen_at} > 86400
+            AND NOT EXISTS (
+                SELECT 1
+                FROM taskqueue_lease AS lease
+                WHERE lease.status = 'running' AND lease.worker_id = taskqueue_worker.name
+            )
+        ORDER BY id
+        {skip_locked}
+    )
+""")
 
-REMEMBER_QUEUE = """
-INSERT INTO taskqueue_queue (name, created_at) VALUES (%s, {clock})
-ON CONFLICT (name) DO NOTHING
-"""
+REMEMBER_QUEUE = Statement.of("""
+    INSERT INTO taskqueue_queue (name, created_at) VALUES (%(name)s, {now})
+    ON CONFLICT (name) DO NOTHING
+""")
 
 SET_LISTENING = "UPDATE taskqueue_worker SET listens = %s WHERE id = %s"
 SET_IDLE = "UPDATE taskqueue_worker SET is_idle = %s WHERE id = %s"
@@ -129,20 +111,11 @@ class Holder:
     incarnation: UUID
 
 
-RANK = Fact(
-    postgresql="""
-        SELECT count(*)
-        FROM taskqueue_worker
-        WHERE status = 'running' AND id < %(worker)s
-            AND seen_at > clock_timestamp() - lease_seconds * interval '1 second'
-    """,
-    sqlite="""
-        SELECT count(*)
-        FROM taskqueue_worker
-        WHERE status = 'running' AND id < %(worker)s
-            AND (julianday(%(now)s) - julianday(seen_at)) * 86400.0 < lease_seconds
-    """,
-)
+RANK = Fact.of("""
+    SELECT count(*)
+    FROM taskqueue_worker
+    WHERE status = 'running' AND id < %(worker)s AND {since seen_at} < lease_seconds
+""")
 """How many live workers stand before this one in serving the duties."""
 
 
@@ -222,18 +195,15 @@ def touch(
 
     None if the name now belongs to another incarnation.
     """
-    stored_incarnation = incarnation if connection.vendor == "postgresql" else incarnation.hex
-    rows = fetch(
+    rows = select(
         connection,
-        TOUCH[connection.vendor],
-        (
-            status.value,
-            running_leases,
-            trouble,
-            memory_bytes,
-            worker_id,
-            stored_incarnation,
-        ),
+        TOUCH,
+        status=status.value,
+        running_leases=running_leases,
+        trouble=trouble,
+        memory_bytes=memory_bytes,
+        worker=worker_id,
+        incarnation=incarnation,
     )
     return Asked._make(rows[0]) if rows else None
 
@@ -261,19 +231,15 @@ def unregister(*, worker_id: int, incarnation: UUID) -> None:
 
 def mark_lost(connection: BaseDatabaseWrapper) -> int:
     """Mark the workers that have not been seen for a lease's time; how many there were."""
-    return change(connection, MARK_LOST[connection.vendor])
+    return execute(connection, MARK_LOST)
 
 
 def forget_gone(connection: BaseDatabaseWrapper) -> int:
     """Delete the rows of workers that have been gone for a day; how many there were."""
-    return change(connection, FORGET_GONE[connection.vendor])
+    return execute(connection, FORGET_GONE)
 
 
 def remember_queues(connection: BaseDatabaseWrapper, names: Sequence[str]) -> None:
     """Give every queue a row, so that it can be seen."""
-    with connection.cursor() as cursor:
-        cursor.executemany(REMEMBER_QUEUE.format(clock=_CLOCK[connection.vendor]), _rows(names))
-
-
-def _rows(names: Sequence[str]) -> list[tuple[str]]:
-    return [(name,) for name in names]
+    for name in names:
+        execute(connection, REMEMBER_QUEUE, name=name)

@@ -21,9 +21,9 @@ from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.looks import Fact
 from taskqueue.engine.operations.stored import Walk, which_of
 from taskqueue.engine.operations.walking import fitting, narrowed, next_look
+from taskqueue.engine.statement import Fact
 from taskqueue.engine.transient_errors import is_busy
 from taskqueue.models.operation import Operation, OperationStatus
 

@@ -7,8 +7,6 @@ from taskqueue.engine.postgresql import (
     lease,
     record,
     rollups,
-    shared,
-    wedged,
 )
 from taskqueue.engine.postgresql import claim as claiming
 
@@ -27,7 +25,6 @@ class PostgreSQL:
     best_ordinary = staticmethod(apart.best)
     unseated = staticmethod(apart.unseated)
     insert_lease = staticmethod(apart.insert_lease)
-    withdraw = staticmethod(apart.withdraw)
     lock_shared = staticmethod(apart.lock_shared)
     lock_tasks = staticmethod(apart.lock_tasks)
     live_terms = staticmethod(apart.live_terms)
@@ -43,13 +40,7 @@ class PostgreSQL:
     expired_leases = staticmethod(lease.expired_leases)
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
-    waiting_broadcasts = staticmethod(shared.broadcasts)
-    overdue_shared = staticmethod(shared.overdue)
     prune = staticmethod(duties.prune)
-    quiet_attempts = staticmethod(wedged.quiet_attempts)
-    recent_runs = staticmethod(wedged.recent_runs)
-    set_wedged = staticmethod(wedged.set_wedged)
-    clear_wedged = staticmethod(wedged.clear_wedged)
 
 
 DIALECT = PostgreSQL()

@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.postgresql.claim import CLAIMED
 from taskqueue.engine.rows import Candidate
-from taskqueue.engine.statement import change, fetch
+from taskqueue.engine.statement import fetch
 
 # Locks: tasks in the order of the queue, skipping locked ones. Two probes of the index a queue:
 # one for what is pinned to this worker, one for what is pinned to none.
@@ -127,8 +127,6 @@ VALUES (
 RETURNING id
 """
 
-WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
-
 # Locks: broadcasts by id, skipping those that another worker is seating.
 UNSEATED = """
 SELECT id::text, queue_name
@@ -237,10 +235,6 @@ def insert_lease(
 ) -> int:
     rows = fetch(connection, LEASE, (task_id, worker, attempt, is_shared, duration))
     return int(rows[0][0])
-
-
-def withdraw(connection: BaseDatabaseWrapper, lease_id: int) -> None:
-    change(connection, WITHDRAW, (lease_id,))
 
 
 def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:

@@ -8,10 +8,9 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.looks import Look, Moment
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER
 from taskqueue.engine.rows import Ended
-from taskqueue.engine.statement import change, fetch
+from taskqueue.engine.statement import Moment, Statement, change, fetch
 
 # Locks: due tasks by run_after, skipping locked ones. `statement_timestamp()` lets the index
 # find them; the statement is a transaction of its own.
@@ -96,7 +95,7 @@ DELETE FROM taskqueue_task AS task USING old WHERE task.id = old.id
 
 
 def promote(
-    connection: BaseDatabaseWrapper, looks: tuple[Look, ...], *, worker_id: int, limit: int
+    connection: BaseDatabaseWrapper, looks: tuple[Statement, ...], *, worker_id: int, limit: int
 ) -> tuple[Any, ...]:
     columns = "".join(map(_column, looks))
     (row,) = fetch(connection, PROMOTE + columns, {"limit": limit, "worker": worker_id})
@@ -104,7 +103,7 @@ def promote(
 
 
 @cache
-def _column(look: Look) -> str:
+def _column(look: Statement) -> str:
     if isinstance(look, Moment):
         return f", EXTRACT(epoch FROM ({look.postgresql}) - clock_timestamp())::float8"
     return f", ({look.postgresql})"

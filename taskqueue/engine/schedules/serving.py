@@ -13,9 +13,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.looks import Fact, Moment
 from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT, advance
 from taskqueue.engine.schedules.deciding import ON_TIME
+from taskqueue.engine.statement import Fact, Moment
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 

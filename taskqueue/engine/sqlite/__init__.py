@@ -1,6 +1,6 @@
 """SQLite's wording of the engine's statements: a few short ones under `BEGIN IMMEDIATE`."""
 
-from taskqueue.engine.sqlite import apart, duties, enqueue, lease, record, rollups, shared, wedged
+from taskqueue.engine.sqlite import apart, duties, enqueue, lease, record, rollups
 from taskqueue.engine.sqlite import claim as claiming
 
 
@@ -18,7 +18,6 @@ class SQLite:
     best_ordinary = staticmethod(apart.best)
     unseated = staticmethod(apart.unseated)
     insert_lease = staticmethod(apart.insert_lease)
-    withdraw = staticmethod(apart.withdraw)
     lock_shared = staticmethod(apart.lock_shared)
     lock_tasks = staticmethod(apart.lock_tasks)
     live_terms = staticmethod(apart.live_terms)
@@ -34,13 +33,7 @@ class SQLite:
     expired_leases = staticmethod(lease.expired_leases)
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
-    waiting_broadcasts = staticmethod(shared.broadcasts)
-    overdue_shared = staticmethod(shared.overdue)
     prune = staticmethod(duties.prune)
-    quiet_attempts = staticmethod(wedged.quiet_attempts)
-    recent_runs = staticmethod(wedged.recent_runs)
-    set_wedged = staticmethod(wedged.set_wedged)
-    clear_wedged = staticmethod(wedged.clear_wedged)
 
 
 DIALECT = SQLite()

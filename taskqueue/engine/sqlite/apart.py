@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.rows import Candidate
 from taskqueue.engine.sqlite.claim import CLAIMED
 from taskqueue.engine.sqlite.values import clock, dashed, stored
-from taskqueue.engine.statement import change, fetch
+from taskqueue.engine.statement import fetch
 
 _OWN_FAILURES = """
     CASE
@@ -114,8 +114,6 @@ INSERT INTO taskqueue_lease (
 VALUES (%s, %s, %s, 'running', %s, %s, %s)
 """
 
-WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
-
 UNSEATED = """
 SELECT id, queue_name
 FROM taskqueue_task
@@ -202,10 +200,6 @@ def insert_lease(
     with connection.cursor() as cursor:
         cursor.execute(LEASE, (UUID(task_id).hex, worker, attempt, is_shared, stored(now), ends))
         return int(cursor.lastrowid)
-
-
-def withdraw(connection: BaseDatabaseWrapper, lease_id: int) -> None:
-    change(connection, WITHDRAW, (lease_id,))
 
 
 def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:

@@ -8,10 +8,9 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.looks import Look, Moment
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.sqlite.values import clock, dashed, loaded, retention_of, stored
-from taskqueue.engine.statement import change, fetch
+from taskqueue.engine.statement import Moment, Statement, change, fetch
 
 # Reads only: the write lock is taken only where there is something to promote.
 NEXT_DUE = """
@@ -79,7 +78,7 @@ DELETE_OLD = (
 
 
 def promote(
-    connection: BaseDatabaseWrapper, looks: tuple[Look, ...], *, worker_id: int, limit: int
+    connection: BaseDatabaseWrapper, looks: tuple[Statement, ...], *, worker_id: int, limit: int
 ) -> tuple[Any, ...]:
     moment = clock()
     now = stored(moment)

@@ -1,0 +1,58 @@
+"""Running statements that are worded for both databases."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.sqlite.values import clock, microseconds, stored
+from taskqueue.engine.statement import Statement, change, fetch
+
+
+def select(
+    connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any
+) -> list[tuple[Any, ...]]:
+    """Run a statement; its rows."""
+    return fetch(connection, *_worded(connection, statement, parameters))
+
+
+def execute(connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any) -> int:
+    """Run a statement; how many rows it changed."""
+    return change(connection, *_worded(connection, statement, parameters))
+
+
+def select_ids(
+    connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any
+) -> list[str]:
+    """Run a statement that gives ids of tasks; as text."""
+    return [str(as_uuid(row[0])) for row in select(connection, statement, **parameters)]
+
+
+def as_uuid(value: UUID | str) -> UUID:
+    """The UUID that either database gives."""
+    return value if isinstance(value, UUID) else UUID(value)
+
+
+def _worded(
+    connection: BaseDatabaseWrapper, statement: Statement, parameters: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    if not is_sqlite(connection):
+        return statement.postgresql, parameters
+    adapted = {name: _adapted(value) for name, value in parameters.items()}
+    return statement.sqlite, {"now": stored(clock()), **adapted}
+
+
+def _adapted(value: Any) -> Any:
+    """A parameter as SQLite stores it; a list as JSON text for `json_each`."""
+    if isinstance(value, datetime):
+        return stored(value)
+    if isinstance(value, timedelta):
+        return microseconds(value)
+    if isinstance(value, list):
+        return json.dumps(value)
+    return value.hex if isinstance(value, UUID) else value
