@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, badge
+from taskqueue.admin.columns import cell
+from taskqueue.admin.display import badge
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit
@@ -34,17 +33,9 @@ class AuditAdmin(ReadOnlyAdmin):
         "id", "at", "actor", "act", "subject", "status_before", "why", "detail",
     )  # fmt: skip
 
-    @admin.display(description=_("verb"))
-    def act(self, line: Audit) -> Any:
-        return entry_words(line)
-
-    @admin.display(description=_("reason"))
-    def why(self, line: Audit) -> str:
-        return reason_words(line.reason) or str(EMPTY)
-
-    @admin.display(description=_("before"))
-    def status_before(self, line: Audit) -> SafeString:
-        return badge(line.before) if line.before else EMPTY
+    act = cell(_("verb"), entry_words)
+    why = cell(_("reason"), reason_words, "reason")
+    status_before = cell(_("before"), badge, "before")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

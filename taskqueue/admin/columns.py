@@ -70,3 +70,14 @@ def column(name: str) -> Callable[[Any], Any]:
 
     show.__name__ = name
     return show
+
+
+def cell(label: Any, render: Callable[[Any], Any], name: str = "") -> Callable[[Any, Any], Any]:
+    """Make a column of an admin class that renders the named value of a row, or the row itself."""
+
+    @admin.display(description=label)
+    def show(model_admin: Any, row: Any) -> Any:
+        value = getattr(row, name) if name else row
+        return EMPTY if value in (None, "", {}) else render(value)
+
+    return show

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.columns import cell
 from taskqueue.admin.display import badge, preformatted
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter, by_task
 from taskqueue.admin.tasks.history import progress_of
@@ -67,9 +68,7 @@ class LeaseAdmin(ReadOnlyAdmin):
     ) -> tuple[QuerySet[Any], bool]:
         return by_task(queryset, search_term), False
 
-    @admin.display(description=_("status"))
-    def shown_status(self, lease: Lease) -> SafeString:
-        return badge(lease.status)
+    shown_status = cell(_("status"), badge, "status")
 
     @admin.display(description=_("task"))
     def task_link(self, lease: Lease) -> SafeString:
@@ -79,14 +78,6 @@ class LeaseAdmin(ReadOnlyAdmin):
     def worker_link(self, lease: Lease) -> SafeString:
         return self.links.to_list(Worker, lease.worker_id, q=lease.worker_id)
 
-    @admin.display(description=_("progress"))
-    def progress_text(self, lease: Lease) -> str:
-        return progress_of(lease)
-
-    @admin.display(description=_("message"))
-    def message(self, lease: Lease) -> SafeString:
-        return preformatted(lease.error_message)
-
-    @admin.display(description=_("traceback"))
-    def shown_traceback(self, lease: Lease) -> SafeString:
-        return preformatted(lease.traceback)
+    progress_text = cell(_("progress"), progress_of)
+    message = cell(_("message"), preformatted, "error_message")
+    shown_traceback = cell(_("traceback"), preformatted, "traceback")

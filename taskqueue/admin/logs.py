@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.columns import cell
 from taskqueue.admin.display import preformatted
 from taskqueue.admin.filters import by_task
 from taskqueue.models import Task, TaskLog
@@ -46,15 +47,11 @@ class TaskLogAdmin(ReadOnlyAdmin):
     def task_link(self, line: TaskLog) -> SafeString:
         return self.links.to_row(Task, line.task_id, line.task_id)
 
-    @admin.display(description=_("level"))
-    def level_name(self, line: TaskLog) -> str:
-        return level_name(line.level)
+    level_name = cell(_("level"), level_name, "level")
 
     @admin.display(description=_("message"))
     def beginning(self, line: Any) -> str:
         beginning: str = line.start[:LONGEST_BEGINNING]
         return beginning + "…" * (len(line.start) > LONGEST_BEGINNING)
 
-    @admin.display(description=_("message"))
-    def shown_message(self, line: TaskLog) -> SafeString:
-        return preformatted(line.message)
+    shown_message = cell(_("message"), preformatted, "message")

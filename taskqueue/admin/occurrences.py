@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
+from taskqueue.admin.columns import cell
 from taskqueue.admin.display import EMPTY, WORDS, badge
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reason_words import reason_words
@@ -90,33 +91,17 @@ class OccurrenceAdmin(ReadOnlyAdmin):
         """Sort the occurrences of one schedule by time, as its index does."""
         return ("-nominal_at",) if OF_SCHEDULE in request.GET else ("-id",)
 
-    @admin.display(description=_("nominal time"))
-    def times(self, row: Occurrence) -> SafeString:
-        return shown_times(row)
+    times = cell(_("nominal time"), shown_times)
 
     @admin.display(description=_("schedule"))
     def schedule_link(self, row: Occurrence) -> SafeString:
         return self.links.to_row(Schedule, row.schedule_id, row.schedule.name)
 
-    @admin.display(description=_("status"))
-    def shown_status(self, row: Occurrence) -> SafeString:
-        return shown_status(row)
-
-    @admin.display(description=_("status"))
-    def own_status(self, row: Occurrence) -> SafeString:
-        return badge(row.status)
-
-    @admin.display(description=_("task status"))
-    def status_of_task(self, row: Occurrence) -> SafeString:
-        return badge(row.task_status) if row.task_status else EMPTY
-
-    @admin.display(description=_("reason"))
-    def why(self, row: Occurrence) -> str:
-        return reason_words(row.reason) or str(EMPTY)
-
-    @admin.display(description=_("requested by"))
-    def by_hand(self, row: Occurrence) -> str:
-        return shown_requester(row) or "-"
+    shown_status = cell(_("status"), shown_status)
+    own_status = cell(_("status"), badge, "status")
+    status_of_task = cell(_("task status"), badge, "task_status")
+    why = cell(_("reason"), reason_words, "reason")
+    by_hand = cell(_("requested by"), lambda row: shown_requester(row) or EMPTY)
 
     @admin.display(description=_("task"))
     def task_link(self, row: Any) -> SafeString:

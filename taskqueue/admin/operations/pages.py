@@ -10,11 +10,11 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import BooleanField, ExpressionWrapper, Q, Value
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.urls import path
-from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from taskqueue.admin.columns import cell
 from taskqueue.admin.display import badge, moment
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.operations.progress import figures, number, of_how_many
@@ -71,9 +71,7 @@ class OperationAdmin(OperationStart):
             )
         )
 
-    @admin.display(description=gettext_lazy("Operation"))
-    def what(self, operation: Operation) -> str:
-        return verb_label(operation)
+    what = cell(gettext_lazy("Operation"), lambda operation: verb_label(operation))
 
     @admin.display(description=gettext_lazy("Tasks"))
     def which(self, operation: Any) -> str:
@@ -84,17 +82,9 @@ class OperationAdmin(OperationStart):
             return _("chosen one by one")
         return _("all tasks") if operation.has_everything else _("by a filter")
 
-    @admin.display(description=gettext_lazy("Status"))
-    def shown_status(self, operation: Operation) -> SafeString:
-        return badge(operation.status)
-
-    @admin.display(description=gettext_lazy("Done"))
-    def progress(self, operation: Operation) -> str:
-        return of_how_many(operation)
-
-    @admin.display(description=gettext_lazy("By"))
-    def by(self, operation: Operation) -> str:
-        return operation.requested_by
+    shown_status = cell(gettext_lazy("Status"), badge, "status")
+    progress = cell(gettext_lazy("Done"), of_how_many)
+    by = cell(gettext_lazy("By"), str, "requested_by")
 
     def change_view(
         self,
@@ -157,7 +147,7 @@ class OperationAdmin(OperationStart):
     def _shown(self, request: HttpRequest, operation: Operation) -> dict[str, Any]:
         is_open = operation.finished_at is None
         return {
-            **figures(operation, verb_label(operation)),
+            **figures(operation, verb_label(operation), request.user),
             "has_worker": not is_open or any(each.is_alive for each in read_workers()),
             "may_cancel": is_open and self._may_cancel(request, operation),
         }

@@ -2,73 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.display import badge, moment, short_duration
-from taskqueue.engine.operations import held_count
 from taskqueue.models import Operation
 from taskqueue.models.operation import OperationStatus
-
-SOON = 1.0
-"""Seconds after which a pace can be told."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Figures of one operation; a percentage where it is known of how many."""
-
-    matched: int
-    done: int
-    held: int
-    expected: int | None
-    is_open: bool
-    seconds: float | None
-    """Since it was begun, until its last chunk."""
-
-    @classmethod
-    def of(cls, operation: Operation) -> Progress:
-        """As the row stands."""
-        return cls(
-            matched=operation.matched,
-            done=operation.done,
-            held=held_count(operation) if operation.finished_at is None else 0,
-            expected=operation.expected,
-            is_open=operation.finished_at is None,
-            seconds=_between(operation.started_at, operation.progressed_at),
-        )
-
-    @property
-    def refused(self) -> int:
-        """Those that it came to and could not do it to."""
-        return self.matched - self.done - self.held
-
-    @property
-    def percent(self) -> int | None:
-        """Of what was counted at its beginning; None where that is not known."""
-        if not self.is_open:
-            return 100
-        if not self.expected:
-            return None
-        return min(99, 100 * (self.matched - self.held) // self.expected)
-
-    @property
-    def pace(self) -> float | None:
-        """Tasks a second."""
-        if self.seconds is None or self.seconds < SOON:
-            return None
-        return self.matched / self.seconds
-
-    @property
-    def left_seconds(self) -> float | None:
-        """Until it has come to all, at the pace so far."""
-        if not (self.is_open and self.pace and self.expected):
-            return None
-        return max(0.0, (self.expected - self.matched) / self.pace)
+from taskqueue.monitoring.read_models.base import Viewer
+from taskqueue.monitoring.read_models.operation import operation_details
 
 
 def number(value: int) -> str:
@@ -76,9 +19,9 @@ def number(value: int) -> str:
     return number_format(value, use_l10n=True, force_grouping=True)
 
 
-def figures(operation: Operation, verb_label: object) -> dict[str, Any]:
+def figures(operation: Operation, verb_label: object, viewer: Viewer) -> dict[str, Any]:
     """What the refreshed part of the page shows."""
-    progress = Progress.of(operation)
+    progress = operation_details(operation, viewer)
     has_ended_early = operation.status in (OperationStatus.FAILED, OperationStatus.CANCELLED)
     return {
         "operation": operation,
@@ -107,7 +50,3 @@ def of_how_many(operation: Operation) -> str:
         "done": number(operation.done),
         "expected": number(operation.expected),
     }
-
-
-def _between(first: datetime | None, last: datetime | None) -> float | None:
-    return None if first is None or last is None else (last - first).total_seconds()

@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from taskqueue.admin.columns import cell
 from taskqueue.admin.display import EMPTY, as_json, badge, breakable, moment, preformatted
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.reason_words import reason_words
@@ -129,9 +130,7 @@ class ScheduleAdmin(ScheduleEditing):
             request, object_id, form_url, {**context, **(extra_context or {})}
         )
 
-    @admin.display(description=_("rule"))
-    def rule_text(self, schedule: Schedule) -> str:
-        return rule_words(schedule)
+    rule_text = cell(_("rule"), rule_words)
 
     @admin.display(description=_("rule"))
     def rule_and_task(self, schedule: Schedule) -> SafeString:
@@ -141,13 +140,8 @@ class ScheduleAdmin(ScheduleEditing):
             breakable(schedule.task_name),
         )
 
-    @admin.display(description=_("state"))
-    def state(self, schedule: Schedule) -> SafeString:
-        return state_of(schedule)
-
-    @admin.display(description=_("next"))
-    def next_time(self, schedule: Schedule) -> SafeString:
-        return moment(due_at(schedule))
+    state = cell(_("state"), state_of)
+    next_time = cell(_("next"), lambda schedule: moment(due_at(schedule)))
 
     @admin.display(description=_("last run"))
     def last_run(self, schedule: Schedule) -> SafeString:
@@ -156,63 +150,34 @@ class ScheduleAdmin(ScheduleEditing):
             return moment(schedule.last_nominal_at)
         return format_html("{} {}", moment(schedule.last_nominal_at), badge(schedule.last_status))
 
-    @admin.display(description=_("next times"))
-    def next_times(self, schedule: Schedule) -> SafeString:
-        return next_times(schedule)
-
-    @admin.display(description=_("pause reason"))
-    def why_paused(self, schedule: Schedule) -> str:
-        return reason_words(schedule.pause_reason) or str(EMPTY)
-
-    @admin.display(description=_("missed"))
-    def missed_word(self, schedule: Schedule) -> Any:
-        return MISSED_WORDS.get(schedule.missed, schedule.missed)
-
-    @admin.display(description=_("overlap"))
-    def overlap_word(self, schedule: Schedule) -> Any:
-        return OVERLAP_WORDS.get(schedule.overlap, schedule.overlap)
-
-    @admin.display(description=_("problem"))
-    def shown_trouble(self, schedule: Schedule) -> SafeString:
-        return preformatted(schedule.trouble)
+    next_times = cell(_("next times"), next_times)
+    why_paused = cell(_("pause reason"), reason_words, "pause_reason")
+    missed_word = cell(_("missed"), lambda policy: MISSED_WORDS.get(policy, policy), "missed")
+    overlap_word = cell(_("overlap"), lambda policy: OVERLAP_WORDS.get(policy, policy), "overlap")
+    shown_trouble = cell(_("problem"), preformatted, "trouble")
 
     @admin.display(description=_("source"), ordering="source")
     def source_word(self, schedule: Schedule) -> Any:
         return WordedChoices.words.get(schedule.source, schedule.source)
 
-    @admin.display(description=_("source"))
-    def where(self, schedule: Schedule) -> str:
-        return shown_source(schedule)
-
-    @admin.display(description=_("options"))
-    def shown_options(self, schedule: Schedule) -> SafeString:
-        return as_json(schedule.options) if schedule.options else EMPTY
-
-    @admin.display(description=_("last nominal time"))
-    def last_nominal(self, schedule: Schedule) -> SafeString:
-        return moment(schedule.last_nominal_at)
+    where = cell(_("source"), shown_source)
+    shown_options = cell(_("options"), as_json, "options")
+    last_nominal = cell(_("last nominal time"), moment, "last_nominal_at")
 
     @admin.display(description=_("last task"))
     def last_task_link(self, schedule: Schedule) -> SafeString:
         task_id = schedule.last_task_id
         return self.links.to_task(task_id, is_kept=task_id in kept_tasks([task_id]))
 
-    @admin.display(description=_("last outcome"))
-    def last_outcome(self, schedule: Schedule) -> SafeString:
-        return badge(schedule.last_status) if schedule.last_status else EMPTY
-
-    @admin.display(description=_("last finished"))
-    def last_finished(self, schedule: Schedule) -> SafeString:
-        return moment(schedule.last_finished_at)
+    last_outcome = cell(_("last outcome"), badge, "last_status")
+    last_finished = cell(_("last finished"), moment, "last_finished_at")
 
     @admin.display(description=_("return value"))
     def last_result(self, schedule: Schedule) -> SafeString:
         is_success = schedule.last_status == TaskStatus.SUCCEEDED
         return as_json(schedule.last_return_value) if is_success else EMPTY
 
-    @admin.display(description=_("error"))
-    def shown_error(self, schedule: Schedule) -> SafeString:
-        return preformatted(schedule.last_error)
+    shown_error = cell(_("error"), preformatted, "last_error")
 
 
 ABOUT = ("task_name", "rule_text", "next_times", "where")

@@ -16,6 +16,8 @@ from taskqueue.models.operation import OperationStatus
 from taskqueue.monitoring.read_models.base import Viewer, about, from_row
 from taskqueue.monitoring.searching import shown_to
 
+SOONEST_PACE = 1.0
+"""Seconds after which a pace can be told."""
 HOW = ("ids", "everything", "arguments_of_unknown")
 """Keys of a stored filter that are no properties of tasks."""
 
@@ -69,6 +71,30 @@ class OperationDetails(ShownOperation):
     chosen: ChosenTasks | None = about("null: another version wrote it.")
     held: int = about("Tasks in use, to which it will return.")
     refused: int = about("Tasks processed to which it could not be done.")
+
+    @property
+    def percent(self) -> int | None:
+        """The processed part of the tasks counted at its beginning; None: not counted."""
+        if self.is_finished:
+            return 100
+        if not self.expected:
+            return None
+        return min(99, 100 * (self.matched - self.held) // self.expected)
+
+    @property
+    def pace(self) -> float | None:
+        """Tasks a second, until its last chunk; None: too early to tell."""
+        if self.started_at is None or self.progressed_at is None:
+            return None
+        seconds = (self.progressed_at - self.started_at).total_seconds()
+        return self.matched / seconds if seconds >= SOONEST_PACE else None
+
+    @property
+    def left_seconds(self) -> float | None:
+        """Seconds until its end at this pace; None: it has ended, or nobody can tell."""
+        if self.is_finished or not (self.pace and self.expected):
+            return None
+        return max(0.0, (self.expected - self.matched) / self.pace)
 
 
 @dataclass(frozen=True, kw_only=True)
