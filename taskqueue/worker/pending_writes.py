@@ -105,6 +105,7 @@ def _aged(outcome: Outcome, now: float) -> Outcome:
             now - outcome[2],
             *outcome[3:9],
             None if started is None else now - started,
+            *outcome[10:],
         )
     )
 

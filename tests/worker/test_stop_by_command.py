@@ -84,7 +84,7 @@ def test_a_busy_loop_that_swallows_everything_is_killed_and_the_next_task_runs_a
     assert result.status == "cancelled"
 
     shown = json.loads(command("show", result.id, "--format", "json").stdout)
-    [attempt] = shown["attempts"]
+    [attempt] = shown["latest_attempts"]
     assert (attempt["status"], attempt["stop_requested_by"]) == ("stopped", "anna")
     assert attempt["stop_requested_at"] <= attempt["stop_seen_at"] <= attempt["finished_at"]
 
@@ -145,7 +145,7 @@ def test_what_has_ended_is_refused_with_exit_code_1(transactional_db: None) -> N
     assert command("stop", result.id).returncode == 0
     done = command("stop", result.id)
     assert done.returncode == 1
-    assert "cannot be cancelled" in done.stderr
+    assert "Only tasks that have not finished can be cancelled." in done.stderr
     assert done.stdout == ""
     assert command("stop").returncode == 2
     assert command("stop", "--all-workers").returncode == 1
