@@ -42,7 +42,31 @@ LAYERS = (
 )
 STANDARD_LIBRARY_ONLY = LAYERS[0]
 
+# The floors of the engine, from the bottom up. A part is a module or a package directly below it.
+# Parts of one floor may import each other.
+FLOORS = (
+    _layer("rows", "lost ready retention rows specs statement transient_errors", siblings=True),
+    _layer("connections", "connections notify session_proof sessions", siblings=True),
+    _layer("dialects", "postgresql sqlite"),
+    _layer("dialect", "dialect queries"),
+    _layer(
+        "counts and workers",
+        "exports failures forecast idempotency rollups tally totals wedged workers",
+        siblings=True,
+    ),
+    _layer(
+        "leases",
+        "apart broadcast ends live_changes multi_worker multi_worker_task record takeover",
+        siblings=True,
+    ),
+    _layer("people", "control enqueue pruning republish", siblings=True),
+    _layer("rules and operations", "operations schedules"),
+    _layer("verbs", "verbs"),
+)
+ENGINE = "engine"
+
 LEVELS = {part: level for level, layer in enumerate(LAYERS) for part in layer.parts}
+ENGINE_LEVELS = {part: level for level, floor in enumerate(FLOORS) for part in floor.parts}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +85,13 @@ def violations(root: Path) -> list[str]:
         f"{part} is in no layer: place it in {Path(__file__).name}"
         for part in sorted(_parts(root) - LEVELS.keys())
     ]
+    found += [
+        f"engine/{part} is on no floor: place it in {Path(__file__).name}"
+        for part in sorted(_parts(root / ENGINE) - {INIT} - ENGINE_LEVELS.keys())
+    ]
     for path in sorted(root.rglob("*.py")):
         for imported in _imports(root, path):
-            if reason := _objection(root, imported):
+            if reason := _objection(root, imported) or _engine_objection(root, imported):
                 found.append(f"{path.relative_to(root.parent)}:{imported.line}: {reason}")
     return found
 
@@ -83,6 +111,23 @@ def _objection(root: Path, imported: Import) -> str | None:
         return f"{source} imports {target}, which stands beside it"
     if upwards > 0:
         return f"{source} imports {target}, which stands above it"
+    return None
+
+
+def _engine_objection(root: Path, imported: Import) -> str | None:
+    """Why the import must not be, of a module of the engine that imports another."""
+    names = imported.module.split(".")
+    if _part(root, imported.path) != ENGINE or names[:2] != [PACKAGE, ENGINE] or len(names) < 3:
+        return None
+    source, target = _part(root / ENGINE, imported.path), names[2]
+    if source == target or source not in ENGINE_LEVELS or target not in ENGINE_LEVELS:
+        return None
+    upwards = ENGINE_LEVELS[target] - ENGINE_LEVELS[source]
+    if imported.late and source == "dialect":  # It chooses between the two.
+        return None
+    if upwards > 0 or (upwards == 0 and not FLOORS[ENGINE_LEVELS[source]].siblings):
+        where = "above" if upwards > 0 else "beside"
+        return f"engine/{source} imports engine/{target}, which stands {where} it"
     return None
 
 
@@ -129,6 +174,9 @@ def _modules(root: Path, path: Path, node: ast.Import | ast.ImportFrom) -> Itera
         package = (PACKAGE, *path.relative_to(root).parent.parts)
         anchor = package[: len(package) - node.level + 1]
         module = ".".join((*anchor, module) if module else anchor)
+    if module == f"{PACKAGE}.{ENGINE}":
+        yield from (f"{module}.{alias.name}" for alias in node.names)
+        return
     if module != PACKAGE:
         yield module
         return
