@@ -13,6 +13,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.urls import path
 
 from taskqueue.admin.columns import LABELS, column
 from taskqueue.admin.links import Links
@@ -78,6 +79,9 @@ class ReadOnlyAdmin(_Admin):
     letter by letter (`?kwargs__password__startswith=a`).
     """
 
+    routes: tuple[tuple[str, str], ...] = ()
+    """Addresses below the list's, and the names of their views: `act` is served by `act_view`."""
+
     class Media:
         css = {"all": ["taskqueue/look.css", "taskqueue/charts.css", "taskqueue/admin.css"]}
         js = ["taskqueue/keyboard.js"]
@@ -86,6 +90,17 @@ class ReadOnlyAdmin(_Admin):
     def links(self) -> Links:
         """Addresses within the admin site of this page."""
         return Links(self.admin_site.name)
+
+    def get_urls(self) -> list[Any]:
+        own = [
+            path(
+                route,
+                self.admin_site.admin_view(getattr(self, f"{name}_view")),
+                name=f"taskqueue_{self.opts.model_name}_{name}",
+            )
+            for route, name in self.routes
+        ]
+        return [*own, *super().get_urls()]
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """The columns; those of the model under their labels."""

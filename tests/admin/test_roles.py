@@ -37,7 +37,7 @@ def test_three_groups_are_made_each_with_its_permissions() -> None:
 def test_a_second_run_changes_nothing() -> None:
     run()
     assert [(row["done"], row["added"], row["removed"]) for row in run()] == [
-        ("as it was", "", "")
+        ("unchanged", "", "")
     ] * 3
 
 

@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import BooleanField, ExpressionWrapper, Q, Value
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import path
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -40,6 +39,7 @@ class OperationAdmin(OperationStart):
 
     page_template = "admin/taskqueue/operation/page.html"
     fragment_template = "admin/taskqueue/operation/fragment.html"
+    routes = (("start/", "start"), ("<uuid:object_id>/cancel/", "cancel"))
     columns = (
         "verb", "query", "status", "expected", "done", "requested_by", "created_at", "finished_at",
     )  # fmt: skip
@@ -53,11 +53,6 @@ class OperationAdmin(OperationStart):
     class Media:
         css = {"all": ["taskqueue/operations.css"]}
         js = ["taskqueue/refresh.js"]
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.cancel_view)
-        own = path("<uuid:object_id>/cancel/", view, name="taskqueue_operation_cancel")
-        return [own, *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> Any:
         """Which tasks are meant is told by what is stored, which may be long and is not read."""

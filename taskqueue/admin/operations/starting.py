@@ -8,7 +8,6 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import path
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -40,10 +39,6 @@ class OperationStart(ReadOnlyAdmin):
     """`start/?verb=retry&q=status:failed`: nothing begins before it is confirmed by POST."""
 
     start_template = "admin/taskqueue/operation/start.html"
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.start_view)
-        return [path("start/", view, name="taskqueue_operation_start"), *super().get_urls()]
 
     def start_view(self, request: HttpRequest) -> HttpResponse:
         """The question, and with the answer yes the start."""

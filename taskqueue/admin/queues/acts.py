@@ -9,7 +9,6 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import path
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.base import ReadOnlyAdmin
@@ -40,11 +39,6 @@ class QueueActs(ReadOnlyAdmin):
     def has_control_permission(self, request: HttpRequest) -> bool:
         """Whether they may pause and resume."""
         return QUEUE_VERBS["pause"].is_for(request.user)
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.act_view)
-        own = path("<path:name>/act/", view, name="taskqueue_queue_act")
-        return [own, *super().get_urls()]
 
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """A button of a list or a page."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.urls import path
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.charts import outcomes_chart, sparkline, times_chart
@@ -30,14 +29,11 @@ class QueueAdmin(QueueActs, RowReportAdmin):
     """A queue has a row after a worker has seen it; before, it has a page by its name."""
 
     list_template = "admin/taskqueue/queue/change_list.html"
+    routes = (("named/", "named"), ("<path:name>/act/", "act"))
     page_template = "admin/taskqueue/queue/page.html"
 
     class Media:
         css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.named_view)
-        return [path("named/", view, name="taskqueue_queue_named"), *super().get_urls()]
 
     def shown(self, request: HttpRequest) -> HttpResponse:
         """Show all queues, or those whose names contain the search text."""

@@ -8,7 +8,6 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
-from django.urls import path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -57,6 +56,7 @@ class ScheduleAdmin(ScheduleEditing):
     )  # fmt: skip
     list_filter = (StateFilter, ("source", WordedChoices))
     lookups = ("source__exact", "state")
+    routes = (("<int:object_id>/edit/", "edit"), ("<int:object_id>/act/", "act"))
     ordering: ClassVar[tuple[str, ...]] = ("name",)
     search_fields = ("name",)
     search_help_text = _("Search by the start of a schedule's name, or by the full name of a task.")
@@ -70,16 +70,6 @@ class ScheduleAdmin(ScheduleEditing):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).annotate(now=DatabaseClock())
-
-    def get_urls(self) -> list[Any]:
-        site = self.admin_site
-        return [
-            path("<int:object_id>/edit/", site.admin_view(self.edit_view),
-                 name="taskqueue_schedule_edit"),
-            path("<int:object_id>/act/", site.admin_view(self.act_view),
-                 name="taskqueue_schedule_act"),
-            *super().get_urls(),
-        ]  # fmt: skip
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

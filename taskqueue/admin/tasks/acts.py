@@ -13,7 +13,6 @@ from django.http import (
     HttpResponseNotAllowed,
     HttpResponseRedirect,
 )
-from django.urls import path
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
@@ -42,11 +41,6 @@ class TaskActs(ReadOnlyAdmin):
 
     delete_template = "admin/taskqueue/task/act_delete.html"
     lost_template = "admin/taskqueue/task/act_lost.html"
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.act_view)
-        own = path("<uuid:object_id>/act/", view, name="taskqueue_task_act")
-        return [own, *super().get_urls()]
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """A button of a page or a list."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.urls import path
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.reports import report
@@ -28,11 +26,6 @@ class TaskEditing(TaskActs):
     """A form, one verb, a message."""
 
     edit_template = "admin/taskqueue/task/edit_form.html"
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.edit_view)
-        own = path("<uuid:object_id>/edit/<slug:what>/", view, name="taskqueue_task_edit")
-        return [own, *super().get_urls()]
 
     def edit_view(self, request: HttpRequest, object_id: UUID, what: str) -> HttpResponse:
         """Show the form, or save it."""

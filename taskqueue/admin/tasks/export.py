@@ -16,7 +16,6 @@ from django.db import Error
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import path
 from django.utils import timezone
 
 from taskqueue.admin.base import ReadOnlyAdmin
@@ -45,10 +44,6 @@ RETRY_AFTER = 15
 
 class TaskExport(ReadOnlyAdmin):
     """`export/?format=csv&q=status:failed`: it reads in batches, each a short query."""
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.export_view)
-        return [path("export/", view, name="taskqueue_task_export"), *super().get_urls()]
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
         """Return the file, for users who may view tasks."""

@@ -38,6 +38,11 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
     """Tasks: the list, the page of one, and what people may do to them."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
+    routes = (
+        ("<uuid:object_id>/act/", "act"),
+        ("<uuid:object_id>/edit/<slug:what>/", "edit"),
+        ("export/", "export"),
+    )
     live_template = "admin/taskqueue/task/live.html"
 
     def change_view(

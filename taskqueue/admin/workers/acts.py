@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
-from django.urls import path
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -32,15 +29,6 @@ class WorkerActs(ReadOnlyAdmin):
     def has_stop_permission(self, request: HttpRequest) -> bool:
         """Whether they may ask workers to be quiet or to end."""
         return WORKER_VERBS["stop"].is_for(request.user)
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.act_view)
-        resume_all = self.admin_site.admin_view(self.resume_all_view)
-        return [
-            path("<int:object_id>/act/", view, name="taskqueue_worker_act"),
-            path("resume/", resume_all, name="taskqueue_worker_resume_all"),
-            *super().get_urls(),
-        ]
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """A button of a list or a page; before a kill it asks once more."""

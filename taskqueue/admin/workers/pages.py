@@ -39,6 +39,7 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
     """A worker is alive while it was seen within its lease, by the database's clock."""
 
     list_template = "admin/taskqueue/worker/change_list.html"
+    routes = (("<int:object_id>/act/", "act"), ("resume/", "resume_all"))
     page_template = "admin/taskqueue/worker/page.html"
 
     class Media:
