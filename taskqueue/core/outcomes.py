@@ -37,7 +37,7 @@ class OutcomeKind(StrEnum):
 
 
 class Effect(NamedTuple):
-    """What an outcome makes of its lease and its task, unless the attempt was asked to stop."""
+    """The statuses that an outcome leads to, unless the attempt was asked to stop."""
 
     lease_status: LeaseStatus | None
     """None: the lease is withdrawn, as if it had never been claimed."""
@@ -72,9 +72,9 @@ EFFECTS: Mapping[str, Effect] = {
     OutcomeKind.UNSTARTED: Effect(None, TaskStatus.READY),
     OutcomeKind.PARKED: Effect(LeaseStatus.RETURNED, TaskStatus.SCHEDULED, limited_by="park_limit"),
 }
-"""The one table of outcomes: both databases' statements and tasks of several workers follow it.
+"""The table of outcomes, which both databases' statements and tasks of several workers follow.
 
-A requested stop goes before it: then the task is cancelled.
+A requested stop overrides it: then the task is cancelled.
 """
 
 WHOLE_RUNS = frozenset({OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.RETRY_LATER})
@@ -82,7 +82,7 @@ WHOLE_RUNS = frozenset({OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.R
 
 
 class Outcome(NamedTuple):
-    """One attempt's end.
+    """The end of one attempt.
 
     Within a worker its times are moments of the host's monotonic clock; for the engine they are
     seconds before the outcome reaches it.
@@ -91,7 +91,7 @@ class Outcome(NamedTuple):
     lease_id: int
     kind: str
     ended: float
-    """When it ended. Without a default: nothing else could tell the engine."""
+    """When it ended; never left out, because the engine cannot know it otherwise."""
     return_value: str | None = None
     """JSON text; None is null."""
     error_class: str = ""
@@ -105,13 +105,16 @@ class Outcome(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """What recording an outcome made of the task and the lease."""
+    """The statuses that task and lease have once an outcome is recorded."""
 
     task_status: str
     lease_status: str | None
     """None: the lease was withdrawn."""
 
 
+SUCCESS = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)
+
+
 def is_final(outcome: Outcome, *, failures: int, max_attempts: int) -> bool:
-    """Whether an attempt that failed, after so many earlier failures, leaves none to follow."""
+    """Return whether no attempt follows one that failed after so many earlier failures."""
     return not outcome.retryable or failures + 1 >= max_attempts

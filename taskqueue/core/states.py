@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands; `succeeded`, `failed` and `cancelled` are final."""
+    """The status of a task; `succeeded`, `failed` and `cancelled` are final."""
 
     BLOCKED = "blocked"
     """Waits for other tasks of its workflow."""
@@ -27,7 +27,7 @@ class TaskStatus(StrEnum):
 
 
 class LeaseStatus(StrEnum):
-    """What became of one attempt; only a `running` lease may write."""
+    """The status of one attempt; only a `running` lease may write."""
 
     RUNNING = "running"
     """A worker holds the task."""
@@ -44,10 +44,10 @@ class LeaseStatus(StrEnum):
 
 
 WAITING = frozenset({TaskStatus.SCHEDULED, TaskStatus.RETRYING})
-"""Statuses that a promotion turns into `ready` when `run_after` has come."""
+"""Statuses that become `ready` once `run_after` is reached."""
 
 PENDING = frozenset({TaskStatus.BLOCKED, *WAITING, TaskStatus.READY})
-"""Statuses in which nobody works on the task, and it is not finished."""
+"""Statuses of tasks that are neither running nor finished."""
 
 FINISHED = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED})
 """Final statuses: only a manual retry leaves them."""

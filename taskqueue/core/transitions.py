@@ -1,4 +1,7 @@
-"""Which status of a task may follow which, derived from what changes it. Standard library only."""
+"""The allowed transitions between task statuses. Standard library only.
+
+They are derived from the table of outcomes and from what else changes a status.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ Statuses = frozenset[TaskStatus]
 
 
 class Change(NamedTuple):
-    """What may lead from some statuses to others, in a single step."""
+    """A cause that leads from some statuses to others, in a single step."""
 
     before: Statuses
     after: Statuses
@@ -21,7 +24,7 @@ READY = frozenset({TaskStatus.READY})
 OUTCOMES = frozenset(
     {*(effect.task_status for effect in EFFECTS.values()), TaskStatus.FAILED, TaskStatus.CANCELLED}
 )
-"""What a running task becomes: by an outcome, beyond a limit, or when it was asked to stop."""
+"""The statuses after running: by an outcome, beyond a limit, or after a requested stop."""
 CHANGES = {
     "claim": Change(READY, frozenset({TaskStatus.RUNNING})),
     "outcome": Change(frozenset({TaskStatus.RUNNING}), OUTCOMES),
@@ -37,7 +40,7 @@ TRANSITIONS: dict[TaskStatus, Statuses] = {
     )
     for status in TaskStatus
 }
-"""From each status, the ones that may follow. From a final one, only a manual retry leads out."""
+"""The statuses that may follow each status. Only a manual retry leads out of a final one."""
 
 
 def may_follow(before: TaskStatus, after: TaskStatus) -> bool:

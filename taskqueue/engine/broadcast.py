@@ -1,4 +1,4 @@
-"""Broadcasts: a part for each worker that lives on the queue when the task is seen ready."""
+"""Broadcasts: a part for each worker that serves the queue when the task is first seen ready."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WAITING = Statement.of("""
 def seat_broadcasts(
     connection: BaseDatabaseWrapper, queue_names: Sequence[str], *, worker: str
 ) -> None:
-    """Give new broadcasts of these queues a part for every worker that lives there now."""
+    """Give new broadcasts of these queues a part for every worker that serves them now."""
     new = dialect_for(connection).unseated(connection, queue_names=queue_names, limit=BATCH)
     names_of = {
         queue_name: sorted({worker, *_names_serving(connection, queue_name)})
@@ -71,12 +71,11 @@ def _serves(worker: Worker, queue_name: str) -> bool:
 def release_gone(
     connection: BaseDatabaseWrapper, *, policy: EndPolicy, after: UUID | None = None
 ) -> tuple[int, UUID | None]:
-    """Record the parts of workers that are gone as lost, and do not wait for them any longer.
+    """Record the parts of workers that are gone as lost, and stop waiting for them.
 
-    Looks at the next broadcasts behind `after`; how many parts there were, and where to go on. A
-    worker counts as gone when it has not been there for the time of two leases: one that is
-    restarted under its name takes its part up again. One that was made quiet, or came back for
-    other queues, is as good as gone.
+    Checks the next broadcasts after `after`; returns how many parts were lost and where to go on.
+    A worker is gone when it has been absent for two leases: one that restarts under its name takes
+    its part up again. So is one that was made quiet, or came back for other queues.
     """
     wording = dialect_for(connection)
     with installed(connection):
@@ -133,7 +132,7 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, policy: EndPolicy) -
 
 
 def _is_open(lease: Lease) -> bool:
-    """Whether the part that this lease tried is still to be run."""
+    """Return whether the part that this lease tried is still to be run."""
     over = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
     return lease.status not in over and lease.retry_at != NEVER
 

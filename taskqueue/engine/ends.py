@@ -1,4 +1,4 @@
-"""The one door for ends: whoever gives tasks a final status announces them here.
+"""Every final status passes here: whoever ends tasks announces them with `announce`.
 
 That is: recording (`engine.record`), the ends below, and tasks of several workers
 (`engine.multi_worker`). Each task is announced once for each end, in the transaction that ends it.
@@ -42,7 +42,7 @@ NEXT_END = Moment.of("""
 def announce(
     connection: BaseDatabaseWrapper, ended: Iterable[Ended], *, tally: Tally | None = None
 ) -> None:
-    """Tell those who need to know that these tasks have ended: the tally.
+    """Tell the tally, the only listener so far, that these tasks have ended.
 
     Writes what the tally holds. Without one, the tasks are counted in rows of their own.
     """

@@ -1,7 +1,7 @@
-"""The log of failed tasks: each is one record, which error reporting takes up.
+"""Log failed tasks: one record each, for error reporting.
 
-The child that ran the body logs what it raised, with the traceback. What no child could log, since
-it was killed or no body ran, is logged here without one, by the process that learns of it.
+The child that ran the body logs the exception with its traceback. If the child was killed or no
+body ran, the process that learns of the failure logs it here, without a traceback.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from taskqueue.models import Lease, Task
 logger = logging.getLogger("django.tasks")
 """The logger of Django's own Tasks framework: by default its errors are mailed to ADMINS."""
 NOT_RETRIED = (None, TaskStatus.CANCELLED, TaskStatus.FAILED, TaskStatus.SUCCEEDED)
-"""The statuses of a task that no further attempt follows."""
+"""The statuses after which no further attempt follows; None: the lease had ended before."""
 
 
 class Failure(NamedTuple):
-    """A failed attempt, as its record tells it."""
+    """A failed attempt, as it is logged."""
 
     task_id: str
     name: str

@@ -23,8 +23,6 @@ from taskqueue.models import Lease, Task
 
 BATCH = 100
 
-SharedRecord = tuple[dict[int, Recorded], list[Ended]]
-"""What was recorded, by lease, and the tasks that ended, which the caller announces."""
 # Locks nothing: each is looked at again under its lock.
 OVERDUE = Statement.of("""
     SELECT id
@@ -50,9 +48,10 @@ def has_all_successes(task: Task) -> bool:
 
 def record_shared(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, policy: EndPolicy
-) -> SharedRecord:
+) -> tuple[dict[int, Recorded], list[Ended]]:
     """Record outcomes whose lease still runs for a task of several workers.
 
+    Returns what was recorded, by lease, and the tasks that ended, for the caller to announce.
     Locks the leases by id, then their tasks by id.
     """
     recorded: dict[int, Recorded] = {}

@@ -1,4 +1,4 @@
-"""Record what attempts came to: fenced by their leases, in batches."""
+"""Record the outcomes of attempts in batches, fenced by their leases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskqueue.core.states import FINISHED, LeaseStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
-from taskqueue.engine.multi_worker import SharedRecord, record_shared
+from taskqueue.engine.multi_worker import record_shared
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended, LogLine, Note
 from taskqueue.engine.sessions import limit_idleness
@@ -32,41 +32,40 @@ def record(
     policy: EndPolicy,
     tally: Tally | None = None,
 ) -> dict[int, Recorded]:
-    """Record outcomes whose lease still runs, and announce the tasks that end; by lease.
+    """Record outcomes whose lease still runs; return what was recorded, by lease.
 
     An attempt whose stop was seen cannot succeed: it ends as stopped. Leases that are missing in
-    what is returned had ended before, and nothing was written for them. The caller guards the
-    transaction for the tally.
+    the result had ended before, and nothing was written for them. Tasks that end are announced.
+    The caller guards the transaction for the tally; without one, a row of its own is counted.
     """
     began = time.monotonic()
-    wording = dialect_for(connection)
+    dialect = dialect_for(connection)
     successes = [outcome for outcome in outcomes if outcome.kind == OutcomeKind.SUCCEEDED]
     endings = [outcome for outcome in outcomes if outcome.kind != OutcomeKind.SUCCEEDED]
     recorded: dict[int, Recorded] = {}
     if successes:
-        recorded = wording.record_successes(connection, successes, policy.keep_succeeded)
+        recorded = dialect.record_successes(connection, successes, policy.keep_succeeded)
         endings += [
             outcome._replace(kind=OutcomeKind.STOPPED, return_value=None)
             for outcome in successes
             if outcome.lease_id not in recorded
         ]
     if endings:
-        recorded.update(wording.record_endings(connection, endings, policy))
-    shared: SharedRecord = {}, []
+        recorded.update(dialect.record_endings(connection, endings, policy))
     missed = [outcome for outcome in outcomes if outcome.lease_id not in recorded]
-    if missed:
-        shared = record_shared(connection, missed, policy=policy)
-    if recorded or shared[0]:
-        tally = tally or Tally()
-        subjects = tally.subjects(connection, [*recorded, *shared[0]])
-        ended = [
-            Ended(*subjects[lease_id][:3], status)
-            for lease_id, (status, _) in recorded.items()
-            if status in FINISHED
-        ]
-        recorded.update(shared[0])
-        tally.add_attempts(outcomes, recorded, subjects, now=began)
-        announce(connection, ended + shared[1], tally=tally)
+    shared, shared_ends = record_shared(connection, missed, policy=policy) if missed else ({}, [])
+    if not (recorded or shared):
+        return {}
+    tally = tally or Tally()
+    subjects = tally.subjects(connection, [*recorded, *shared])
+    ends = [
+        Ended(*subjects[lease_id][:3], status)
+        for lease_id, (status, _) in recorded.items()
+        if status in FINISHED
+    ]
+    recorded.update(shared)
+    tally.add_attempts(outcomes, recorded, subjects, now=began)
+    announce(connection, ends + shared_ends, tally=tally)
     return recorded
 
 
@@ -77,9 +76,9 @@ def record_success(
     policy: EndPolicy,
     tally: Tally | None = None,
 ) -> bool:
-    """Record a success in the body's own transaction; whether the attempt has succeeded.
+    """Record a success in the body's own transaction; return whether the attempt has succeeded.
 
-    It has not if its lease had ended, or its stop was seen: the transaction must not commit then.
+    If not, its lease had ended or its stop was seen, and the transaction must not commit.
     """
     # From here on the lease is locked. A body may have been idle in its transaction before.
     limit_idleness(connection)
@@ -94,10 +93,10 @@ def record_each(
     policy: EndPolicy,
     tally: Tally,
 ) -> dict[int, Recorded]:
-    """As `record`, in transactions of its own, singling out what the database refuses.
+    """Record in separate transactions, so that an outcome the database refuses fails alone.
 
-    Halves the batch until the refused outcome stands alone, and records it as a failure.
-    Raises OperationalError and InterfaceError, which are the database's own trouble.
+    Halves the batch until the refused outcome is alone, and records it as a failure.
+    Raises OperationalError and InterfaceError: then the database itself is in trouble.
     """
     try:
         with tally.guard(), transaction(connection):
@@ -136,7 +135,7 @@ def _record_refused(
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the database refused a value, rather than being in trouble itself."""
+    """Return whether the database refused a value, rather than being in trouble itself."""
     return isinstance(error, DataError | IntegrityError)
 
 

@@ -86,13 +86,13 @@ def known_incarnations(
 
 
 class Departed(NamedTuple):
-    """A worker that has ended, and what became of its leases."""
+    """A worker that has ended, and its leases."""
 
     name: str
     lost: Mapping[int, Recorded]
     """What was recorded, by lease."""
     is_done: bool
-    """Whether none is left."""
+    """Whether no lease is left."""
 
 
 def end_departed(

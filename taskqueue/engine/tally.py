@@ -1,4 +1,4 @@
-"""Counting what attempts come to, in the transaction that records them.
+"""Count attempts and the ends of tasks, in the transaction that records them.
 
 Each process, and each thread that records, writes rollups of its own, so that none waits for
 another. A row holds absolute figures: what has been counted here and committed, and what this
@@ -25,21 +25,21 @@ from taskqueue.engine.rows import Ended, RollupRow
 from taskqueue.models import Lease, Task
 
 PART_SECONDS = 10.0
-"""For how long one row is written, which stands for the moment at which it was begun."""
+"""How long one row is updated; it stands for the moment at which it was begun."""
 
 
 class Subject(NamedTuple):
-    """What a lease is about."""
+    """The task that a lease belongs to."""
 
     task_id: str
     queue_name: str
     name: str
     ready_at: float | None
-    """Since when the task was ready, by the monotonic clock; None: not known."""
+    """When the task became ready, by the monotonic clock; None: not known."""
 
 
 class _Row:
-    """The figures of one queue and name."""
+    """The counts of one queue and task name."""
 
     def __init__(self, queue_name: str, name: str) -> None:
         self.id = str(uuid4())
@@ -85,10 +85,10 @@ class _Row:
 
 
 class Tally:
-    """Not to be shared among threads that record at once."""
+    """The counts of one thread: threads that record at the same time need their own."""
 
     def __init__(self, subject_of: Callable[[int], Subject | None] = lambda lease_id: None) -> None:
-        """`subject_of` tells what is known here of a lease; of others the database is asked."""
+        """`subject_of` returns the subject of a known lease; others are read from the database."""
         self._subject_of = subject_of
         self._rows: dict[tuple[str, str], _Row] = {}
         self._unwritten: set[_Row] = set()
@@ -96,7 +96,7 @@ class Tally:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Around a transaction in which it counts: what does not commit has not been counted."""
+        """Wrap a transaction that counts: what does not commit is not counted."""
         try:
             yield
         except BaseException:
@@ -111,7 +111,7 @@ class Tally:
     def subjects(
         self, connection: BaseDatabaseWrapper, lease_ids: Iterable[int]
     ) -> dict[int, Subject]:
-        """Return what each lease is about; one that was withdrawn may be missing."""
+        """Return the subject of each lease; one that was withdrawn may be missing."""
         known: dict[int, Subject] = {}
         unknown: list[int] = []
         for lease_id in lease_ids:
@@ -161,7 +161,7 @@ class Tally:
             self._row(queue_name, name).tasks[status] += 1
 
     def write(self, connection: BaseDatabaseWrapper) -> None:
-        """Write what was counted since the last time."""
+        """Write what was counted since the last write."""
         packed = [row.packed() for row in self._unwritten]
         self._unwritten.clear()
         if packed:

@@ -1,8 +1,8 @@
-"""Attempts of lost workers, ended at once because a person says so.
+"""End attempts of lost workers at once, by hand.
 
-The lease decides who may take a task over, for a worker that is only cut off may still run the
-body. A person who knows better ends the lease: it is fenced, so that the worker's record changes no
-row, and its next ping ends the body.
+Normally a task waits until its lease runs out, because a worker that is only cut off may still run
+the body. A person who knows better ends the lease. It is fenced: the worker's record changes no row
+then, and its next ping ends the body.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from taskqueue.models import Lease
 
 
 class EndedByHand(NamedTuple):
-    """The new status of a task, and the attempts of lost workers that were ended."""
+    """The new status of a task, and its attempts that were ended."""
 
     status: str
     attempts: list[LostAttempt]

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import EFFECTS, Outcome, Recorded
+from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.statement import change, fetch
@@ -249,7 +249,6 @@ def texts(values: Sequence[str | None]) -> Any:
     return "{" + ",".join(["NULL"] * len(values)) + "}"
 
 
-_SUCCEEDED = Recorded(EFFECTS["succeeded"].task_status, EFFECTS["succeeded"].lease_status)
 _EFFECTS = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.items()})
 
 
@@ -267,7 +266,7 @@ def record_successes(
             retention,
         ),
     )
-    return {row[0]: _SUCCEEDED for row in rows}
+    return {row[0]: SUCCESS for row in rows}
 
 
 def record_endings(

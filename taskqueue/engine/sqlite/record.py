@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from taskqueue.core.outcomes import EFFECTS, Effect, Outcome, Recorded
+from taskqueue.core.outcomes import EFFECTS, SUCCESS, Effect, Outcome, Recorded
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sqlite.values import ago, clock, loaded, retention_of, rows, stored
 
-END_SUCCEEDED = """
+ENDSUCCESS = """
 UPDATE taskqueue_lease
 SET status = 'succeeded', started_at = COALESCE(started_at, %s), finished_at = %s,
     progress = CASE WHEN progress IS NOT NULL THEN 100.0 END
@@ -23,7 +23,7 @@ WHERE id = %s AND status = 'running' AND stop_seen_at IS NULL AND NOT is_shared
 RETURNING task_id
 """
 
-FINISH_SUCCEEDED = """
+FINISHSUCCESS = """
 UPDATE taskqueue_task
 SET status = 'succeeded',
     return_value = %s,
@@ -105,9 +105,6 @@ WHERE lease.status = 'running'
 """
 
 
-_SUCCEEDED = Recorded(EFFECTS["succeeded"].task_status, EFFECTS["succeeded"].lease_status)
-
-
 class _HeldTask(NamedTuple):
     lease_id: int
     task_id: str
@@ -135,12 +132,12 @@ def record_successes(
         for outcome in sorted(outcomes):
             started_at = ago(moment, outcome.started)
             finished_at = ago(moment, outcome.ended)
-            cursor.execute(END_SUCCEEDED, (started_at, finished_at, outcome.lease_id))
+            cursor.execute(ENDSUCCESS, (started_at, finished_at, outcome.lease_id))
             row = cursor.fetchone()
             if row is None:
                 continue
             cursor.execute(
-                FINISH_SUCCEEDED,
+                FINISHSUCCESS,
                 (
                     outcome.return_value,
                     started_at,
@@ -151,7 +148,7 @@ def record_successes(
             )
             kept = cursor.fetchone()
             if kept is not None:
-                recorded[outcome.lease_id] = _SUCCEEDED
+                recorded[outcome.lease_id] = SUCCESS
                 if kept[0] is not None or kept[2]:
                     kept_until = stored(retention_of(*kept).prune_after(moment, retention))
                     cursor.execute(KEEP_UNTIL, (kept_until, row[0]))
