@@ -1,4 +1,4 @@
-"""The flags of `runworker` that open a port, and what is answered there."""
+"""The flags of `runworker` that open a port, and the routes of each."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ MISSING = (
 
 
 def add_port_flags(parser: argparse.ArgumentParser) -> None:
-    """A port on the loopback, unless a host is named; several flags may name the same one."""
-    parser.add_argument(
-        "--health-port", type=_address, metavar="[HOST:]PORT",
-        help="answer /live and /ready over HTTP; on the loopback unless a host is named",
-    )  # fmt: skip
-    parser.add_argument(
-        "--metrics-port", type=_address, metavar="[HOST:]PORT",
-        help="answer /metrics with this worker's own figures, for Prometheus; likewise",
-    )  # fmt: skip
+    """Add the flags; several may name the same port, on the loopback unless they name a host."""
+    for name, answers in (("health", "/live and /ready"), ("metrics", "/metrics for Prometheus")):
+        parser.add_argument(
+            f"--{name}-port",
+            type=_address,
+            metavar="[HOST:]PORT",
+            help=f"answer {answers} over HTTP; on the loopback unless a host is named",
+        )
 
 
 @contextmanager
 def open_ports(flags: dict[str, Any], meter: Meter) -> Iterator[Ports]:
-    """Answer on the ports that the flags name until the end; refuse to begin without them."""
+    """Answer on the ports that the flags name. Raises `CommandError` where one cannot be opened."""
     ports = Ports()
     if (address := flags[HEALTH]) is not None:
         ports.add(address, "/live", meter.vitals.live)

@@ -28,6 +28,14 @@ APART_SHARE = 0.05
 FIRST_APART_PAUSE = 5.0
 """Seconds, at most, after the first slow look: it may have met a network or a host that stood
 still, and says nothing of the next one."""
+SLOW_CLAIM = 0.005
+"""Seconds: after a claim without floors that takes longer, the next ones have them."""
+USED_FOR = 10.0
+"""Seconds, until a claim without floors tells whether they are needed still."""
+FLOOR_SHARE = 0.05
+"""The most of its time that a worker spends on finding floors."""
+SHORTEST_FLOOR = 0.1
+"""Seconds for which floors hold at least."""
 
 
 class Claims:
@@ -198,16 +206,6 @@ class Claims:
             workers.remember_queues(connection, sorted(new))
 
 
-SLOW_CLAIM = 0.005
-"""Seconds: after a claim without floors that takes longer, the next ones have them."""
-USED_FOR = 10.0
-"""Seconds, until a claim without floors tells whether they are needed still."""
-SHARE = 0.05
-"""The most of its time that a worker spends on finding floors."""
-SHORTEST = 0.1
-"""Seconds for which floors hold at least."""
-
-
 class Floors:
     """Floors: where the ready tasks of a queue begin, behind the dead rows of finished ones.
 
@@ -231,7 +229,7 @@ class Floors:
         if began >= self._known_until:
             self._known = dialect_for(connection).earliest_ready(connection, names)
             ended = time.monotonic()
-            self._known_until = ended + max(SHORTEST, (ended - began) / SHARE)
+            self._known_until = ended + max(SHORTEST_FLOOR, (ended - began) / FLOOR_SHARE)
         return self._known
 
     def took(self, seconds: float) -> None:

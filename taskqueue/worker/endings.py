@@ -29,6 +29,10 @@ from taskqueue.exceptions import (
 )
 from taskqueue.worker.jobs import Job, Order
 
+logger = logging.getLogger("taskqueue.worker")
+LONGEST_MESSAGE = 4096
+NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, DeadlineExceeded, GiveUp)
+
 
 def unstarted(job: Job, now: float) -> Outcome:
     """Its body never started: handed back, or stopped if somebody asked for that."""
@@ -106,12 +110,6 @@ def _ended(
         error_message=message,
         started=job.started_at,
     )
-
-
-logger = logging.getLogger("taskqueue.worker")
-
-LONGEST_MESSAGE = 4096
-NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, DeadlineExceeded, GiveUp)
 
 
 def verdict_on(

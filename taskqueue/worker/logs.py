@@ -22,6 +22,9 @@ from taskqueue.worker.jobs import Job, Order
 
 DEFAULT_LEVEL = logging.INFO
 """The level of `--verbosity 1`."""
+worker_logger = logging.getLogger("taskqueue.worker")
+RUNNERS = ("taskqueue.worker.execution", "taskqueue.worker.slots", "taskqueue.testing.attempts")
+"""The modules through which a body is called."""
 
 
 def show_logs(level: int = DEFAULT_LEVEL) -> None:
@@ -71,12 +74,6 @@ def _is_shown(logger: logging.Logger, level: int) -> bool:
                 return True
         ancestor = ancestor.parent if ancestor.propagate else None
     return False
-
-
-worker_logger = logging.getLogger("taskqueue.worker")
-
-RUNNERS = ("taskqueue.worker.execution", "taskqueue.worker.slots", "taskqueue.testing.attempts")
-"""The modules through which a body is called."""
 
 
 def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:

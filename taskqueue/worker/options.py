@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from taskqueue.declarations.option_kinds import QUEUE_NAME
 from taskqueue.exceptions import InvalidTask
 
+Quotas = list[tuple[str, int]]
+
 
 def default_name() -> str:
     """A name that no other worker has: host, process and chance."""
@@ -32,9 +34,6 @@ class WorkerOptions:
     poll_interval: float | None = None
     reload: bool = False
     show_progress: bool = False
-
-
-Quotas = list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class QueueChoice:
         if text and not weights:
             raise InvalidTask(f"--queues {text!r} names no queue; omit it to serve all.")
         if is_strict and not weights:
-            raise InvalidTask("--strict needs --queues: it drains them in the order given.")
+            raise InvalidTask("--strict needs --queues: it empties them in their order.")
         return cls(weights, is_strict)
 
 

@@ -19,6 +19,11 @@ FLUSH_INTERVAL = 0.25
 """Seconds between two reports of a running body."""
 LONGEST_LINE = 8192
 LONGEST_MESSAGE = 1000
+NEVER_KEPT = ("django.tasks", "django_tasks", "django.db.backends", "taskqueue.worker")
+_level = logging.INFO
+_FORMATTER = logging.Formatter()
+_is_enabled = logging.Logger.isEnabledFor
+_call_handlers = logging.Logger.callHandlers
 
 
 class Reports:
@@ -119,13 +124,6 @@ def flush_for_ever(channel: Channel) -> None:
             channel.flush()
         except OSError:
             return
-
-
-NEVER_KEPT = ("django.tasks", "django_tasks", "django.db.backends", "taskqueue.worker")
-_level = logging.INFO
-_FORMATTER = logging.Formatter()
-_is_enabled = logging.Logger.isEnabledFor
-_call_handlers = logging.Logger.callHandlers
 
 
 def keep_logs() -> None:

@@ -15,6 +15,7 @@ logger = logging.getLogger("taskqueue.worker")
 INTERVAL = 60.0
 """Seconds between two lines."""
 OUTCOMES = ("succeeded", "failed", "retried", "other")
+INTERVAL_TERMINAL, INTERVAL_FILE = 0.2, 2.0
 
 
 class Summary:
@@ -53,9 +54,6 @@ class Summary:
             name,
             *(ended[outcome] for outcome in OUTCOMES),
         )
-
-
-INTERVAL_TERMINAL, INTERVAL_FILE = 0.2, 2.0
 
 
 class ProgressLine:

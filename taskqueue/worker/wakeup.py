@@ -8,6 +8,9 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+RELOAD_INTERVAL = 0.5
+"""Seconds between two looks."""
+
 
 class WakePipe:
     """A pipe that any thread, and any signal handler, can write to."""
@@ -72,10 +75,6 @@ class Watch:
         self._selector.close()
 
 
-INTERVAL = 0.5
-"""Seconds between two looks."""
-
-
 class Reloader:
     """Watches the files that the children have imported."""
 
@@ -102,7 +101,7 @@ class Reloader:
         return True
 
     def _look(self) -> None:
-        while not self._is_over.wait(INTERVAL):
+        while not self._is_over.wait(RELOAD_INTERVAL):
             with self._lock:
                 for path, before in self._times.items():
                     now = _modified(path)

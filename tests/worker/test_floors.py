@@ -86,7 +86,7 @@ def test_what_becomes_ready_below_a_floor_is_claimed_once_the_floor_is_found_ane
     older()
     assert take(claims, worker, 2) == numbered(5, 6)
 
-    clock.now += claims_module.SHORTEST
+    clock.now += claims_module.SHORTEST_FLOOR
 
     assert take(claims, worker, 2) == ['["older"]', "[7]"]
 
