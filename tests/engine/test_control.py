@@ -259,7 +259,7 @@ def test_a_cancel_lets_go_of_a_task_that_was_claimed_before_it_waits_for_the_lea
 ) -> None:
     """Who records it holds the lease, and waits for the task."""
     result = noop.enqueue()
-    ask = tasks.cancel_running_each
+    ask = tasks.request_stop_each
     tries: list[str] = []
 
     def ask_before_it_is_claimed(*args: Any, **options: Any) -> Any:
@@ -281,7 +281,7 @@ def test_a_cancel_lets_go_of_a_task_that_was_claimed_before_it_waits_for_the_lea
 
     claimed: list[Any] = []
     lock = tasks.locked
-    monkeypatch.setattr(tasks, "cancel_running_each", ask_before_it_is_claimed)
+    monkeypatch.setattr(tasks, "request_stop_each", ask_before_it_is_claimed)
     monkeypatch.setattr(tasks, "locked", lock_what_is_claimed_just_now)
     with another_connection() as own, transaction.atomic():
         assert cancel(result.id) == "running"

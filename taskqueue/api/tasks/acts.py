@@ -56,6 +56,7 @@ class TaskAct(TaskView, Act):
 
     def check(self, request: Request, key: UUID, given: dict[str, Any]) -> None:
         check_each({name: given[name] for name in given if name == "run_after"})
+        self._refuse_to_stop(request, key)
 
     def part(self, row: Any) -> str:
         return steps_of(row)
@@ -64,11 +65,15 @@ class TaskAct(TaskView, Act):
         try:
             return super().done(request, key, reason, given)
         except TransitionRefused:
-            status = status_of(project_connection(), key)
-            if status == TaskStatus.RUNNING and self.verb.leaves_out_running(request.user):
-                told = "The task is running: to stop it needs the permission to stop tasks."
-                raise Problem(403, "permission_denied", told) from None
+            self._refuse_to_stop(request, key)  # It may have started meanwhile.
             raise
+
+    def _refuse_to_stop(self, request: Request, key: UUID) -> None:
+        if not self.verb.leaves_out_running(request.user):
+            return
+        if status_of(project_connection(), key) == TaskStatus.RUNNING:
+            told = "The task is running: to stop it needs the permission to stop tasks."
+            raise Problem(403, "permission_denied", told)
 
     def answer(self, request: Request, key: UUID, result: Any) -> Response:
         """201 and the new task if there is one; 202 while an attempt is asked to stop."""

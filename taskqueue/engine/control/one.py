@@ -13,7 +13,6 @@ from uuid import UUID
 from taskqueue.declarations.option_kinds import Moment
 from taskqueue.engine.control.locking import Seen, TaskId
 from taskqueue.engine.control.task_verbs import TASK_VERBS
-from taskqueue.engine.control.tasks import request_stop_each
 
 
 def cancel(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> str:
@@ -29,7 +28,7 @@ def cancel(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None
 def stop_or_cancel(task: TaskId, *, by: object = "", reason: str = "") -> str:
     """As `cancel`, but what runs is audited as stopped, also where its worker is lost."""
     cancelling = TASK_VERBS["cancel"]
-    status: str = cancelling.act(task, by=by, reason=reason, stop=request_stop_each)
+    status: str = cancelling.act(task, by=by, reason=reason, ended_by="stop")
     return status
 
 

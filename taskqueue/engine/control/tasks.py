@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -32,16 +31,17 @@ def cancel_each(
     statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
-    stop: Callable[..., dict[UUID, str]] | None = None,
+    ended_by: str = "cancel",
 ) -> dict[UUID, str]:
-    """Of those in these statuses, stop what runs and cancel what waits; their statuses then.
+    """Stop those that run and cancel those that wait; their statuses then.
 
-    `stop` is told for what runs, as `ask_to_stop_each` where no person acts. Locks: leases first,
-    then tasks, as who records them does. `skip_locked` leaves out those that somebody else has.
+    `ended_by` is as for `request_stop_each`. Locks leases, then tasks; `skip_locked` leaves out
+    those that somebody else has.
     """
-    asked = (stop or cancel_running_each)(
-        connection, ids, statuses=statuses, person=person, skip_locked=skip_locked
-    )
+    asked = request_stop_each(
+        connection, ids, statuses=statuses, person=person, skip_locked=skip_locked,
+        ended_by=ended_by,
+    )  # fmt: skip
     rest = [task_id for task_id in ids if task_id not in asked]
     waiting = locked(connection, rest, PENDING & statuses, skip_locked=skip_locked)
     if waiting:
@@ -58,49 +58,14 @@ def request_stop_each(
     statuses: Statuses,
     person: Person,
     skip_locked: bool = False,
-) -> dict[UUID, str]:
-    """Stop these tasks for a person; the statuses of those that have attempts.
-
-    Attempts that run are asked to stop, and those of lost workers end at once. A task of several
-    workers takes no further ones; if nobody runs it, it ends as cancelled. Who asked first is
-    remembered, who asks later is audited.
-    """
-    return _stop_each(
-        connection, ids, statuses=statuses, person=person, skip_locked=skip_locked, ends_lost=True
-    )
-
-
-def cancel_running_each(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], **given: Any
-) -> dict[UUID, str]:
-    """As `request_stop_each`, but the end of a lost worker's attempt is audited as a cancel."""
-    return _stop_each(connection, ids, ends_lost=True, ended_by="cancel", **given)
-
-
-def ask_to_stop_each(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    *,
-    statuses: Statuses,
-    person: Person,
-    skip_locked: bool = False,
-) -> dict[UUID, str]:
-    """The same without a person: attempts of lost workers keep their leases."""
-    return _stop_each(
-        connection, ids, statuses=statuses, person=person, skip_locked=skip_locked, ends_lost=False
-    )
-
-
-def _stop_each(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    *,
-    statuses: Statuses,
-    person: Person,
-    skip_locked: bool = False,
-    ends_lost: bool,
     ended_by: str = "stop",
 ) -> dict[UUID, str]:
+    """Ask attempts that run to stop, and end those of lost workers; the statuses of their tasks.
+
+    A task of several workers takes no further ones; if nobody runs it, it ends as cancelled. Who
+    asked first is remembered, who asks later is audited. `ended_by` is the verb with which the end
+    of a lost worker's attempt is audited; if empty, such attempts keep their leases.
+    """
     if TaskStatus.RUNNING not in statuses:
         return {}
     running, missed = locked_leases(connection, ids, skip_locked=skip_locked)
@@ -110,7 +75,7 @@ def _stop_each(
     # A worker may have taken one in between. Its lease is not waited for: the task is held by now.
     late, _ = locked_leases(connection, list(closed), skip_locked=True)
     lost: list[LostAttempt] = []
-    if ends_lost:
+    if ended_by:
         # Without a wait, after those that may wait.
         lost, held = lost_among(connection, running, skip_locked=skip_locked)
         running = [lease for lease in running if lease.task_id not in held]
@@ -120,7 +85,7 @@ def _stop_each(
     # Those that waited for a next worker have no attempt that could be asked.
     idle = {each: "" for each in closed if each not in asked}
     details = _asked_anew(running, person) | idle | ended_words(ended)
-    for verb in dict.fromkeys(("stop", ended_by)):
+    for verb in dict.fromkeys(("stop", ended_by or "stop")):
         acts = [
             Act(str(each), TaskStatus.RUNNING.value, detail)
             for each, detail in details.items()

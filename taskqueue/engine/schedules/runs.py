@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from taskqueue.core.policies import Overlap
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.engine.control.audit import Person
-from taskqueue.engine.control.tasks import UNFINISHED, ask_to_stop_each, cancel_each
+from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
 from taskqueue.engine.enqueue import enqueue
 from taskqueue.engine.schedules.snapshots import spec_from
 from taskqueue.engine.specs import Enqueued, Payload
@@ -100,7 +100,7 @@ class Runs:
         person = Person(f"schedule {self._schedule.name}"[:150], reason)
         # No person: an attempt of a lost worker is waited for until its lease runs out.
         statuses = cancel_each(
-            self._connection, ids, statuses=UNFINISHED, person=person, stop=ask_to_stop_each
+            self._connection, ids, statuses=UNFINISHED, person=person, ended_by=""
         )
         # One that had not started is over. What runs is asked to stop, and waited for.
         for row in list(self._enqueued):

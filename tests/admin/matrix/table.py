@@ -8,9 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from taskqueue.admin.tasks.forms import FORMS as EDITED
+from taskqueue.admin.tasks.verbs import BUTTONS
+from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from tests.admin.matrix.roles import NONE, Permissions
 from tests.admin.schedule_rows import filled
 from tests.sample.tasks import echo
+from tests.verb_needs import MAKING, NEEDS, row_for
 
 Ways = list[Permissions]
 
@@ -74,17 +79,27 @@ def _of_rows(model: str, look: Ways) -> dict[str, Page]:
     }
 
 
-def _task_act(verb: str, on: str, needs: str, **more: str) -> Act:
-    return Act(name=verb, on=on, needs=ways(f"view_task {needs}"), body={"verb": verb, **more})
+def _task_act(verb: TaskVerb, on: str, needs: str) -> Act:
+    confirmed = {"post": "yes"} if verb.name == "delete" else {}
+    body = {"verb": verb.name, **confirmed}
+    return Act(name=verb.name, on=on, needs=ways(f"view_task {needs}"), body=body)
 
 
-def _task_edit(what: str, on: str, needs: str = "operate", **body: str) -> Act:
-    return Act(name=what, on=on, needs=ways(f"view_task {needs}"), body=body)
+def _task_edit(verb: TaskVerb) -> Act:
+    """A form of one task, filled in."""
+    body = FORMS.get(verb.name) or {each.name: "in 5 minutes" for each in verb.parameters}
+    needs = ways(f"view_task {NEEDS['task', verb.name]}")
+    return Act(name=verb.name, on=row_for(verb), needs=needs, body=body)
 
 
-def _many(verb: str, on: str, needs: str = "operate", **more: str) -> Act:
-    body = {"verb": verb, "ids": f"${on}", "confirmed": "1", "reason": "why", **more}
-    return Act(name=verb, on="", needs=ways(f"view_task {needs}"), body=body)
+def _many(verb: TaskVerb) -> Act:
+    """The page that starts an operation, confirmed."""
+    body = {"verb": verb.name, "ids": f"${row_for(verb)}", "confirmed": "1", "reason": "why"}
+    for parameter in verb.parameters:
+        body |= {"moment": {"minutes": "5"}, "changes": {"priority": "7"}}[parameter.kind]
+    return Act(
+        name=verb.name, on="", needs=ways(f"view_task {NEEDS['task', verb.name]}"), body=body
+    )
 
 
 def _schedule_act(verb: str, on: str = "schedule", needs: str = "edit_schedules") -> Act:
@@ -98,24 +113,18 @@ def _action(action: str, on: str, needs: str, **more: Any) -> Act:
     return Act(name=action, on=on, needs=ways(needs), body=body, refused=refused)
 
 
+FORMS: dict[str, dict[str, str]] = {
+    "retry_with": {"args": '["other"]', "kwargs": ""},
+    "update": {"priority": "9", "queue_name": "other", "max_attempts": "5"},
+}
+"""What the forms of these verbs are filled in with."""
 TASK_ACTS = (
-    _task_act("retry", "failed", "operate"),
-    _task_act("run_now", "scheduled", "operate"),
-    _task_act("cancel", "ready", "operate"),
-    _task_act("cancel", "running", "stop"),
-    _task_act("stop", "running", "stop"),
-    _task_act("duplicate", "succeeded", "operate enqueue"),
-    _task_act("delete", "failed", "purge", post="yes"),
+    *(_task_act(verb, row_for(verb), NEEDS["task", verb.name]) for verb in BUTTONS.values()),
+    _task_act(BUTTONS["cancel"], "running", "stop"),
 )
-TASK_EDITS = (
-    _task_edit("retry_with", "failed", "operate enqueue", args='["other"]', kwargs=""),
-    _task_edit("reschedule", "scheduled", run_after="in 5 minutes"),
-    _task_edit("update", "ready", priority="9", queue_name="other", max_attempts="5"),
-)
+TASK_EDITS = tuple(_task_edit(TASK_VERBS[name]) for name in EDITED)
 VIEW_TASK = ways("view_task")
 EDIT_SCHEDULES = ways("edit_schedules")
-MAKING = "edit_schedules enqueue"
-"""What makes tasks, now or by the rule."""
 MAKE_SCHEDULES = ways(MAKING)
 CAN_SEE_SCHEDULES = ways("view_schedule", "edit_schedules")
 OPERATE = ways("view_task operate")
@@ -209,16 +218,7 @@ PAGES: dict[str, Page] = {
     "operation/start/": Page(
         look=OPERATE,
         query={"verb": "retry", "ids": "$failed"},
-        acts=(
-            _many("retry", "failed"),
-            _many("run_now", "scheduled"),
-            _many("reschedule", "ready", minutes="5"),
-            _many("update", "ready", priority="7"),
-            _many("cancel", "ready"),
-            _many("stop", "running", "stop"),
-            _many("duplicate", "failed", "operate enqueue"),
-            _many("delete", "failed", "purge"),
-        ),
+        acts=tuple(map(_many, BULK_VERBS.values())),
     ),
     "operation/<uuid:object_id>/cancel/": Page(
         look=None,

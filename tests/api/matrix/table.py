@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from taskqueue.api.tasks.acts import ACTS
+from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from tests.admin.matrix.roles import NONE, Permissions
 from tests.sample.tasks import greet
+from tests.verb_needs import NEEDS, arguments_for, row_for
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -58,11 +62,20 @@ RULE = {"kind": "every", "interval": 60}
 CALL = {"task": greet.name, "args": ["Ann"], "kwargs": {}, "options": {}}
 
 
-def _many(verb: str, on: str, *needs: str, **arguments: Any) -> Ask:
-    """An operation on the task of that status."""
-    given = {"arguments": arguments} if arguments else {}
-    body = {"verb": verb, "ids": [f"${on}"], **given}
-    return act("view_task", *needs, body=body, answers=202)
+def _one(verb: TaskVerb) -> Ask:
+    """A verb on one task; what makes a task is done to one of a type that allows it."""
+    needs, body = NEEDS["task", verb.name].split(), arguments_for(verb)
+    if "enqueue" in needs:
+        return act("view_task", *needs, on="exposed task", body=body, answers=201)
+    answers = 202 if verb.name == "stop" else 200
+    return act("view_task", *needs, on=row_for(verb), body=body, answers=answers)
+
+
+def _many(verb: TaskVerb) -> Ask:
+    """An operation on a task that allows the verb."""
+    arguments = {"arguments": arguments_for(verb)} if verb.parameters else {}
+    body = {"verb": verb.name, "ids": [f"${row_for(verb)}"], **arguments}
+    return act("view_task", *NEEDS["task", verb.name].split(), body=body, answers=202)
 
 
 NOWHERE = r"^[\s\S]*/$"
@@ -75,15 +88,11 @@ TABLE: dict[str, tuple[Ask, ...]] = {
         act(*OPERATING, method="PATCH", on="ready", body={"priority": 7}),
         act("view_task", "purge", method="DELETE", on="failed", answers=204),
     ),
-    f"{ONE_TASK}retry/": (act(*OPERATING, on="failed"),),
+    **{f"{ONE_TASK}{path}/": (_one(TASK_VERBS[path.replace("-", "_")]),) for path in ACTS},
     f"{ONE_TASK}cancel/": (
-        act(*OPERATING, on="ready"),
+        _one(TASK_VERBS["cancel"]),
         act(*OPERATING, "stop", on="running", answers=202),
     ),
-    f"{ONE_TASK}stop/": (act("view_task", "stop", on="running", answers=202),),
-    f"{ONE_TASK}run-now/": (act(*OPERATING, on="scheduled"),),
-    f"{ONE_TASK}reschedule/": (act(*OPERATING, on="scheduled", body={"run_after": 300}),),
-    f"{ONE_TASK}duplicate/": (act(*OPERATING, "enqueue", on="exposed task", answers=201),),
     f"{ONE_TASK}attempts/": (look("view_task", "view_lease", on="failed"),),
     f"{ONE_TASK}logs/": (look("view_task", "view_tasklog", on="failed"),),
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),
@@ -121,14 +130,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "rules/preview/": (act("view_schedule", body={"rule": RULE}, changes=False),),
     "operations/": (
         look("view_operation"),
-        _many("retry", "failed", "operate"),
-        _many("run_now", "scheduled", "operate"),
-        _many("reschedule", "ready", "operate", run_after=300),
-        _many("update", "ready", "operate", changes={"priority": 7}),
-        _many("cancel", "ready", "operate"),
-        _many("stop", "running", "stop"),
-        _many("duplicate", "failed", "operate", "enqueue"),
-        _many("delete", "failed", "purge"),
+        *map(_many, BULK_VERBS.values()),
     ),
     "operations/<str:operation_id>/": (look("view_operation", on="operation"),),
     "operations/<str:operation_id>/cancel/": (act("view_operation", "operate", on="operation"),),
