@@ -1,4 +1,4 @@
-"""How many tasks there are of each status, counted as far as it is cheap."""
+"""Counts of tasks by status, up to a cap."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.reading import read
 
 CAP = 10_000
-"""Beyond this nobody counts: an exact figure would read the whole table."""
+"""The highest count: an exact one would read the whole table."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """A number, or the least that it is."""
+    """A count, perhaps capped."""
 
     value: int
     is_capped: bool = False
 
     @classmethod
     def of(cls, found: int, *, cap: int) -> Count:
-        """What a count says that stops one behind the cap."""
+        """Return the count from one that stopped above the cap."""
         return cls(min(found, cap), found > cap)
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ STATUS_COUNTS = {"postgresql": _STATUS_COUNTS_POSTGRESQL, "sqlite": _STATUS_COUN
 
 
 def status_counts(*, cap: int = CAP) -> dict[str, Count]:
-    """How many tasks are of each status, up to `cap`; in one statement."""
+    """Return the number of tasks of each status, up to `cap`, in one statement."""
     found = dict.fromkeys((status.value for status in TaskStatus), 0)
     for status, number in read(STATUS_COUNTS, limit=cap + 1):
         found[status] += number

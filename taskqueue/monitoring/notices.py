@@ -1,4 +1,4 @@
-"""Conditions that need attention: the one home of each that faces warn of."""
+"""Conditions that need attention, for all faces."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from taskqueue.monitoring.reading import now
 __all__ = ["ERROR", "WARNING", "Notice", "notices"]
 
 STALLED_SECONDS = 60.0
-"""For so long no task is ready while a worker has a free slot for it."""
+"""Waiting time of a ready task, while a worker has a free slot, that is not normal."""
 LATELY_SECONDS = 3600.0
-"""For so long a lost worker is news."""
+"""Seconds for which a lost worker is reported."""
 FAILURES_WORTH_NOTICE = 10
-"""Fewer failed attempts of a queue within a quarter of an hour are ordinary."""
+"""Failed attempts of a queue within a quarter of an hour that are not normal."""
 FAILING_SHARE, MOSTLY_FAILING_SHARE = 0.1, 0.5
-"""Of the attempts of a queue: from here on a warning, and an error."""
+"""Shares of failed attempts of a queue: of a warning, and of an error."""
 FOREMOST = frozenset({"no_worker", "lost_holds", "lost_worker"})
-"""Conditions that come before others of their level."""
+"""Codes that come before others of their level."""
 LOOKED_AT = 1_000
-"""Tasks that are read for each condition that no index tells; pages ask every few seconds."""
+"""Tasks that are read for each condition without an index."""
 
 
 def notices(
@@ -41,7 +41,7 @@ def notices(
     running: Sequence[RunningTask] | None = None,
     most: int = LOOKED_AT,
 ) -> list[Notice]:
-    """Errors first, of each level those of lost workers; none where all is well.
+    """Return the notices, errors first, and of each level those of lost workers first.
 
     What has been read already spares its queries. Of tasks that are parked or out of reach at
     most so many are looked at.
@@ -83,7 +83,7 @@ def _of_queues(queues: Sequence[ShownQueue], workers: Sequence[ShownWorker]) -> 
 
 
 def _of_failures(queue: ShownQueue) -> Notice | None:
-    """Attempts count, not tasks: what is retried for an hour has not failed for good yet."""
+    """Count attempts, not tasks: a task that is retried for an hour has not failed yet."""
     failed, total = queue.failed_recently, queue.attempts_recently
     if failed < FAILURES_WORTH_NOTICE or failed < FAILING_SHARE * total:
         return None
@@ -92,7 +92,7 @@ def _of_failures(queue: ShownQueue) -> Notice | None:
 
 
 def _has_free_slot(queue: ShownQueue, workers: Sequence[ShownWorker]) -> bool:
-    """Whether a worker that takes from the queue has one; others may be at work elsewhere."""
+    """Whether a worker that serves the queue has a free slot."""
     return any(
         worker.takes_tasks and worker.serves(queue.name) and worker.busy < worker.slots
         for worker in workers
@@ -123,7 +123,7 @@ def _of_tasks(running: Sequence[RunningTask]) -> Iterator[Notice]:
 
 
 def held_by_lost(*, most: int) -> Iterator[Notice]:
-    """One notice for all of them; leases that have run out are taken over without anybody."""
+    """Yield one notice for all tasks of lost workers whose leases have not expired."""
     found = all_lost_attempts(project_connection(), limit=most)
     if not found:
         return
@@ -149,7 +149,7 @@ PAUSED_ITSELF = Q(
 
 
 def resting_schedules() -> Iterator[Notice]:
-    """Those that paused themselves, and those that could not be served; the first of them."""
+    """Yield the first schedules that paused themselves or could not be served."""
     rows: Any = Schedule.objects.using(database_alias()).filter(
         IN_TROUBLE | PAUSED_ITSELF,
         is_enabled=True,

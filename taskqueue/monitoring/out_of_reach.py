@@ -1,4 +1,4 @@
-"""Tasks that no worker which is there may take: they name others, or want more than there are."""
+"""Tasks that no running worker may take: for other workers, or for more than are running."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from taskqueue.monitoring.read_models.worker import ShownWorker
 from taskqueue.monitoring.searching.streams import IS_APART, literal
 
 LATE = timedelta(minutes=1)
-"""For so long a worker may be away: it restarts."""
+"""Time for which a worker may be gone, as in a restart."""
 MOST_CHECKED = 100
-"""Of those that too few workers may be there for: who has run them is asked of the oldest."""
+"""Tasks with too few workers whose attempts are read, the oldest first."""
 MOST_NAMED = 5
 FIELDS = (
     "id", "queue_name", "status", "run_after", "worker_names", "workers", "broadcast", "open_slots",
@@ -33,7 +33,7 @@ TAKEN = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
 def out_of_reach(
     workers: Sequence[ShownWorker], *, passing: Collection[str], most: int
 ) -> Iterator[Notice]:
-    """By queue, but for those in `passing`, about which something else is said.
+    """Yield notices by queue, except queues in `passing`, which have other notices.
 
     So many are looked at, twice: many tasks of several workers hide none of named ones.
     """
@@ -78,13 +78,13 @@ def _notice(code: Code, rows: Sequence[Any], is_capped: bool, **more: Any) -> No
 
 
 def _listed(names: Sequence[object]) -> str:
-    """Such as `a, b, …`."""
+    """Return names such as `a, b, …`."""
     shown = [str(name) for name in names[:MOST_NAMED]]
     return ", ".join([*shown, "…"] if len(names) > MOST_NAMED else shown)
 
 
 def _waiting(most: int) -> tuple[list[Any], bool]:
-    """The first of those for several workers, and of those for one by its name."""
+    """Return the first tasks for several workers, and for a named worker."""
     apart = Task.objects.using(database_alias()).filter(literal(IS_APART))
     timed = apart.annotate(now=DatabaseClock())
     ordered = timed.order_by("pinned_to", "queue_name").values_list(*FIELDS, named=True)
@@ -93,20 +93,20 @@ def _waiting(most: int) -> tuple[list[Any], bool]:
 
 
 def _is_open(row: Any) -> bool:
-    """Whether a worker may take it still; a new broadcast goes to whoever is there."""
+    """Whether it still needs a worker; a new broadcast takes all that are running."""
     if row.workers > 1:
         return bool(row.open_slots)
     return bool(row.status == TaskStatus.READY and row.workers)
 
 
 def _able(row: Any, takers: Sequence[ShownWorker]) -> set[str]:
-    """Workers that may run it, or have."""
+    """Return the workers that may run it, or have run it."""
     serving = {worker.name for worker in takers if worker.serves(row.queue_name)}
     return serving if row.worker_names is None else serving & set(row.worker_names)
 
 
 def _really_short(rows: Sequence[Any], takers: Sequence[ShownWorker]) -> dict[str, list[Any]]:
-    """Those that too few are left for, by queue: who has run one, or runs it, is not the next."""
+    """Return tasks with too few workers by queue, without workers that have run them."""
     taken: defaultdict[Any, set[str]] = defaultdict(set)
     if rows:
         leases = Lease.objects.using(database_alias()).filter(

@@ -1,4 +1,4 @@
-"""All that one looks at first, read at once: counts, queues, workers, what runs, how fast."""
+"""An overview: counts, queues, workers, running attempts, throughput and notices."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ MOST = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """How all is at one moment."""
+    """The state of everything at one moment."""
 
     at: datetime
     """By the database's clock."""
     counts: dict[str, Count]
     queues: list[ShownQueue]
     workers: list[ShownWorker]
-    """The living, then those that were lost or ended."""
+    """The running workers, then lost and stopped ones."""
     running: list[RunningTask]
     hour: Series
-    """What attempts came to, minute by minute."""
+    """Attempts by minute."""
     notices: list[Notice]
 
     @property
     def per_minute(self) -> int:
-        """Attempts that ended in the last minute that is over."""
+        """Attempts that ended in the last full minute."""
         return self.ended[-2]
 
     @property
     def this_minute(self) -> int:
-        """Those that ended in the one that is not over."""
+        """Attempts that ended in the current minute."""
         return self.ended[-1]
 
     @property
     def failed_per_minute(self) -> int:
-        """Those of the last minute that failed or were lost."""
+        """Attempts of the last full minute that failed or were lost."""
         return self.hour.failed[-2] + self.hour.lost[-2]
 
     @property
     def ended(self) -> list[int]:
-        """Attempts that ended, minute by minute, the last not being over."""
+        """Attempts that ended, by minute, the current one last."""
         hour = self.hour
         return [
             sum(each)
@@ -57,7 +57,7 @@ class Overview:
 
 
 def overview() -> Overview:
-    """A few statements by indexes, however many tasks there are."""
+    """Read the overview in a few statements by indexes."""
     workers = read_workers(limit=MOST)
     queues = read_queues(limit=MOST, workers=workers)
     running = running_now(limit=MOST)

@@ -1,4 +1,4 @@
-"""Tasks that are parked: whoever took them did not know them, and in the end they fail."""
+"""Parked tasks: the workers that claimed them did not know them; in the end they fail."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ PARKED = {"postgresql": _PARKED_POSTGRESQL, "sqlite": _PARKED_SQLITE}
 
 
 def parked(*, most: int) -> Iterator[Notice]:
-    """By the task's name, that first which fails first; of so many that may be parked."""
+    """Yield notices by task name, the one that fails first at first."""
     by_name: defaultdict[str, list[Any]] = defaultdict(list)
     unknown = class_path(UnknownTask)
     for row in read(PARKED, now=moment(), limit=most, unknown=unknown):

@@ -1,4 +1,4 @@
-"""How long tasks of each name take, and how many fail: from the rollups alone."""
+"""Durations and failures by task name, from the rollups alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """The sums of a span up to a moment, after which rollups may still change."""
+    """The sums of a span up to a time, after which rollups may still change."""
 
     first: datetime
     until: datetime
@@ -68,13 +68,13 @@ class Known:
 
 
 known: dict[tuple[str, str], Known] = {}
-"""By database and span. A page that is opened again reads only what came since."""
+"""Sums by database and span: a page that is opened again reads only what is newer."""
 SKEW = timedelta(minutes=1)
-"""Where the clocks of the database and this process differ by more, nothing is remembered."""
+"""Difference of the clocks of the database and this process that disables the cache."""
 
 
 def performance(span: str) -> list[NamePerformance]:
-    """Each name that ran within the span, the most frequent first.
+    """Return each name that ran within the span, the most frequent first.
 
     What ended more than five minutes ago may be told as it was up to ten minutes ago. Raises
     ValueError for a span that is not in `SPANS`.
@@ -102,7 +102,7 @@ def performance(span: str) -> list[NamePerformance]:
 def _read(
     span: Span, first: datetime, until: datetime
 ) -> tuple[datetime, dict[str, Sum], dict[str, Sum]]:
-    """The moment; the sums by name of what stands before `until`, and of what does not."""
+    """Return the moment, and the sums by name before `until` and from then on."""
     rows = read(
         NAMES, step=span.step, now=stored(clock()), first=first, first_text=whole_seconds(first),
         until=until, until_text=whole_seconds(until),
@@ -120,7 +120,7 @@ def _read(
 
 
 def _sum(rows: list[Any]) -> Sum:
-    """The sum of some rows of one name."""
+    """Return the sum of rows of one name."""
     counts, failures, run_times, wait_times, seconds, ids = zip(*rows, strict=True)
     slowest = max(range(len(rows)), key=lambda place: seconds[place])
     task_id = ids[slowest]
@@ -157,5 +157,5 @@ def _performance(name: str, of: Sum) -> NamePerformance:
 
 
 def _at_most(slowest: float, seconds: float | None) -> float | None:
-    """A histogram tells a bucket's place: no quantile is longer than what took longest."""
+    """Return the quantile, at most the slowest run: histograms round to buckets."""
     return seconds if seconds is None or not slowest else min(seconds, slowest)

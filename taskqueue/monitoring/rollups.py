@@ -122,7 +122,7 @@ NAMES = {"postgresql": _NAMES_POSTGRESQL, "sqlite": _NAMES_SQLITE}
 
 
 def summed(histograms: str | None) -> Mapping[int, int]:
-    """The sum of histograms that were stored as JSON, joined by commas."""
+    """Return the sum of histograms, stored as JSON and joined by commas."""
     total: dict[str, int] = {}
     for histogram in json.loads(f"[{histograms or ''}]"):
         for bucket, count in histogram.items():
@@ -136,31 +136,31 @@ LONGEST_PART = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class Span:
-    """So many steps of so many seconds, the last of which is not over yet."""
+    """A number of steps, the last of which is not over yet."""
 
     step_seconds: int
     steps: int
 
     @property
     def step(self) -> timedelta:
-        """How long each step is."""
+        """The length of a step."""
         return timedelta(seconds=self.step_seconds)
 
     def starts(self, now: datetime) -> list[datetime]:
-        """When each step begins: at whole multiples of its length."""
+        """Return the starts of the steps, at multiples of their length."""
         last = EPOCH + (now - EPOCH) // self.step * self.step
         return [last - number * self.step for number in reversed(range(self.steps))]
 
     @property
     def part(self) -> timedelta:
-        """How finely the rollups of the span are read: a step of a long span in several parts.
+        """The length of the parts in which rollups are read: several for a step of a long span.
 
         Of a step that is not over, the parts that are need not be read again.
         """
         return min(self.step, LONGEST_PART)
 
     def parts(self, now: datetime) -> list[datetime]:
-        """When each part of the steps begins, up to the one that is not over yet."""
+        """Return the starts of the parts, up to the current one."""
         first = self.starts(now)[0]
         return [first + number * self.part for number in range((now - first) // self.part + 1)]
 
@@ -179,7 +179,7 @@ class Span:
 
 
 def whole_seconds(moment: datetime) -> str:
-    """The start of a step as SQLite compares it.
+    """Return the start of a step as text that SQLite compares.
 
     Django stores a whole second without a fraction, and with one it would sort behind that.
     """
@@ -194,8 +194,8 @@ SPANS = {
 
 
 def span_of(name: str) -> Span:
-    """The span of that name. Raises ValueError for another."""
+    """Return the span of that name. Raises ValueError for an unknown name."""
     try:
         return SPANS[name]
     except KeyError:
-        raise ValueError(f"{name!r} is no span. Choose from {', '.join(SPANS)}.") from None
+        raise ValueError(f"{name!r} is not a span. Choose from {', '.join(SPANS)}.") from None

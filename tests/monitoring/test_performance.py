@@ -94,5 +94,5 @@ def test_the_databases_clock_counts(minutes: int, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_unknown_span_is_refused() -> None:
-    with pytest.raises(ValueError, match="is no span"):
+    with pytest.raises(ValueError, match="is not a span"):
         performance("")

@@ -1,4 +1,4 @@
-"""What runs right now."""
+"""Attempts that are running now."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_one_queue_or_one_name_can_be_looked_at_alone() -> None:
 
 
 def test_an_unknown_span_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"'year' is no span\. Choose from hour, day, week"):
+    with pytest.raises(ValueError, match=r"'year' is not a span\. Choose from hour, day, week"):
         series("year")
 
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads: figures of the whole queue, from its database.
+"""Metrics of the whole queue for Prometheus, from its database.
 
 Needs the extra `metrics`, and imports it only where a page is asked for.
 """
@@ -15,7 +15,7 @@ MISSING = (
 
 
 def exposition(accept: str = "") -> tuple[bytes, str]:
-    """The figures of the whole queue as a page, and its content type.
+    """Return the metrics of the whole queue as a page, with its content type.
 
     `accept` is the request's header of that name: OpenMetrics where it asks for that, else
     Prometheus's own text. Where the database does not answer, the page says so. Raises

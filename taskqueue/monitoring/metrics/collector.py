@@ -1,4 +1,4 @@
-"""The collector: reads the database, and gives what Prometheus makes its samples of."""
+"""The collector, which reads metrics of the whole queue from its database."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ logger = logging.getLogger("taskqueue.metrics")
 
 MOST_WORKERS = 1_000
 LONGEST_STATEMENT = "5s"
-"""Of a statement; the next scrape asks again."""
+"""The limit of a statement; the next scrape tries again."""
 LONGEST = 8.0
-"""Seconds for all of it, with the connect: Prometheus gives up after ten."""
+"""Seconds for a scrape, including the connect: Prometheus gives up after ten."""
 
 
 class DatabaseCollector(Collector):
-    """Figures of the whole queue; the same from whichever process they are asked."""
+    """Collects metrics of the whole queue, the same in every process."""
 
     def collect(self) -> Iterable[Metric]:
-        """All families, or that the database does not answer."""
+        """Return all families, or only that the database does not answer."""
         began = time.perf_counter()
         try:
             found = _found()
@@ -43,17 +43,15 @@ class DatabaseCollector(Collector):
             found = []
         up = GaugeMetricFamily("taskqueue_up", "Whether the queue's database could be read.")
         up.add_metric([], 1.0 if found else 0.0)
-        took = GaugeMetricFamily(
-            "taskqueue_scrape_duration_seconds", "How long it took to read these figures."
-        )
+        took = GaugeMetricFamily("taskqueue_scrape_duration_seconds", "Time to read these metrics.")
         took.add_metric([], time.perf_counter() - began)
         return [up, took, *found]
 
 
 def _found() -> list[Metric]:
-    """All families. Raises `NoAnswer` where the database stays silent.
+    """Return all families. Raises `NoAnswer` where the database does not answer.
 
-    SQLite's file never does; and what a caller's transaction has written only that one sees.
+    SQLite always answers; and only a caller's transaction sees what it has written.
     """
     if not is_postgresql() or project_connection().in_atomic_block:
         return list(_families())

@@ -1,4 +1,4 @@
-"""What was counted since the beginning: totals, and what has not been added to them yet."""
+"""Counters: totals, and rows that have not been added to them yet."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ ENDS = ("succeeded", "failed", "cancelled")
 
 @dataclass
 class Counted:
-    """The figures of one queue or name."""
+    """The counts of one queue or name."""
 
     enqueued: int = 0
     attempts: list[int] = field(default_factory=lambda: [0] * len(OUTCOMES))
@@ -85,7 +85,7 @@ class Counted:
         return self.attempts[OUTCOMES.index("lost")]
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """Add what a row says behind its labels."""
+        """Add the counts of a row."""
         counts = [int(count) for count in row[:9]]
         self.enqueued += counts[0]
         for place, count in enumerate(counts[1:6]):
@@ -99,13 +99,13 @@ class Counted:
 
 
 class Labels:
-    """Under which label each queue, or each name, stands: a bounded number of them."""
+    """Gives each queue, or each name, one of a bounded number of labels."""
 
     def __init__(self, known: Iterable[str], meant: frozenset[str] = frozenset()) -> None:
         self._known, self._meant = set(known), meant
 
     def of(self, name: str) -> str:
-        """Its own if it has one or there is room, else that of the rest.
+        """Return its own label if it has one or there is room, else that of the rest.
 
         As the totals will count it: what stands under a label must not go to another later. One
         that is to be made room for stands beside the others until then.
@@ -117,14 +117,14 @@ class Labels:
 
 @dataclass
 class Counters:
-    """By the labels of queues, and of names."""
+    """Counts by the labels of queues, and of names."""
 
     queues: dict[str, Counted]
     names: dict[str, Counted]
 
 
 def counters(meant: frozenset[str] = frozenset({DEFAULT})) -> Counters:
-    """All that was counted, in one statement. `meant` are the queues that workers name."""
+    """Return all counters, in one statement. `meant` are the queues that workers name."""
     rows = read(COUNTED)
     totals = [row for row in rows if row[0] == "total"]
     found: dict[str, defaultdict[str, Counted]] = {

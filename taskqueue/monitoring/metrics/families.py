@@ -1,4 +1,4 @@
-"""The metrics of the database: their names, what they say, and their samples.
+"""The metrics of the whole queue: their names, help texts and samples.
 
 Names and units follow https://prometheus.io/docs/practices/naming/.
 """
@@ -23,25 +23,25 @@ from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living
 
 
 def of_lanes(lanes: Mapping[str, Lane]) -> Iterator[Metric]:
-    """What stands in the queues."""
+    """Yield gauges of the queues."""
     tasks = _gauge(
-        "tasks", "Tasks that have not ended; where tasks_capped is 1, at least so many.",
+        "tasks", "Tasks that have not ended; at least so many where tasks_capped is 1.",
         "queue", "status",
     )  # fmt: skip
     capped = _gauge(
-        "tasks_capped", "Whether counting stopped, and there may be more tasks than taskqueue_tasks"
+        "tasks_capped", "Whether counting stopped: there may be more tasks than taskqueue_tasks"
         " says.", "queue", "status",
     )  # fmt: skip
     latency = _gauge(
-        "queue_latency_seconds", "Since when the ready task that waits longest could run;"
-        " 0 where none waits. Without those that absent workers alone may take.", "queue",
+        "queue_latency_seconds", "Waiting time of the oldest ready task;"
+        " 0 if none waits. Without tasks for named workers that are not running.", "queue",
     )  # fmt: skip
     absent = _gauge(
-        "queue_absent_latency_seconds", "The same of ready tasks that name their workers, of which"
-        " none is there to take them.", "queue",
+        "queue_absent_latency_seconds", "The same for ready tasks for named workers, none of"
+        " which is running.", "queue",
     )  # fmt: skip
     paused = _gauge("queue_paused", "Whether the queue is paused.", "queue")
-    workers = _gauge("queue_workers", "Workers that take tasks from the queue.", "queue")
+    workers = _gauge("queue_workers", "Workers that serve the queue.", "queue")
     for queue, lane in sorted(lanes.items()):
         for status, number in lane.tasks.items():
             tasks.add_metric(_safe(queue, status), number)
@@ -54,21 +54,21 @@ def of_lanes(lanes: Mapping[str, Lane]) -> Iterator[Metric]:
 
 
 def of_queues(queues: Mapping[str, Counted]) -> Iterator[Metric]:
-    """What was counted by queue."""
+    """Yield counters by queue."""
     enqueued = _counter("tasks_enqueued", "Tasks that were created.", "queue")
     finished = _counter(
-        "tasks_finished", "Ends of tasks, by their status then; one retried by hand ends again.",
+        "tasks_finished", "Ends of tasks by status; a task that is retried manually ends again.",
         "queue", "status",
     )  # fmt: skip
-    attempts = _counter(
-        "attempts", "Attempts that ended, by what they came to.", "queue", "outcome"
-    )
+    attempts = _counter("attempts", "Attempts that ended, by outcome.", "queue", "outcome")
     lost = _counter(
-        "leases_lost", "Attempts whose worker or child died, or was not heard of in time.", "queue"
+        "leases_lost", "Attempts whose worker or child died, or sent no heartbeat in time.", "queue"
     )
-    runs = _histogram("attempt_run_seconds", "Run times of bodies that nobody cut short.", "queue")
+    runs = _histogram(
+        "attempt_run_seconds", "Run times of attempts that ended by themselves.", "queue"
+    )
     waits = _histogram(
-        "attempt_wait_seconds", "From being ready to the start of the body.", "queue"
+        "attempt_wait_seconds", "Wait times, from being ready to the start.", "queue"
     )
     for queue, each in sorted(queues.items()):
         labels = _safe(queue)
@@ -84,13 +84,13 @@ def of_queues(queues: Mapping[str, Counted]) -> Iterator[Metric]:
 
 
 def of_names(names: Mapping[str, Counted]) -> Iterator[Metric]:
-    """What was counted by name."""
+    """Yield counters by task name."""
     attempts = _counter(
-        "name_attempts", "Attempts that ended, by the task's name and what they came to.",
+        "name_attempts", "Attempts that ended, by task name and outcome.",
         "name", "outcome",
     )  # fmt: skip
     runs = SummaryMetricFamily(
-        "taskqueue_name_run_seconds", "Run times of bodies, by the task's name.", labels=["name"]
+        "taskqueue_name_run_seconds", "Run times of attempts, by task name.", labels=["name"]
     )
     for name, each in sorted(names.items()):
         labels = _safe(name)
@@ -101,28 +101,31 @@ def of_names(names: Mapping[str, Counted]) -> Iterator[Metric]:
 
 
 def of_workers(workers: Sequence[ShownWorker]) -> Iterator[Metric]:
-    """The fleet."""
-    states = _gauge("workers", "Workers by state; what ended is forgotten after a while.", "state")
+    """Yield gauges of the workers."""
+    states = _gauge(
+        "workers", "Workers by state; stopped workers are forgotten after a while.", "state"
+    )
     number = Counter(worker.state for worker in workers)
     for state in STATES.values():
         states.add_metric([state], number[state])
     yield states
     alive = living(workers)
-    slots = _gauge("slots", "Tasks that the living workers can run at once.")
+    slots = _gauge("slots", "Slots of the running workers.")
     slots.add_metric([], sum(worker.slots for worker in alive))
-    busy = _gauge("slots_busy", "Slots of the living workers that are taken.")
+    busy = _gauge("slots_busy", "Slots of the running workers that are in use.")
     busy.add_metric([], sum(worker.busy for worker in alive))
     yield from (slots, busy)
 
 
 def of_schedules(timetables: Mapping[str, Timetable]) -> Iterator[Metric]:
-    """When each runs."""
+    """Yield gauges of the schedules."""
     last = _gauge(
         "schedule_last_run_timestamp_seconds", "Nominal time of the last run that was enqueued.",
         "schedule",
     )  # fmt: skip
     upcoming = _gauge(
-        "schedule_next_run_timestamp_seconds", "Nominal time of the next run; none while it rests.",
+        "schedule_next_run_timestamp_seconds",
+        "Nominal time of the next run; none while paused or disabled.",
         "schedule",
     )  # fmt: skip
     for schedule, times in sorted(timetables.items()):
@@ -133,7 +136,7 @@ def of_schedules(timetables: Mapping[str, Timetable]) -> Iterator[Metric]:
 
 
 def of_tables(sizes: Mapping[str, int]) -> Iterator[Metric]:
-    """What is on the disk."""
+    """Yield the sizes of the tables."""
     family = _gauge("table_size_bytes", "Size of a table with its indexes.", "table")
     for table, size in sorted(sizes.items()):
         family.add_metric([table], size)
@@ -153,5 +156,5 @@ def _histogram(name: str, help: str, *labels: str) -> HistogramMetricFamily:
 
 
 def _safe(*values: str) -> list[str]:
-    """Text that can be encoded; the page's writer escapes the rest."""
+    """Return label values that can be encoded."""
     return [value.encode("utf-8", "replace").decode() for value in values]

@@ -24,14 +24,14 @@ from taskqueue.monitoring.reading import moment, read
 
 @dataclass
 class Timetable:
-    """When a schedule ran last and runs next; None: never, or not as it stands."""
+    """The last and the next run of a schedule; None: there is none."""
 
     last: datetime | None = None
     next: datetime | None = None
 
 
 def timetables() -> dict[str, Timetable]:
-    """The first schedules by name; behind them, together, the rest of the first thousand."""
+    """Return the runs of the first schedules by name, and of the rest of a thousand together."""
     rows = (
         Schedule.objects.using(database_alias())
         .order_by("id")
@@ -51,7 +51,7 @@ def timetables() -> dict[str, Timetable]:
 
 
 def sizes() -> Mapping[str, int]:
-    """Bytes of each table with its indexes; on SQLite of the whole file."""
+    """Return the bytes of each table with its indexes; on SQLite of the whole file."""
     tables = [model._meta.db_table for model in apps.get_app_config("taskqueue").get_models()]
     return dict(read(SIZES, tables=sorted(set(tables))))
 
@@ -124,27 +124,27 @@ FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
 
 
 STATUSES = ("blocked", "scheduled", "ready", "running", "retrying")
-"""Of tasks that have not ended."""
+"""Statuses of tasks that have not ended."""
 MOST_QUEUES = 1_000
-"""Queues that are looked at; the rest of the labels stands for those that have none."""
+"""Queues that are read."""
 
 
 @dataclass
 class Lane:
-    """One queue, or those that share a label."""
+    """The gauges of one queue, or of queues that share a label."""
 
     tasks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES, 0))
     capped: set[str] = field(default_factory=set)
-    """The statuses of which there may be more than were counted."""
+    """Statuses with perhaps more tasks than were counted."""
     oldest_seconds: float = 0.0
-    """Without those whose workers are all away."""
+    """Without tasks for named workers that are not running."""
     absent_seconds: float = 0.0
     """Of those."""
     is_paused: bool = False
     workers: int = 0
 
     def add(self, other: Lane) -> None:
-        """What stands in another queue of the same label."""
+        """Add the gauges of another queue with the same label."""
         for status, number in other.tasks.items():
             self.tasks[status] += number
         self.capped |= other.capped
@@ -154,7 +154,7 @@ class Lane:
 
 
 class Lanes:
-    """The queues by name."""
+    """The gauges of queues by name."""
 
     def __init__(self) -> None:
         self.found: dict[str, Lane] = {}
@@ -164,7 +164,7 @@ class Lanes:
         return self.found.setdefault(queue_name, Lane())
 
     def note_ages(self, rows: Iterable[Sequence[Any]], absence: Absence) -> None:
-        """Heed for how long what is ready waits."""
+        """Note how long ready tasks have waited."""
         for _, name, _, seconds, names in rows:
             lane = self.of(name)
             if absence.keeps(name, names):
@@ -173,7 +173,7 @@ class Lanes:
                 lane.oldest_seconds = max(lane.oldest_seconds, seconds or 0.0)
 
     def count(self, kinds: Mapping[str, str], rows: Iterable[Sequence[Any]], *, cap: int) -> None:
-        """Add rows of a kind, a queue and a number, each kind counted up to the cap in all."""
+        """Add rows of a kind, a queue and a number; each kind is counted up to the cap."""
         numbers: Counter[str] = Counter()
         for kind, queue_name, number, *_ in rows:
             self.of(queue_name).tasks[kinds.get(kind, kind)] += number
@@ -184,7 +184,7 @@ class Lanes:
                     lane.capped.add(kinds.get(kind, kind))
 
     def by_label(self, known: Set[str], meant: Set[str]) -> dict[str, Lane]:
-        """A label each for those that matter most now: meant, or paused, or with most tasks.
+        """Give a label to the most important queues: meant, paused, or with the most tasks.
 
         Idle ones come after those, the `known` first. The rest share a label.
         """
@@ -203,7 +203,7 @@ class Lanes:
 
 
 def lanes(known: Set[str], workers: Sequence[ShownWorker]) -> dict[str, Lane]:
-    """The queues by label, also those `known`, or named by a worker, in which nothing is."""
+    """Return the gauges by label, also of empty queues that are known or named by a worker."""
     rows, lanes = _rows(), Lanes()
     named = {name for worker in living(workers) for name in worker.queues}
     for name in {*known, *rows, *named}:

@@ -31,9 +31,9 @@ class RunningTask(RunningAttempt):
 
 
 def running_now(*, limit: int = 20) -> list[RunningTask]:
-    """The attempts that run: those that seem wedged, then the longest; in one query.
+    """Return the running attempts in one query: wedged ones first, then the longest.
 
-    A worker notes the start of a body that runs for a while; what it only holds is left out.
+    Attempts that a worker only holds, or has just started, are left out.
     """
     leases = (
         Lease.objects.using(database_alias())

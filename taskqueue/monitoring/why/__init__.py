@@ -1,4 +1,4 @@
-"""Why a task stands where it stands, whatever its status: `why(task)`."""
+"""Why a task has its status: `why(task)`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Reason", "why"]
 
 
 def why(task: Task) -> list[Reason]:
-    """What keeps the task from running, who holds it, or how it ended: one reason at least.
+    """Return what keeps the task from running, who holds it, or how it ended: at least one reason.
 
-    A few queries by indexes, however many tasks there are; the row is taken as it is given.
+    It makes a few queries by indexes; the task's row is taken as given.
     """
     around = Surroundings(task)
     if task.status in PENDING:

@@ -1,6 +1,6 @@
-"""The reasons there are, and a sentence for each.
+"""The reasons why a task has its status, with a sentence for each code.
 
-Of the sentences of a code the first counts whose values are all known. They are English here; the
+The first sentence of a code whose values are all known is used. The sentences are in English; the
 admin's pages translate them.
 """
 
@@ -149,7 +149,7 @@ Detail = str | int | datetime
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """What keeps a task from running, or holds it, or ended it."""
+    """A reason why a task waits, is running, or ended."""
 
     code: str
     """One of `taskqueue.monitoring.why.codes`; these stay as they are."""
@@ -162,7 +162,7 @@ class Reason:
 
     @property
     def template(self) -> str:
-        """The sentence of its code without the values: the first whose values are all known."""
+        """The first sentence of its code whose values are all known, as a template."""
         known = {name for name, value in self._values().items() if value not in (None, "")}
         return next(each for each in SENTENCES[self.code] if _names_in(each) <= known)
 
@@ -172,7 +172,7 @@ class Reason:
         return self.template.format(**self.values(_plain))
 
     def values(self, show: Callable[[Any], Any]) -> dict[str, Any]:
-        """What the template may name, each as `show` makes it."""
+        """Return the values for the template, each formatted by `show`."""
         return {name: show(value) for name, value in self._values().items()}
 
     def as_dict(self) -> dict[str, Any]:
@@ -200,5 +200,5 @@ def _plain(value: Any) -> Any:
 
 
 def known(**details: Detail | None) -> dict[str, Detail]:
-    """Details without those that are not known."""
+    """Return the details that are known."""
     return {name: value for name, value in details.items() if value not in (None, "")}

@@ -21,7 +21,7 @@ from taskqueue.monitoring.why.surroundings import Surroundings
 
 
 def why_pending(around: Surroundings) -> list[Reason]:
-    """All that holds it back; that it stands in line, where nothing else does."""
+    """Return all that holds it back; its place in the queue, where nothing else does."""
     if around.task.status == TaskStatus.BLOCKED:
         return [*_overdue(around), Reason(code=codes.BLOCKED)]
     reasons = [
@@ -76,7 +76,7 @@ def _unknown(around: Surroundings) -> Iterator[Reason]:
 
 
 def paused(around: Surroundings) -> Iterator[Reason]:
-    """That its queue is paused."""
+    """Yield that its queue is paused."""
     queue = around.queue
     if queue is not None and queue.is_paused_at(around.now):
         yield Reason(
@@ -88,7 +88,7 @@ def paused(around: Surroundings) -> Iterator[Reason]:
 
 
 def in_line(around: Surroundings) -> Iterator[Reason]:
-    """How many go first, up to a cap, and whether there is a free slot."""
+    """Yield how many tasks are ahead, up to a cap, and whether all slots are busy."""
     task = around.task
     takers = [each for each in around.serving if each.takes_tasks]
     if task.worker_names is not None:
@@ -107,7 +107,7 @@ def in_line(around: Surroundings) -> Iterator[Reason]:
 
 
 def _ahead(task: Task) -> tuple[int, int]:
-    """How many tasks of higher and of equal priority are taken before it, each up to the cap.
+    """Return how many tasks of higher and of equal priority are ahead, each up to the cap.
 
     Each part is a range of the index that the claim goes by. One for certain workers goes before
     ordinary ones of its priority, and behind those that have its pin.
@@ -132,21 +132,21 @@ def _equal(tasks: QuerySet[Task], task: Task) -> int:
 
 
 def _counted(tasks: QuerySet[Task]) -> int:
-    """Up to the cap; the order keeps the planner from reading the table in place of the index."""
+    """Count up to the cap; the order keeps the planner from reading the table."""
     return tasks.order_by("-priority", "run_after", "id")[: CAP + 1].count()
 
 
 LONG_AFTER = 9000
-"""A year that stands for never."""
+"""From this year on, a time stands for never."""
 
 
 def is_shared(around: Surroundings) -> bool:
-    """Whether it is such a task."""
+    """Whether several workers are to run the task."""
     return around.task.workers > 1 or around.task.broadcast
 
 
 def of_several(around: Surroundings) -> Iterator[Reason]:
-    """How many have run it, and what keeps the next."""
+    """Yield how many workers have run it, and what keeps the next."""
     task = around.task
     if not is_shared(around):
         return
@@ -163,7 +163,7 @@ def of_several(around: Surroundings) -> Iterator[Reason]:
 
 
 def _of_the_next(around: Surroundings) -> Iterator[Reason]:
-    """What keeps the workers that have not run it yet."""
+    """Yield what keeps the workers that have not run it yet."""
     task = around.task
     taken = {
         each.worker_id
@@ -190,7 +190,7 @@ def _of_the_next(around: Surroundings) -> Iterator[Reason]:
 
 
 def _waiting(around: Surroundings) -> dict[str, datetime]:
-    """Until when workers that have tried it let others go first."""
+    """Return until when workers that have tried it wait."""
     return {
         each.worker_id: each.retry_at
         for each in around.leases
@@ -201,11 +201,11 @@ def _waiting(around: Surroundings) -> dict[str, datetime]:
 
 
 MOST_NAMED = 20
-"""So many names make a sentence long enough."""
+"""Names in a sentence at most."""
 
 
 def without_workers(around: Surroundings) -> Iterator[Reason]:
-    """What is wrong with the workers that it needs; nothing where one of them takes tasks."""
+    """Yield what is wrong with the workers that it needs; nothing if one takes tasks."""
     task, serving = around.task, around.serving
     if task.worker_names is not None:
         named = [each for each in serving if each.name in task.worker_names]
@@ -226,7 +226,7 @@ def without_workers(around: Surroundings) -> Iterator[Reason]:
 
 
 def listed(names: Iterator[str] | map[str] | list[str]) -> str:
-    """Names in a row, cut where there are many."""
+    """Return names in a row, cut where there are many."""
     all_names = list(names)
     shown = all_names[:MOST_NAMED]
     return ", ".join(shown) + (" …" if len(all_names) > len(shown) else "")

@@ -17,7 +17,7 @@ MOST_SHOWN = 20
 
 
 def why_running(around: Surroundings) -> list[Reason]:
-    """Each attempt that runs; for several workers, also what keeps the next of them."""
+    """Return each running attempt; for several workers, also what keeps the next."""
     reasons = [each for lease in around.held[:MOST_SHOWN] for each in _of_attempt(around, lease)]
     if is_shared(around):
         reasons += of_several(around)
@@ -60,7 +60,7 @@ LONGEST_MESSAGE = 500
 
 
 def why_finished(around: Surroundings) -> list[Reason]:
-    """Its end, and whether it was the last that it may come to."""
+    """Return how it ended, and whether no attempt was left."""
     if around.task.status == TaskStatus.SUCCEEDED:
         task = around.task
         details = {"attempt": task.attempt}

@@ -1,4 +1,4 @@
-"""What stands around a task: the moment, the workers, its queue, its attempts."""
+"""The surroundings of a task: the time, the workers, its queue, its attempts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_LEASES = 1_000
 
 
 class Surroundings:
-    """Each part is read when it is first asked for, by an index."""
+    """Reads each part when it is first needed, by an index."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -31,17 +31,17 @@ class Surroundings:
 
     @cached_property
     def workers(self) -> list[ShownWorker]:
-        """All that live, and others that have ended."""
+        """The running workers, and others that have ended."""
         return read_workers(limit=MOST_WORKERS)
 
     @property
     def serving(self) -> list[ShownWorker]:
-        """The living that serve the task's queue, whether or not they take anything new."""
+        """The running workers that serve the task's queue, whether or not they claim tasks."""
         return [each for each in living(self.workers) if each.serves(self.task.queue_name)]
 
     @cached_property
     def queue(self) -> Queue | None:
-        """The row of its queue, if a worker has seen it."""
+        """The row of its queue, if there is one."""
         return Queue.objects.using(database_alias()).filter(name=self.task.queue_name).first()
 
     @cached_property
@@ -52,10 +52,10 @@ class Surroundings:
 
     @cached_property
     def lost(self) -> set[int]:
-        """Those of its attempts that run and whose worker is lost."""
+        """Its running attempts whose worker is lost."""
         return {each.lease_id for each in lost_attempts(project_connection(), [self.task.id])}
 
     @property
     def held(self) -> list[Any]:
-        """Its attempts that run, in order."""
+        """Its running attempts, in order."""
         return [each for each in self.leases if each.status == LeaseStatus.RUNNING][::-1]
