@@ -184,7 +184,7 @@ def test_a_schedule_is_run_now() -> None:
     create()
     told = run_json("run", "s", "--by", "anna")["schedules"][0]
     task, occurrence = Task.objects.get(), Occurrence.objects.get()
-    assert (told["task"], told["status"]) == (str(task.id), "enqueued")
+    assert (told["task_id"], told["status"]) == (str(task.id), "enqueued")
     assert occurrence.requested_by == "anna"
 
 

@@ -14,7 +14,7 @@ from taskqueue.core.policies import Missed
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.models import Schedule
-from taskqueue.monitoring.read_models.base import json_text
+from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.rules import AfterEnd, Cron
 from tests.management.schedule_steps import ADD, NOOP, create, run, run_json
 from tests.sample.tasks import log_in
@@ -242,4 +242,4 @@ def test_a_task_tells_which_schedule_it_is_a_run_of() -> None:
 
     shown = json.loads(out.getvalue())
     assert shown["schedule"] == "reports"
-    assert shown["nominal_at"] == json_text(occurrence.nominal_at)
+    assert shown["nominal_at"] == json_form(occurrence.nominal_at)

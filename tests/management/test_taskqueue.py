@@ -19,7 +19,7 @@ from taskqueue.engine import control
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.commands.taskqueue import Command
 from taskqueue.models import Audit, Lease, Queue, Task, Worker
-from taskqueue.monitoring.read_models.base import json_text
+from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.results import get_result
 from tests.engine.steps import claim, claim_one, end, future, lease_of, task_of
 from tests.engine.test_workers import registered, row
@@ -349,7 +349,7 @@ def test_a_task_is_shown_with_its_attempts_and_what_was_done_to_it() -> None:
         "a\nb",
     )
     assert (second["stop_requested_by"], second["stop_reason"]) == ("ben", "enough")
-    assert second["stop_requested_at"] == json_text(lease_of(claimed).stop_requested_at)
+    assert second["stop_requested_at"] == json_form(lease_of(claimed).stop_requested_at)
     assert second["stop_seen_at"] is None
     assert [(act["verb"], act["actor"], act["before"]) for act in shown["audit"]] == [
         ("retry", "anna", "failed"),

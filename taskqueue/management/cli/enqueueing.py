@@ -112,8 +112,8 @@ def _row(result: TaskResult[Any]) -> dict[str, Any]:
         "created": result.created,
         "updated": result.updated,
         "return_value": value,
-        "error": None if last is None else last.exception_class_path,
-        "message": None if last is None else last.message,
+        "error_class": None if last is None else last.exception_class_path,
+        "error_message": None if last is None else last.message,
     }
 
 

@@ -50,7 +50,7 @@ def _told(answer: Any) -> dict[str, Any]:
     """What a verb answers: nothing, or the occurrence that it made."""
     if not isinstance(answer, Occurrence):
         return {}
-    return {"status": answer.status, "nominal_at": answer.nominal_at, "task": answer.task_id}
+    return {"status": answer.status, "nominal_at": answer.nominal_at, "task_id": answer.task_id}
 
 
 def _text(line: dict[str, Any], verb: Verb) -> str:
@@ -58,9 +58,9 @@ def _text(line: dict[str, Any], verb: Verb) -> str:
         return f"{line['name']}  {line['error']}"
     if "status" not in line:
         return verb.told(line["name"])
-    if line["task"] is None:
+    if line["task_id"] is None:
         return f"{line['name']}  waits until the run before it ends"
-    return f"{line['name']}  enqueued: task {line['task']}"
+    return f"{line['name']}  enqueued: task {line['task_id']}"
 
 
 PAUSE, RESUME, DELETE = (_action(SCHEDULE_VERBS[name]) for name in ("pause", "resume", "delete"))
