@@ -21,7 +21,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "lease": ("lease", "running lease"),
 }
 """Whose pages differ by their state."""
-EDITED = {"retry": "failed", "reschedule": "scheduled", "update": "ready"}
+EDITED = {"retry_with": "failed", "reschedule": "scheduled", "update": "ready"}
 
 
 def variants(route: str, made: Everything) -> Iterator[tuple[str, dict[str, str]]]:

@@ -111,7 +111,7 @@ def test_other_arguments_keep_the_secret_that_stands_redacted(made: Everything) 
     client = made.rows["people"]["operator"]
     old = made.row("succeeded")
     body = {"args": '["ann", "[redacted]"]', "kwargs": "", "reason": "typo"}
-    answer = client.post(f"/admin/taskqueue/task/{old.pk}/edit/retry/", body, follow=True)
+    answer = client.post(f"/admin/taskqueue/task/{old.pk}/edit/retry_with/", body, follow=True)
     assert Task.objects.get(retry_of=old).args == ["ann", SECRET]
     assert SECRET not in text_of(answer)
     _check_records("retry")
