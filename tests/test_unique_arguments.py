@@ -11,7 +11,7 @@ from taskqueue import InvalidTask
 from taskqueue.declarations.options import Options
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.definitions import Definition
-from taskqueue.engine.schedules.snapshots import snapshot_of
+from taskqueue.engine.schedules.editing import snapshot_of
 from taskqueue.rules import Every
 from tests.engine.steps import task_of
 from tests.sample.tasks import add, echo, fail

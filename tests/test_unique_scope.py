@@ -10,7 +10,8 @@ from django.db import IntegrityError, connections, transaction
 from taskqueue import DuplicateTask, TaskResultMismatch
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.scheduled import Scheduled
-from taskqueue.engine.schedules.snapshots import snapshot_of, spec_from
+from taskqueue.engine.schedules.editing import snapshot_of
+from taskqueue.engine.schedules.runs import spec_from
 from taskqueue.models import Task
 from taskqueue.monitoring.searching.search import parse
 from taskqueue.results import get_result

@@ -16,8 +16,9 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.queries import select
 from taskqueue.engine.rows import Candidate, Claimed
-from taskqueue.engine.statement import Fact
+from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Task
 
 HAS_APART = Fact.of("""
@@ -33,10 +34,94 @@ HAS_APART = Fact.of("""
 """)
 """Whether a task waits that not every worker may take, but perhaps this one."""
 
+# A loose scan of the index: one probe a queue, however many tasks wait there.
+QUEUES = Statement(
+    postgresql="""
+        WITH RECURSIVE lane (pin, queue_name) AS (
+            SELECT
+                pin.name,
+                (
+                    SELECT queue_name
+                    FROM taskqueue_task
+                    WHERE route = 1 AND status IN ('ready', 'running') AND pinned_to = pin.name
+                    ORDER BY queue_name
+                    LIMIT 1
+                )
+            FROM unnest(ARRAY['', %(worker)s::text]) AS pin (name)
+            UNION ALL
+            SELECT
+                lane.pin,
+                (
+                    SELECT task.queue_name
+                    FROM taskqueue_task AS task
+                    WHERE task.route = 1
+                        AND task.status IN ('ready', 'running')
+                        AND task.pinned_to = lane.pin
+                        AND task.queue_name > lane.queue_name
+                    ORDER BY task.queue_name
+                    LIMIT 1
+                )
+            FROM lane
+            WHERE lane.queue_name IS NOT NULL
+        )
+        SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
+    """,
+    sqlite="""
+        WITH RECURSIVE lane (pin, queue_name) AS (
+            SELECT
+                pin.value,
+                (
+                    SELECT min(queue_name)
+                    FROM taskqueue_task
+                    WHERE route = 1
+                        AND status IN ('ready', 'running') AND pinned_to = pin.value
+                )
+            FROM json_each(json_array('', %(worker)s)) AS pin
+            UNION ALL
+            SELECT
+                lane.pin,
+                (
+                    SELECT min(queue_name)
+                    FROM taskqueue_task
+                    WHERE route = 1
+                        AND status IN ('ready', 'running')
+                        AND pinned_to = lane.pin
+                        AND queue_name > lane.queue_name
+                )
+            FROM lane
+            WHERE lane.queue_name IS NOT NULL
+        )
+        SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
+    """,
+)
+# The best that any worker of the queue may take.
+BEST = Statement(
+    postgresql="""
+        SELECT priority, EXTRACT(epoch FROM run_after)::float8
+        FROM taskqueue_task
+        WHERE status = 'ready'
+            AND route = 0
+            AND queue_name = %(queue_name)s
+            AND name <> ALL (%(unknown)s::text[])
+        ORDER BY priority DESC, run_after, id
+        LIMIT 1
+    """,
+    sqlite="""
+        SELECT priority, julianday(run_after) * 86400.0
+        FROM taskqueue_task
+        WHERE status = 'ready'
+            AND route = 0
+            AND queue_name = %(queue_name)s
+            AND name NOT IN (SELECT value FROM json_each(%(unknown)s))
+        ORDER BY priority DESC, run_after, id
+        LIMIT 1
+    """,
+)
+
 
 def queues_apart(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
     """The queues where a task waits that this worker might take."""
-    return dialect_for(connection).apart_queues(connection, worker=worker)
+    return [row[0] for row in select(connection, QUEUES, worker=worker)]
 
 
 def claim_apart(
@@ -60,7 +145,7 @@ def claim_apart(
             connection, worker=worker, queue_names=queue_names, unknown=unknown, limit=limit
         )
         best = {
-            name: wording.best_ordinary(connection, queue_name=name, unknown=unknown)
+            name: _best(connection, name, unknown)
             for name in {candidate.task.queue_name for candidate in candidates}
         }
         chosen = [
@@ -71,6 +156,14 @@ def claim_apart(
         return [
             _lease(connection, candidate, worker, lease_duration) for candidate in chosen[:limit]
         ]
+
+
+def _best(
+    connection: BaseDatabaseWrapper, queue_name: str, unknown: Sequence[str]
+) -> tuple[int, float] | None:
+    """Priority and time of the ordinary task that is next in a queue."""
+    rows = select(connection, BEST, queue_name=queue_name, unknown=list(unknown))
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 def _goes_first(candidate: Candidate, best: tuple[int, float] | None) -> bool:

@@ -14,7 +14,7 @@ from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
 from taskqueue.engine.multi_worker_task import NEVER, MultiWorkerTask
-from taskqueue.engine.queries import select_ids
+from taskqueue.engine.queries import as_uuid, select, select_ids
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.tally import Tally
@@ -24,6 +24,47 @@ from taskqueue.models.worker import WorkerStatus
 
 BATCH = 100
 GONE = "The worker ended before it ran its part."
+# Locks: broadcasts by id, skipping those that another worker is seating.
+UNSEATED = Statement(
+    postgresql="""
+        SELECT id::text, queue_name
+        FROM taskqueue_task
+        WHERE route = 1
+            AND status IN ('ready', 'running')
+            AND pinned_to = ''
+            AND status = 'ready'
+            AND broadcast
+            AND workers = 0
+            AND queue_name = ANY (%(queues)s::text[])
+            AND queue_name <> ALL (ARRAY(
+                SELECT name
+                FROM taskqueue_queue
+                WHERE paused_at IS NOT NULL
+                    AND (paused_until IS NULL OR paused_until > clock_timestamp())
+            ))
+        ORDER BY id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    """,
+    sqlite="""
+        SELECT id, queue_name
+        FROM taskqueue_task
+        WHERE route = 1
+            AND status IN ('ready', 'running')
+            AND pinned_to = ''
+            AND status = 'ready'
+            AND broadcast
+            AND workers = 0
+            AND queue_name IN (SELECT value FROM json_each(%(queues)s))
+            AND queue_name NOT IN (
+                SELECT name
+                FROM taskqueue_queue
+                WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
+            )
+        ORDER BY id
+        LIMIT %(limit)s
+    """,
+)
 # Locks nothing. Materialized, for in the order of ids it would walk past all that has finished.
 WAITING = Statement.of("""
     WITH waiting AS MATERIALIZED (
@@ -39,7 +80,8 @@ def seat_broadcasts(
     connection: BaseDatabaseWrapper, queue_names: Sequence[str], *, worker: str
 ) -> None:
     """Give new broadcasts of these queues a part for every worker that serves them now."""
-    new = dialect_for(connection).unseated(connection, queue_names=queue_names, limit=BATCH)
+    rows = select(connection, UNSEATED, queues=list(queue_names), limit=BATCH)
+    new = [(as_uuid(task_id), queue_name) for task_id, queue_name in rows]
     names_of = {
         queue_name: sorted({worker, *_names_serving(connection, queue_name)})
         for queue_name in {queue_name for _, queue_name in new}

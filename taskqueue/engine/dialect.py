@@ -78,19 +78,6 @@ class Dialect(Protocol):
     ) -> list[Candidate]:
         """Lock tasks that not every worker may take, but this one may; up to `limit` a queue."""
 
-    def apart_queues(self, connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
-        """The queues where such a task waits."""
-
-    def best_ordinary(
-        self, connection: BaseDatabaseWrapper, *, queue_name: str, unknown: Sequence[str]
-    ) -> tuple[int, float] | None:
-        """Priority and time of the ordinary task that is next in a queue."""
-
-    def unseated(
-        self, connection: BaseDatabaseWrapper, *, queue_names: Sequence[str], limit: int
-    ) -> list[tuple[str, str]]:
-        """Lock broadcasts that have no workers yet: their ids and queues."""
-
     def insert_lease(
         self,
         connection: BaseDatabaseWrapper,
@@ -154,11 +141,6 @@ class Dialect(Protocol):
 
     def see_stops(self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
         """Acknowledge stop requests: from here on these attempts cannot succeed."""
-
-    def unknown_leases(
-        self, connection: BaseDatabaseWrapper, *, worker: str, known: Sequence[int], since: datetime
-    ) -> list[int]:
-        """Running leases that this worker took since then and does not know."""
 
     def expired_leases(
         self, connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta

@@ -68,6 +68,24 @@ FORGET_GONE = Statement.of("""
     )
 """)
 
+UNKNOWN = Statement(
+    postgresql="""
+        SELECT id
+        FROM taskqueue_lease
+        WHERE status = 'running'
+            AND worker_id = %(worker)s
+            AND claimed_at >= %(since)s
+            AND id <> ALL (%(known)s::bigint[])
+    """,
+    sqlite="""
+        SELECT id
+        FROM taskqueue_lease
+        WHERE status = 'running'
+            AND worker_id = %(worker)s
+            AND claimed_at >= %(since)s
+            AND id NOT IN (SELECT value FROM json_each(%(known)s))
+    """,
+)
 REMEMBER_QUEUE = Statement.of("""
     INSERT INTO taskqueue_queue (name, created_at) VALUES (%(name)s, {now})
     ON CONFLICT (name) DO NOTHING
@@ -243,3 +261,11 @@ def remember_queues(connection: BaseDatabaseWrapper, names: Sequence[str]) -> No
     """Give every queue a row, so that it can be seen."""
     for name in names:
         execute(connection, REMEMBER_QUEUE, name=name)
+
+
+def unknown_leases(
+    connection: BaseDatabaseWrapper, *, worker: str, known: Sequence[int], since: datetime
+) -> list[int]:
+    """The running leases that this worker took since then and does not know."""
+    rows = select(connection, UNKNOWN, worker=worker, known=list(known), since=since)
+    return [row[0] for row in rows]

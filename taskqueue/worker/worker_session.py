@@ -174,7 +174,7 @@ class WorkerSession:
 
     def unknown_leases(self, held: list[int]) -> list[int]:
         """Leases whose claim was committed while its answer was lost."""
-        return dialect_for(self.connection).unknown_leases(
+        return workers.unknown_leases(
             self.connection,
             worker=self._worker_name,
             known=held,

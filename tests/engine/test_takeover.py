@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine import workers
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Claimed, Held
 from taskqueue.engine.takeover import LOST, expired, take_over
@@ -144,7 +145,7 @@ def test_leases_that_a_worker_does_not_know_are_found() -> None:
     before = dialect_for(connection).now(connection) - timedelta(seconds=1)
     mine = claim(2, worker="w1")
     claim(1, worker="w2")
-    unknown = dialect_for(connection).unknown_leases
+    unknown = workers.unknown_leases
     known = [mine[0].lease_id]
     found = unknown(connection, worker="w1", known=known, since=before)
     assert found == [mine[1].lease_id]

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from taskqueue import Every, schedules
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.schedules import catching_up
+from taskqueue.engine.schedules import advancing
 from taskqueue.engine.schedules.serving import Scheduler
 from taskqueue.models import Occurrence, Schedule, Task
 from tests.sample.tasks import noop
@@ -152,7 +152,7 @@ def test_what_is_odd_about_a_schedule_does_not_keep_it_from_being_replaced(
     def fail(*given: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(catching_up, "advance", fail)
+    monkeypatch.setattr(advancing, "advance", fail)
 
     schedules.pause("s")
     schedules.edit("s", rule=Every(hours=5))

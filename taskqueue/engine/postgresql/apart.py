@@ -73,47 +73,6 @@ WHERE queue.name <> ALL (ARRAY(
 ORDER BY queue.place, task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
 """  # noqa: S608  (of constants)
 
-# A loose scan of the index: one probe a queue, however many tasks wait there.
-QUEUES = """
-WITH RECURSIVE lane (pin, queue_name) AS (
-    SELECT
-        pin.name,
-        (
-            SELECT queue_name
-            FROM taskqueue_task
-            WHERE route = 1 AND status IN ('ready', 'running') AND pinned_to = pin.name
-            ORDER BY queue_name
-            LIMIT 1
-        )
-    FROM unnest(ARRAY['', %s::text]) AS pin (name)
-    UNION ALL
-    SELECT
-        lane.pin,
-        (
-            SELECT task.queue_name
-            FROM taskqueue_task AS task
-            WHERE task.route = 1
-                AND task.status IN ('ready', 'running')
-                AND task.pinned_to = lane.pin
-                AND task.queue_name > lane.queue_name
-            ORDER BY task.queue_name
-            LIMIT 1
-        )
-    FROM lane
-    WHERE lane.queue_name IS NOT NULL
-)
-SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
-"""
-
-# The best that any worker of the queue may take.
-BEST = """
-SELECT priority, EXTRACT(epoch FROM run_after)::float8
-FROM taskqueue_task
-WHERE status = 'ready' AND route = 0 AND queue_name = %s AND name <> ALL (%s::text[])
-ORDER BY priority DESC, run_after, id
-LIMIT 1
-"""
-
 # The id is made as in the ordinary claim, see `claim.py`.
 LEASE = """
 INSERT INTO taskqueue_lease (
@@ -125,28 +84,6 @@ VALUES (
     %s::uuid, %s, %s, 'running', %s, clock_timestamp(), clock_timestamp() + %s::interval
 )
 RETURNING id
-"""
-
-# Locks: broadcasts by id, skipping those that another worker is seating.
-UNSEATED = """
-SELECT id::text, queue_name
-FROM taskqueue_task
-WHERE route = 1
-    AND status IN ('ready', 'running')
-    AND pinned_to = ''
-    AND status = 'ready'
-    AND broadcast
-    AND workers = 0
-    AND queue_name = ANY (%s::text[])
-    AND queue_name <> ALL (ARRAY(
-        SELECT name
-        FROM taskqueue_queue
-        WHERE paused_at IS NOT NULL
-            AND (paused_until IS NULL OR paused_until > clock_timestamp())
-    ))
-ORDER BY id
-LIMIT %s
-FOR UPDATE SKIP LOCKED
 """
 
 # Locks: leases by id, then their tasks by id.
@@ -204,24 +141,6 @@ def candidates(
         "worker": worker, "queues": list(queue_names), "unknown": list(unknown), "limit": limit,
     }  # fmt: skip
     return list(map(Candidate.of, fetch(connection, CANDIDATES, parameters)))
-
-
-def queues(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
-    return [row[0] for row in fetch(connection, QUEUES, (worker,))]
-
-
-def best(
-    connection: BaseDatabaseWrapper, *, queue_name: str, unknown: Sequence[str]
-) -> tuple[int, float] | None:
-    rows = fetch(connection, BEST, (queue_name, list(unknown)))
-    return (rows[0][0], rows[0][1]) if rows else None
-
-
-def unseated(
-    connection: BaseDatabaseWrapper, *, queue_names: Sequence[str], limit: int
-) -> list[tuple[str, str]]:
-    rows = fetch(connection, UNSEATED, (list(queue_names), limit))
-    return [(row[0], row[1]) for row in rows]
 
 
 def insert_lease(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -67,15 +67,6 @@ FROM held
 WHERE lease.id = held.id
 """
 
-UNKNOWN = """
-SELECT id
-FROM taskqueue_lease
-WHERE status = 'running'
-    AND worker_id = %s
-    AND claimed_at >= %s
-    AND id <> ALL (%s::bigint[])
-"""
-
 # Locks: leases that ran out, skipping those that are being renewed or recorded. PostgreSQL
 # checks the expiry again on the row that it locked. Leases are spared for one lease's time after
 # the server's own start: nobody could renew while it was away. Ordered by id, PostgreSQL may walk
@@ -110,12 +101,6 @@ def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
 
 def see_stops(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
     change(connection, SEE_STOPS, (list(lease_ids),))
-
-
-def unknown_leases(
-    connection: BaseDatabaseWrapper, *, worker: str, known: Sequence[int], since: datetime
-) -> list[int]:
-    return [row[0] for row in fetch(connection, UNKNOWN, (worker, since, list(known)))]
 
 
 def expired_leases(connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta) -> list[int]:

@@ -10,13 +10,13 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue import rules
+from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import options_from_json
 from taskqueue.declarations.scheduled import Scheduled, window_of
-from taskqueue.engine.schedules.advancing import begin_from
-from taskqueue.engine.schedules.catching_up import catch_up
-from taskqueue.engine.schedules.snapshots import snapshot_of
+from taskqueue.engine.schedules.advancing import begin_from, catch_up
+from taskqueue.engine.specs import spec_of
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
@@ -48,6 +48,21 @@ def fields_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dic
         "overlap": str(scheduled.overlap),
         "pause_after_failures": scheduled.pause_after_failures,
         "is_enabled": scheduled.enabled,
+    }
+
+
+def snapshot_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
+    """The spec as plain JSON, with the arguments and the unique key. Raises `InvalidSchedule`.
+
+    A callable that makes the unique key is called here, for the arguments are always the same.
+    """
+    own = definition_of(scheduled, definition)
+    args, kwargs, unique_key = encode_call(scheduled, definition)
+    return {
+        "spec": spec_of(own).as_json(),
+        "args": args,
+        "kwargs": kwargs,
+        "unique_key": unique_key,
     }
 
 

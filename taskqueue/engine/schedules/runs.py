@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -15,8 +16,8 @@ from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
 from taskqueue.engine.enqueue import enqueue
-from taskqueue.engine.schedules.snapshots import spec_from
-from taskqueue.engine.specs import Enqueued, Payload
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
+from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 
@@ -143,6 +144,17 @@ class Runs:
         spec = replace(spec, options=json.dumps(options, separators=(",", ":")), restart=None)
         payload = Payload(uuid7_hex(), snapshot["args"], snapshot["kwargs"], snapshot["unique_key"])
         return enqueue(spec, payload, on_duplicate="return")
+
+
+def spec_from(snapshot: dict[str, Any]) -> EnqueueSpec:
+    """The spec again. Raises `InvalidSchedule` if another version wrote it."""
+    try:
+        return EnqueueSpec.from_json(snapshot["spec"])
+    except (KeyError, ValueError) as error:
+        raise InvalidSchedule(
+            f"Its tasks' options were stored by another version of taskqueue ({error}). They are "
+            "stored again when a worker starts that knows the task."
+        ) from None
 
 
 def resting_reason(schedule: Schedule) -> str:

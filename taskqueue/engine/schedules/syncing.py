@@ -22,8 +22,14 @@ from taskqueue.engine.connections import installed, orm_transaction, project_con
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT
-from taskqueue.engine.schedules.editing import apply, begin, differing, fields_of, scheduled_of
-from taskqueue.engine.schedules.snapshots import snapshot_of
+from taskqueue.engine.schedules.editing import (
+    apply,
+    begin,
+    differing,
+    fields_of,
+    scheduled_of,
+    snapshot_of,
+)
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule, Worker

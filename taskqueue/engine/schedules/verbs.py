@@ -24,8 +24,7 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
-from taskqueue.engine.schedules.advancing import save
-from taskqueue.engine.schedules.catching_up import catch_up
+from taskqueue.engine.schedules.advancing import catch_up, save
 from taskqueue.engine.schedules.editing import apply, begin, fields_of, require_call, scheduled_of
 from taskqueue.engine.schedules.reading import missing, rule_text
 from taskqueue.engine.schedules.runs import Runs, resting_reason

@@ -68,69 +68,11 @@ ORDER BY task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
 LIMIT %(limit)s
 """  # noqa: S608  (of constants)
 
-QUEUES = """
-WITH RECURSIVE lane (pin, queue_name) AS (
-    SELECT
-        pin.value,
-        (
-            SELECT min(queue_name)
-            FROM taskqueue_task
-            WHERE route = 1
-                AND status IN ('ready', 'running') AND pinned_to = pin.value
-        )
-    FROM json_each(%s) AS pin
-    UNION ALL
-    SELECT
-        lane.pin,
-        (
-            SELECT min(queue_name)
-            FROM taskqueue_task
-            WHERE route = 1
-                AND status IN ('ready', 'running')
-                AND pinned_to = lane.pin
-                AND queue_name > lane.queue_name
-        )
-    FROM lane
-    WHERE lane.queue_name IS NOT NULL
-)
-SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
-"""
-
-BEST = """
-SELECT priority, julianday(run_after) * 86400.0
-FROM taskqueue_task
-WHERE status = 'ready'
-    AND route = 0
-    AND queue_name = %s
-    AND name NOT IN (SELECT value FROM json_each(%s))
-ORDER BY priority DESC, run_after, id
-LIMIT 1
-"""
-
 LEASE = """
 INSERT INTO taskqueue_lease (
     task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at
 )
 VALUES (%s, %s, %s, 'running', %s, %s, %s)
-"""
-
-UNSEATED = """
-SELECT id, queue_name
-FROM taskqueue_task
-WHERE route = 1
-    AND status IN ('ready', 'running')
-    AND pinned_to = ''
-    AND status = 'ready'
-    AND broadcast
-    AND workers = 0
-    AND queue_name IN (SELECT value FROM json_each(%s))
-    AND queue_name NOT IN (
-        SELECT name
-        FROM taskqueue_queue
-        WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %s)
-    )
-ORDER BY id
-LIMIT %s
 """
 
 HELD = """
@@ -166,24 +108,6 @@ def candidates(
         rows = fetch(connection, CANDIDATES, {**parameters, "queue_name": queue_name})
         found += [Candidate.of((dashed(row[0]), *row[1:])) for row in rows]
     return found
-
-
-def queues(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
-    return [row[0] for row in fetch(connection, QUEUES, (json.dumps(["", worker]),))]
-
-
-def best(
-    connection: BaseDatabaseWrapper, *, queue_name: str, unknown: Sequence[str]
-) -> tuple[int, float] | None:
-    rows = fetch(connection, BEST, (queue_name, json.dumps(list(unknown))))
-    return (rows[0][0], rows[0][1]) if rows else None
-
-
-def unseated(
-    connection: BaseDatabaseWrapper, *, queue_names: Sequence[str], limit: int
-) -> list[tuple[str, str]]:
-    parameters = (json.dumps(list(queue_names)), stored(clock()), limit)
-    return [(dashed(row[0]), row[1]) for row in fetch(connection, UNSEATED, parameters)]
 
 
 def insert_lease(

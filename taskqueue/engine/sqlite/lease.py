@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -30,15 +30,6 @@ SEE_STOPS = """
 UPDATE taskqueue_lease
 SET stop_seen_at = %s
 WHERE id IN (SELECT value FROM json_each(%s)) AND status = 'running' AND stop_seen_at IS NULL
-"""
-
-UNKNOWN = """
-SELECT id
-FROM taskqueue_lease
-WHERE status = 'running'
-    AND worker_id = %s
-    AND claimed_at >= %s
-    AND id NOT IN (SELECT value FROM json_each(%s))
 """
 
 # By the plain `id` it would walk all leases that ever were rather than sort those that run.
@@ -81,14 +72,6 @@ def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
 def see_stops(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(SEE_STOPS, (stored(clock()), json.dumps(list(lease_ids))))
-
-
-def unknown_leases(
-    connection: BaseDatabaseWrapper, *, worker: str, known: Sequence[int], since: datetime
-) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(UNKNOWN, (worker, stored(since), json.dumps(list(known))))
-        return [row[0] for row in cursor.fetchall()]
 
 
 def expired_leases(connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta) -> list[int]:
