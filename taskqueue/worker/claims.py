@@ -212,8 +212,8 @@ class Floors:
     A claim reads its index from the head of the queue. Until a vacuum, the entries of claimed
     tasks are still there: a million of them cost a claim more than its tasks do.
 
-    A task that becomes ready below a floor waits until the floor is found anew, or a claim with it
-    comes back short and is made again without.
+    A task that becomes ready below a floor waits until the floor is looked up again, or a claim
+    with it comes back short and is repeated without.
     """
 
     def __init__(self) -> None:

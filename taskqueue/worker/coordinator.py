@@ -1,4 +1,4 @@
-"""When a worker turns to its database, what it asks, and what follows from the report."""
+"""The coordinator: when to send a request to the database, and what follows from its report."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Coordinator:
         self._is_dry = False
         """Whether the last claim found nothing."""
         self._is_promoted = False
-        """Whether what was recorded last has been looked through for what is due again."""
+        """Whether the duties have looked for tasks that are due since the last outcomes."""
         self._is_to_reconcile = False
         self._full_claims = 0
         """How many in a row gave all that was wanted."""
@@ -285,7 +285,7 @@ class Coordinator:
         elif drains and self._is_dry and not self._is_promoted:
             self._serve_duties_by(now)
         if self._is_dry and not self.is_away:
-            # The duties look for what is ready anyhow, so that a poll is theirs.
+            # The duties look for ready tasks anyway, so they do the polling.
             self._serve_duties_by(now + self._poll_interval())
 
     def _poll_interval(self) -> float:

@@ -1,4 +1,4 @@
-"""Deadlines of children: each lives only as long as the leases that it holds are safe."""
+"""Deadlines of children: each may live only while the leases that it holds are safe."""
 
 from __future__ import annotations
 

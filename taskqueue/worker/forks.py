@@ -30,7 +30,7 @@ def unforked() -> Iterator[None]:
     """Delay forks meanwhile: for database access in a thread of the child's own.
 
     SQLite's library allocates memory under a mutex. A copy made while another thread holds it
-    has it locked for ever, and hangs as it opens a session of its own.
+    finds it locked for ever, and hangs when it opens a session.
     """
     with _in_library:
         yield

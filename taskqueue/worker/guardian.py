@@ -20,7 +20,7 @@ MESSAGE = struct.Struct("!qd")
 """The process, and the moment by the monotonic clock: infinity for a child that may live as long
 as its parent, 0 for one that is gone."""
 LONGEST_WAIT = 0.5
-"""Seconds. A process that is frozen waits, once it is not any more, for all of its time anew."""
+"""Seconds. A process that was frozen starts its wait again when it wakes."""
 
 
 def kill(process: int) -> None:
@@ -40,7 +40,7 @@ def guard(source: int) -> None:
         wait = None if next_at == math.inf else max(0.0, next_at - time.monotonic())
         readable, _, _ = select.select([source], [], [], wait and min(wait, LONGEST_WAIT))
         if not readable:
-            # One that was frozen acts on what it has been told meanwhile.
+            # After a freeze: read the deadlines that came meanwhile before acting.
             readable, _, _ = select.select([source], [], [], 0)
         if readable:
             data = os.read(source, 65536)
@@ -66,7 +66,7 @@ def guard(source: int) -> None:
 def awake(number: int, frame: object) -> None:
     """Do nothing: the call ends the wait during which the process was frozen.
 
-    The kernel would wait for the rest of it anew, and children that were frozen too would live on.
+    The kernel would otherwise start the wait again, and children that were frozen too live on.
     """
 
 

@@ -1,4 +1,4 @@
-"""The heartbeat: renews leases on a connection of its own, and lets children live."""
+"""The heartbeat: renews leases on its own connection, and extends the deadlines of children."""
 
 from __future__ import annotations
 
@@ -140,10 +140,10 @@ class Heartbeat:
             self._inbox.set_replaced()
             return
         self._inbox.set_request(asked)
-        # The end of what runs is for the main thread to bring about, with its graces.
+        # Bodies that run are ended by the main thread, after their grace periods.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
-        # Nor was one renewed whose row somebody else had locked: it was passed over, and may be
-        # taken over as soon as the row is free.
+        # A lease whose row was locked was skipped, not renewed: it may be taken over as soon as the
+        # row is free.
         known = renewal.renewed | renewal.ended
         self._has_missed = any(job.lease_id not in known for job in held)
         safe = known - ended
@@ -196,7 +196,7 @@ class Heartbeat:
         )
 
     def _extend(self, began: float, renewed: Iterable[Job]) -> None:
-        """Let children live on; not beyond what is safe for a job that came in meanwhile."""
+        """Extend the deadlines of children, but not beyond a job that was added meanwhile."""
         for job in renewed:
             job.renewed(began)
         for child in list(self._pool.children):

@@ -98,7 +98,7 @@ class Job:
             snapshot = self.snapshot
             self.timeout = snapshot.get("timeout")
             self.is_scheduled = "schedule" in snapshot
-        # The fields of an Order stand first in what was claimed, in the same order.
+        # The first fields of Claimed are those of an Order, in the same order.
         waited = claimed.waited
         self.ready_at = None if waited is None else claimed_at - waited
         self.order = (*claimed[:10], self.deadline_at, self.queue_name, self.ready_at)

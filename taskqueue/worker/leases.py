@@ -77,11 +77,11 @@ class Leases:
             if self._progress and status is not None:
                 self._progress.count(status)
             if status in WAITING:
-                # The delay after a crash stands in its task: the duties look when that is over.
+                # The delay after a crash is in the task's row, where the duties look it up.
                 delay = 0.0 if outcome.kind == OutcomeKind.LOST else outcome.delay
                 look_at = min(look_at, now + delay)
             elif job is not None and job.is_scheduled:
-                # The next run of its schedule may have to wait for this end.
+                # The next run of its schedule may have waited for this end.
                 look_at = min(look_at, now)
             if job is not None:
                 log_outcome(job, outcome, status)

@@ -1,7 +1,7 @@
 """Counters of one worker since its process began, counted where things happen.
 
 The threads of the worker write, a port's threads read. There is no lock: each number only grows,
-and whoever reads between two of them sees a moment ago.
+and a reader may see one of them a moment before the other.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Receiver:
         self._pending.outcomes.append(outcome)
 
     def _bury(self, child: ChildProcess, now: float) -> None:
-        """A child is gone: what ran in it is lost, what waited in it goes on."""
+        """Bury a child that is gone: its running jobs are lost, its waiting ones go to others."""
         running = [job for job in child.running() if not job.is_over]
         is_fenced = now >= child.deadline.at and not child.is_killed
         end = self._pool.bury(child, running, now)

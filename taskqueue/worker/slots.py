@@ -64,7 +64,7 @@ class EventLoop:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._loop is None:
-                # In a context of its own: no attempt keeps what asyncio logs of this loop.
+                # In an empty context, so that no attempt keeps what asyncio logs about this loop.
                 self._loop = contextvars.Context().run(asyncio.new_event_loop)
                 threading.Thread(
                     target=_run_for_ever, args=(self._loop,), name="taskqueue-loop", daemon=True
@@ -97,7 +97,7 @@ class Slot:
         args: Any,
         kwargs: dict[str, Any],
     ) -> Any:
-        """Call a body to its end. Raises what it raises, or why it was interrupted."""
+        """Call a body. Raises what it raises, or the reason why it was interrupted."""
         if definition.is_async:
             return self.loop.run(
                 lambda: definition.body(*args, **kwargs), context, self.interruption

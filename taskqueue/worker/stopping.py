@@ -118,7 +118,7 @@ class Stopper:
         if self._pool.can_kill:
             child.kill()
         else:
-            # Whatever the body raises later is no failure of its own.
+            # Tell the body, so that what it raises later does not count as a failure.
             child.send((frames.ASK, job.lease_id, outcome.error_message))
             child.leave_stuck(job.lease_id)
             child.recall()

@@ -79,7 +79,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Work until told to stop, or drained. Raises `NameTaken` and `WorkerFailed`."""
-        # Before the worker can be seen: whoever sees it may tell it to stop.
+        # The handlers come before the registration: whoever sees the worker may stop it.
         with closing(self._watchdog), Signals(self._wake_pipe.wake) as signals:
             registration = registration_of(self._options, self._settings)
             with closing(Presence(registration.incarnation)) as presence:
@@ -147,7 +147,7 @@ class Supervisor:
             else:
                 self._inbox.hear()
 
-        # A drain has an end: what comes due while it works is no part of it.
+        # A drain serves only the times of schedules that came before it.
         until = registered.started_at if self._options.drain else None
         tally = Tally(self._leases.subject_of)
         session = WorkerSession(
@@ -207,7 +207,7 @@ class Supervisor:
         presence: Presence,
     ) -> None:
         if self._inbox.is_replaced:
-            presence.withdraw()  # Its name tells others nothing any more.
+            presence.withdraw()  # Its name is another worker's now.
         else:
             try:
                 workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)

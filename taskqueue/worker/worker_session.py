@@ -112,7 +112,7 @@ class WorkerSession:
         return is_sqlite(self.connection)
 
     def end(self) -> None:
-        """Undo what was set on the session, and close the connection."""
+        """Reset the session, and close the connection."""
         if self._connection is not None:
             try:
                 leave_session(self._connection)
