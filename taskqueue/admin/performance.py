@@ -66,23 +66,23 @@ class PerformanceAdmin(ReportAdmin):
         sort = request.GET.get("sort", "")
         if sort.removeprefix("-") not in COLUMNS:
             sort = FIRST_SORT
-        found = in_order(performance(span), sort)
-        kept = kept_tasks(each.slowest_task_id for each in found)
+        rows = in_order(performance(span), sort)
+        kept = kept_tasks(row.slowest_task_id for row in rows)
         return report(
             self, request, self.list_template, _("Performance"),
             spans=span_tabs(span, sort=sort),
             heads=[_head(column, span, sort) for column in COLUMNS],
-            lines=[_line(each, span, kept, self.links) for each in found],
+            lines=[_line(row, span, kept, self.links) for row in rows],
         )  # fmt: skip
 
     def _name(self, request: HttpRequest, span: str, name: str) -> HttpResponse:
-        found = [each for each in performance(span) if each.name == name]
-        kept = kept_tasks(each.slowest_task_id for each in found)
+        rows = [row for row in performance(span) if row.name == name]
+        kept = kept_tasks(row.slowest_task_id for row in rows)
         steps = series(span, name=name)
         return report(
             self, request, self.name_template, name,
             spans=span_tabs(span, name=name),
-            line=_line(found[0], span, kept, self.links) if found else None,
+            line=_line(rows[0], span, kept, self.links) if rows else None,
             outcomes=outcomes_chart(steps),
             times=times_chart(steps),
             list_url=f"?{urlencode({'span': span})}",
@@ -91,18 +91,16 @@ class PerformanceAdmin(ReportAdmin):
         )  # fmt: skip
 
 
-def in_order(found: list[NamePerformance], sort: str) -> list[NamePerformance]:
+def in_order(rows: list[NamePerformance], sort: str) -> list[NamePerformance]:
     """Sort by a column, descending after `-`; unknown values come last."""
     column, is_down = sort.removeprefix("-"), sort.startswith("-")
 
-    def known(each: NamePerformance) -> bool:
-        return getattr(each, column) is not None
+    def known(row: NamePerformance) -> bool:
+        return getattr(row, column) is not None
 
-    by_name = sorted(found, key=lambda each: each.name)
-    sortable = sorted(
-        filter(known, by_name), key=lambda each: getattr(each, column), reverse=is_down
-    )
-    return [*sortable, *(each for each in by_name if not known(each))]
+    by_name = sorted(rows, key=lambda row: row.name)
+    sortable = sorted(filter(known, by_name), key=lambda row: getattr(row, column), reverse=is_down)
+    return [*sortable, *(row for row in by_name if not known(row))]
 
 
 def _head(column: str, span: str, sort: str) -> Head:
@@ -114,21 +112,21 @@ def _head(column: str, span: str, sort: str) -> Head:
     return Head(COLUMNS[column], url, is_number, direction)
 
 
-def _line(each: NamePerformance, span: str, kept: set[Any], links: Links) -> dict[str, Any]:
+def _line(row: NamePerformance, span: str, kept: set[Any], links: Links) -> dict[str, Any]:
     return {
-        "name": each.name,
-        "url": f"?{urlencode({'span': span, 'name': each.name})}",
-        "count": number_format(each.count, force_grouping=True),
-        "failed": number_format(each.failed, force_grouping=True),
-        "failure_rate": share(each.failure_rate),
-        "is_failing": each.failed > 0,
-        "run_p50": short_duration(each.run_p50) or EMPTY,
-        "run_p95": short_duration(each.run_p95) or EMPTY,
-        "wait_p50": short_duration(each.wait_p50) or EMPTY,
-        "wait_p95": short_duration(each.wait_p95) or EMPTY,
-        "slowest": short_duration(each.slowest_seconds) if each.slowest_task_id else EMPTY,
-        "slowest_url": links.row_url(Task, each.slowest_task_id)
-        if each.slowest_task_id in kept
+        "name": row.name,
+        "url": f"?{urlencode({'span': span, 'name': row.name})}",
+        "count": number_format(row.count, force_grouping=True),
+        "failed": number_format(row.failed, force_grouping=True),
+        "failure_rate": share(row.failure_rate),
+        "is_failing": row.failed > 0,
+        "run_p50": short_duration(row.run_p50) or EMPTY,
+        "run_p95": short_duration(row.run_p95) or EMPTY,
+        "wait_p50": short_duration(row.wait_p50) or EMPTY,
+        "wait_p95": short_duration(row.wait_p95) or EMPTY,
+        "slowest": short_duration(row.slowest_seconds) if row.slowest_task_id else EMPTY,
+        "slowest_url": links.row_url(Task, row.slowest_task_id)
+        if row.slowest_task_id in kept
         else "",
     }
 

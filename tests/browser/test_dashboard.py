@@ -67,7 +67,7 @@ def test_how_often_it_refreshes_is_remembered(admin_page: Any) -> None:
     page.clock.install()
     page.goto(DASHBOARD)
     page.select_option(CHOICE, "0")
-    expect(page.locator(STATUS)).to_have_text("Not refreshed")
+    expect(page.locator(STATUS)).to_have_text("Automatic refresh is off")
     page.reload()
     expect(page.locator(CHOICE)).to_have_value("0")
     asked = Asked(page)

@@ -76,7 +76,7 @@ def test_a_running_task_is_stopped_with_a_reason(
     page.fill("#taskqueue-ask-reason", "it takes <b>too long</b>")
     page.click("#taskqueue-ask [data-ask-yes]")
     expect(page.locator(".messagelist")).to_contain_text("stop")
-    expect(page.locator("[data-refresh=taskqueue-running]")).to_contain_text("Nothing runs")
+    expect(page.locator("[data-refresh=taskqueue-running]")).to_contain_text("Nothing is running")
     page.goto(f"/admin/taskqueue/task/{task.id}/change/")
     expect(page.locator("[data-refresh=taskqueue-head]")).to_contain_text("cancelled")
     expect(page.locator("#content")).to_contain_text("it takes <b>too long</b>")

@@ -53,28 +53,28 @@ class Outcome(NamedTuple):
 def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
     """Draw the outcomes of attempts: a stacked bar for each step."""
     outcomes = _outcomes(series)
-    totals = [sum(counts) for counts in zip(*(each.counts for each in outcomes), strict=True)]
+    totals = [sum(counts) for counts in zip(*(outcome.counts for outcome in outcomes), strict=True)]
     if not any(totals):
         return nothing(_("No attempts finished in this period."))
     top = nice_top(max(totals))
     title = _("Finished attempts %(step)s") % {"step": per_step(series.step_seconds)}
     rows = [
-        (time_text(series, start), *(str(each.counts[place]) for each in outcomes))
+        (time_text(series, start), *(str(outcome.counts[place]) for outcome in outcomes))
         for place, start in enumerate(series.starts)
         if totals[place]
     ]
     return Figure(
         key=key,
         title=title,
-        summary=", ".join(f"{each.word}: {sum(each.counts)}" for each in outcomes),
+        summary=", ".join(f"{outcome.word}: {sum(outcome.counts)}" for outcome in outcomes),
         legend=legend(
             per_step(series.step_seconds),
-            [(_bar(key, each.status, 0, 0, 20, 12), each.word) for each in outcomes],
+            [(_bar(key, outcome.status, 0, 0, 20, 12), outcome.word) for outcome in outcomes],
         ),
         drawing=format_html("{}{}", _patterns(key), _bars(key, series, outcomes, top)),
         y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
         x_labels=time_labels(series),
-        table=table(title, [_("start"), *(each.word for each in outcomes)], rows),
+        table=table(title, [_("start"), *(outcome.word for outcome in outcomes)], rows),
     ).__html__()
 
 
@@ -111,7 +111,7 @@ def _outcomes(series: Series) -> list[Outcome]:
         Outcome("lost", _("lost"), series.lost),
         Outcome("stopped", _("stopped"), series.stopped),
     ]
-    return common + [each for each in rare if any(each.counts)]
+    return common + [outcome for outcome in rare if any(outcome.counts)]
 
 
 def _bars(key: str, series: Series, outcomes: Sequence[Outcome], top: int) -> SafeString:

@@ -74,7 +74,7 @@ def nice_top(highest: int) -> int:
     """Return the least round number that is not below `highest` and has whole quarters."""
     quarter = max(1, math.ceil(highest / PARTS))
     size: int = 10 ** (len(str(quarter)) - 1)
-    return PARTS * next(each * size for each in NICE if each * size >= quarter)
+    return PARTS * next(nice * size for nice in NICE if nice * size >= quarter)
 
 
 def time_text(series: Series, moment: datetime) -> str:

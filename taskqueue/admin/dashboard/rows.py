@@ -75,23 +75,23 @@ def running_rows(
     may_view_workers = request.user.has_perm("taskqueue.view_worker")
     return [
         {
-            "task": links.to_row(Task, each.task_id, breakable(each.name)),
-            "queue": each.queue_name,
-            "attempt": each.attempt,
+            "task": links.to_row(Task, task.task_id, breakable(task.name)),
+            "queue": task.queue_name,
+            "attempt": task.attempt,
             "worker": (
-                links.to_row(Worker, ids[each.worker_name], each.worker_name)
-                if may_view_workers and each.worker_name in ids
-                else each.worker_name
+                links.to_row(Worker, ids[task.worker_name], task.worker_name)
+                if may_view_workers and task.worker_name in ids
+                else task.worker_name
             ),
-            "since": short_moment(each.started_at),
-            "age": rounded_age(each.running_seconds),
-            "percent": "" if each.progress is None else f"{each.progress:.0f}",
-            "message": Truncator(each.progress_message).chars(LONGEST_MESSAGE),
-            "is_stopping": each.is_stopping,
-            "is_wedged": each.is_wedged,
-            "buttons": [stop_button(each, links)] if may_stop and not each.is_stopping else [],
+            "since": short_moment(task.started_at),
+            "age": rounded_age(task.running_seconds),
+            "percent": "" if task.progress is None else f"{task.progress:.0f}",
+            "message": Truncator(task.progress_message).chars(LONGEST_MESSAGE),
+            "is_stopping": task.is_stopping,
+            "is_wedged": task.is_wedged,
+            "buttons": [stop_button(task, links)] if may_stop and not task.is_stopping else [],
         }
-        for each in running
+        for task in running
     ]
 
 

@@ -37,12 +37,12 @@ class QueueAdmin(QueueActs, RowReportAdmin):
 
     def shown(self, request: HttpRequest) -> HttpResponse:
         """Show all queues, or those whose names contain the search text."""
-        found, text = read_queues(limit=MOST_QUEUES), request.GET.get("q", "").strip()
+        queues, text = read_queues(limit=MOST_QUEUES), request.GET.get("q", "").strip()
         return report(
             self, request, self.list_template, _("Queues"),
-            lines=[queue_line(each, self.links) for each in found if text in each.name],
+            lines=[queue_line(queue, self.links) for queue in queues if text in queue.name],
             text=text,
-            is_cut=len(found) == MOST_QUEUES,
+            is_cut=len(queues) == MOST_QUEUES,
             may_control=self.has_control_permission(request),
             longest_pause=LONGEST_PAUSE,
         )  # fmt: skip
@@ -63,18 +63,18 @@ class QueueAdmin(QueueActs, RowReportAdmin):
 
     def _page(self, request: HttpRequest, name: str, row: Queue | None) -> HttpResponse:
         workers = read_workers(limit=MOST_WORKERS)
-        found = read_queues(limit=MOST_QUEUES, workers=workers)
-        figures = next((each for each in found if each.name == name), None)
+        queues = read_queues(limit=MOST_QUEUES, workers=workers)
+        figures = next((queue for queue in queues if queue.name == name), None)
         span = span_of(request)
         steps = series(span, queue_name=name)
         sees_workers = request.user.has_perm("taskqueue.view_worker")
-        serving = [each for each in workers if each.is_alive and each.serves(name)]
+        serving = [worker for worker in workers if worker.is_alive and worker.serves(name)]
         return report(
             self, request, self.page_template, name,
             line=None if figures is None else queue_line(figures, self.links),
             row=row,
             created=moment(row.created_at) if row is not None else EMPTY,
-            workers=[line_of(each, self.links) for each in serving] if sees_workers else None,
+            workers=[line_of(worker, self.links) for worker in serving] if sees_workers else None,
             spans=span_tabs(span, **_named(request)),
             outcomes=outcomes_chart(steps),
             times=times_chart(steps),

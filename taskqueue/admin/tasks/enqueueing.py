@@ -57,7 +57,9 @@ class TaskEnqueueing(TaskActs):
         )  # fmt: skip
 
     def _choice(self, request: HttpRequest, trouble: str = "") -> HttpResponse:
-        found = [(each.name, _doc(each).partition("\n")[0]) for each in registry.all()]
+        found = [
+            (definition.name, _doc(definition).partition("\n")[0]) for definition in registry.all()
+        ]
         return report(
             self, request, self.choose_template, _("Enqueue a task"),
             definitions=found, trouble=trouble, name=request.GET.get("name", ""),

@@ -78,14 +78,16 @@ def shown_history(
     if history.leases is not None:
         sees_workers = request.user.has_perm("taskqueue.view_worker")
         workers = _worker_keys(history.leases) if sees_workers else {}
-        parts["leases"] = [_attempt(each, workers, now, links) for each in reversed(history.leases)]
+        parts["leases"] = [
+            _attempt(lease, workers, now, links) for lease in reversed(history.leases)
+        ]
         parts["leases_url"] = links.list_url(Lease, task__id__exact=task.pk)
     if history.lines is not None:
-        parts["lines"] = [_line(each) for each in history.lines]
+        parts["lines"] = [_line(line) for line in history.lines]
         parts["lines_of"] = history.attempt
         parts["lines_url"] = links.list_url(TaskLog, task__id__exact=task.pk)
     if history.audits is not None:
-        parts["audits"] = [_act(each) for each in reversed(history.audits)]
+        parts["audits"] = [_act(entry) for entry in reversed(history.audits)]
         parts["audits_url"] = links.list_url(Audit, q=task.pk)
     return parts
 

@@ -113,7 +113,7 @@ class TaskPages(LeanList):
 
     def headers(self) -> list[dict[str, Any]]:
         """Return the column headers; some themes find the box that selects all by a class."""
-        return [{**each, "text": _with_class(each["text"])} for each in result_headers(self)]
+        return [{**header, "text": _with_class(header["text"])} for header in result_headers(self)]
 
     def rows(self) -> list[SafeString]:
         """Return rows whose cells name their column: narrow screens show no headers."""

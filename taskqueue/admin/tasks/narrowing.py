@@ -125,4 +125,4 @@ def _all(counts: Mapping[str, Count] | None) -> Count | None:
     if counts is None:
         return None
     those = counts.values()
-    return Count(sum(each.value for each in those), any(each.is_capped for each in those))
+    return Count(sum(count.value for count in those), any(count.is_capped for count in those))

@@ -122,17 +122,17 @@ def _steady(task: Any) -> datetime:
 
 
 def _running(history: History) -> list[Lease]:
-    return [each for each in history.leases or [] if each.status == LeaseStatus.RUNNING]
+    return [lease for lease in history.leases or [] if lease.status == LeaseStatus.RUNNING]
 
 
 def _stops(history: History) -> list[Lease]:
     """Return the running attempts that were asked to stop."""
-    return [each for each in _running(history) if each.stop_requested_at is not None]
+    return [lease for lease in _running(history) if lease.stop_requested_at is not None]
 
 
 def _progress(history: History) -> list[Any]:
     """Return the progress of the running attempts."""
-    return [progress_bar(each) for each in _running(history) if each.progress is not None]
+    return [progress_bar(lease) for lease in _running(history) if lease.progress is not None]
 
 
 def sentence(reason: Reason) -> SafeString:

@@ -48,15 +48,15 @@ class WorkerAdmin(WorkerActs, RowReportAdmin):
     def shown(self, request: HttpRequest) -> HttpResponse:
         """Show all workers, or those whose name or host contains the search text."""
         text = request.GET.get("q", "").strip()
-        found = [each for each in read_workers(limit=MOST_WORKERS) if _holds(each, text)]
-        if text and not found and (older := _older(text)) is not None:
+        workers = [worker for worker in read_workers(limit=MOST_WORKERS) if _holds(worker, text)]
+        if text and not workers and (older := _older(text)) is not None:
             return self.links.redirect("worker_change", older.pk)
         return report(
             self, request, self.list_template, _("Workers"),
-            living=[line_of(each, self.links) for each in found if each.is_alive],
-            gone=[line_of(each, self.links) for each in found if not each.is_alive],
+            living=[line_of(worker, self.links) for worker in workers if worker.is_alive],
+            gone=[line_of(worker, self.links) for worker in workers if not worker.is_alive],
             text=text,
-            has_quiet=any(each.is_alive and each.request == QUIET for each in found),
+            has_quiet=any(worker.is_alive and worker.request == QUIET for worker in workers),
             may_stop=self.has_stop_permission(request),
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ def _of(worker: str) -> QuerySet[Any]:
 def _names(leases: Iterable[Any]) -> dict[Any, str]:
     """Return the names of the tasks that exist: a join would leave out the other attempts."""
     tasks = Task.objects.using(database_alias())
-    return dict(tasks.filter(id__in=[each.task_id for each in leases]).values_list("id", "name"))
+    return dict(tasks.filter(id__in=[lease.task_id for lease in leases]).values_list("id", "name"))
 
 
 def held(request: HttpRequest, links: Links, worker: str) -> list[dict[str, Any]]:
