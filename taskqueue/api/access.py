@@ -44,16 +44,16 @@ def identity_of(user: Any) -> str | None:
 
 def has_all(user: Any, permissions: tuple[str, ...]) -> bool:
     """Whether the user has all of these permissions."""
-    return all(user.has_perm(each) for each in permissions)
+    return all(user.has_perm(permission) for permission in permissions)
 
 
 def holds_token(request: Any) -> bool:
     """Whether the request has the token for metrics, compared in constant time."""
     token = get_settings().METRICS_TOKEN
-    scheme, _, given = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    scheme, _, bearer = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if not token or scheme.lower() != "bearer":
         return False
-    return hmac.compare_digest(given.strip().encode(), token.encode())
+    return hmac.compare_digest(bearer.strip().encode(), token.encode())
 
 
 def _is_known(user: Any) -> bool:

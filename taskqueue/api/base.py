@@ -62,9 +62,9 @@ class ApiView(APIView):
     schema = Described()
 
     @classmethod
-    def as_view(cls, **given: Any) -> Any:
+    def as_view(cls, **initkwargs: Any) -> Any:
         """Opt out of ATOMIC_REQUESTS: a wait must not hold a transaction open."""
-        view: Any = super().as_view(**given)
+        view: Any = super().as_view(**initkwargs)
         for alias in connections:
             view = non_atomic_requests(using=alias)(view)
         return view
@@ -86,12 +86,17 @@ class ApiView(APIView):
         """Return the project's authenticators, or those of the setting API_AUTHENTICATION."""
         paths = get_settings().API_AUTHENTICATION
         if paths is None:
-            return [each() for each in self.settings.DEFAULT_AUTHENTICATION_CLASSES]
+            return [
+                authenticator() for authenticator in self.settings.DEFAULT_AUTHENTICATION_CLASSES
+            ]
         return [import_string(path)() for path in paths]
 
     def get_authenticate_header(self, request: Request) -> str:
         """Return the header of the first authenticator that has one: 401 is never without."""
-        headers = [each.authenticate_header(request) for each in self.get_authenticators()]
+        headers = [
+            authenticator.authenticate_header(request)
+            for authenticator in self.get_authenticators()
+        ]
         return next(filter(None, headers), 'Session realm="api"')
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

@@ -54,7 +54,7 @@ MEANINGS = {
 ALWAYS = (400, 401, 403, 429, 503)
 CHANGING = ("POST", "PATCH", "PUT", "DELETE")
 NAMED = {
-    tuple(each.value for each in choice): choice.__name__
+    tuple(member.value for member in choice): choice.__name__
     for choice in (TaskStatus, LeaseStatus, OperationStatus, OccurrenceStatus)
 }
 """Names of enums in the schema: several fields called `status` have different choices."""
@@ -104,44 +104,48 @@ class Described(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         """Return the parameters, with the headers of the requests and of their answers."""
-        found = list(super().get_override_parameters())
+        parameters = list(super().get_override_parameters())
         if "{task_id}" in self.path:
-            found.append(OpenApiParameter("task_id", UUID, OpenApiParameter.PATH))
+            parameters.append(OpenApiParameter("task_id", UUID, OpenApiParameter.PATH))
         if self.method in CHANGING:
-            found.append(
+            parameters.append(
                 _header(
                     "Idempotency-Key", "A repeated request with this key is not carried out again."
                 )
             )
             if self.view.is_conditional:
-                found.append(
+                parameters.append(
                     _header("If-Match", "The ETag of the version that the client has seen.")
                 )
         elif self.view.has_etag:
-            found.append(_header("If-None-Match", "The ETag of the client's copy."))
+            parameters.append(_header("If-None-Match", "The ETag of the client's copy."))
         if self.view.has_etag:
-            found.append(_header("ETag", "The version of the answer.", on=[200, 201, 304]))
+            parameters.append(_header("ETag", "The version of the answer.", on=[200, 201, 304]))
         if self.method == "POST":
-            found.append(_header("Location", "The address of the resource.", on=self.view.located))
+            parameters.append(
+                _header("Location", "The address of the resource.", on=self.view.located)
+            )
         if self.view.throttle_classes:
-            found.append(_header("Retry-After", "Seconds after which to retry.", on=[429, 503]))
-        found.append(_header("WWW-Authenticate", "How to authenticate.", on=[401]))
-        return found
+            parameters.append(
+                _header("Retry-After", "Seconds after which to retry.", on=[429, 503])
+            )
+        parameters.append(_header("WWW-Authenticate", "How to authenticate.", on=[401]))
+        return parameters
 
     def get_auth(self) -> Any:
         """Return the authentication schemes; metrics accept a token too."""
-        found = super().get_auth()
+        schemes = super().get_auth()
         if NeedsOrToken in self.view.permission_classes:
             self.registry.register_on_missing(_token_scheme())
-            found = [*found, {TOKEN: []}]
-        return found
+            schemes = [*schemes, {TOKEN: []}]
+        return schemes
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
-        found = super()._get_response_bodies(direction)
+        bodies = super()._get_response_bodies(direction)
         if self.method == "GET" and self.view.has_etag:
             shown: Any = self._get_response_for_code(None, "304", direction=direction)  # type: ignore[no-untyped-call]
-            found["304"] = {**shown, "description": MEANINGS[304]}
-        return found
+            bodies["304"] = {**shown, "description": MEANINGS[304]}
+        return bodies
 
     def _map_serializer_field(self, field: Any, direction: Any, *more: Any) -> Any:
         if isinstance(field, Anything):  # null is among anything, and not one more of two schemas.

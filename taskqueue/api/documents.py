@@ -80,22 +80,22 @@ def document(server: str) -> dict[str, Any]:
             _made.clear()
             _written.clear()
             _made[key] = generated(are_warnings_told=False)
-        found = _made[key]
-    return {**found, "servers": [{"url": server}]} if server else found
+        schema = _made[key]
+    return {**schema, "servers": [{"url": server}]} if server else schema
 
 
 def document_as_yaml(server: str) -> bytes:
     """Return the document as YAML, made once: it takes seconds to write."""
-    found = document(server)
+    schema = document(server)
     from drf_spectacular.renderers import OpenApiYamlRenderer
 
-    key = id(found["paths"]), server
+    key = id(schema["paths"]), server
     with _lock:
         if key not in _written:
             if len(_written) >= MOST_WRITTEN:
                 _written.clear()
             renderer: Any = OpenApiYamlRenderer()
-            _written[key] = renderer.render(found)
+            _written[key] = renderer.render(schema)
         return _written[key]
 
 
@@ -106,8 +106,8 @@ def generated(*, are_warnings_told: bool) -> dict[str, Any]:
     with _our_settings(are_warnings_told):
         patterns = [path("", include("taskqueue.api.urls"))]
         generator: Any = SchemaGenerator
-        found: dict[str, Any] = generator(patterns=patterns).get_schema(public=True)
-    return found
+        schema: dict[str, Any] = generator(patterns=patterns).get_schema(public=True)
+    return schema
 
 
 def _our_settings(are_warnings_told: bool) -> AbstractContextManager[None]:
@@ -175,9 +175,9 @@ class SchemaDocument(ApiView):
 
     def get(self, request: Request) -> Response | HttpResponse:
         """Return it as JSON, or as YAML with `?format=yaml`."""
-        given = self.validated_query(request, Format)["format"]
+        form = self.validated_query(request, Format)["format"]
         root = address(request, "schema").removesuffix("/schema/")
-        if given == "yaml":
+        if form == "yaml":
             return HttpResponse(document_as_yaml(root), content_type=YAML)
         return self.shown(request, document(root))
 

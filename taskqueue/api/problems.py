@@ -135,8 +135,8 @@ def _about(error: Exception) -> dict[str, Any]:
 
 def _with_errors(errors: list[dict[str, str]]) -> dict[str, Any]:
     first = errors[:MOST_TOLD]
-    told = [{name: _shown(text) for name, text in each.items()} for each in first]
-    return {"errors": told} if told else {}
+    shown_errors = [{name: _shown(text) for name, text in mistake.items()} for mistake in first]
+    return {"errors": shown_errors} if shown_errors else {}
 
 
 def _shown(text: str) -> str:

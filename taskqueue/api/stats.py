@@ -75,13 +75,17 @@ class LastHour(serializers.Serializer[Any]):
     wait_p50 = serializers.FloatField(source="overall_wait_p50", allow_null=True)
     wait_p95 = serializers.FloatField(source="overall_wait_p95", allow_null=True)
 
-    def get_per_second(self, found: Series) -> float:
+    def get_per_second(self, attempts: Series) -> float:
         """All attempts of the hour."""
-        return found.total / SECONDS_AN_HOUR
+        return attempts.total / SECONDS_AN_HOUR
 
-    def get_failure_rate(self, found: Series) -> float | None:
+    def get_failure_rate(self, attempts: Series) -> float | None:
         """The part that failed or was lost."""
-        return (found.total_failed + found.total_lost) / found.total if found.total else None
+        return (
+            (attempts.total_failed + attempts.total_lost) / attempts.total
+            if attempts.total
+            else None
+        )
 
 
 class StatsShown(serializers.Serializer[Any]):
@@ -157,17 +161,17 @@ class StatsSeries(ApiView):
     def get(self, request: Request) -> Response:
         """Outcomes and durations of attempts over time, of all or of one queue or name."""
         asked = self.validated_query(request, SeriesQuery)
-        found = series(asked["span"], queue_name=asked["queue_name"], name=asked["name"])
-        return Response(SeriesShown(found).data)
+        attempts = series(asked["span"], queue_name=asked["queue_name"], name=asked["name"])
+        return Response(SeriesShown(attempts).data)
 
 
 def _queues(workers: list[ShownWorker]) -> dict[str, Any]:
     queues: list[ShownQueue] = read_queues(limit=MOST_WORKERS, workers=workers)
-    oldest = [each.oldest_seconds for each in queues if each.oldest_seconds is not None]
+    oldest = [queue.oldest_seconds for queue in queues if queue.oldest_seconds is not None]
     return {
         "total": len(queues),
-        "paused": sum(each.is_paused for each in queues),
-        "unserved": sum(each.waiting > 0 and not each.is_served for each in queues),
+        "paused": sum(queue.is_paused for queue in queues),
+        "unserved": sum(queue.waiting > 0 and not queue.is_served for queue in queues),
         "oldest_seconds": max(oldest, default=None),
     }
 
@@ -176,8 +180,8 @@ def _workers(workers: list[ShownWorker]) -> dict[str, Any]:
     alive = living(workers)
     return {
         "alive": len(alive),
-        "busy": sum(each.busy for each in alive),
-        "slots": sum(each.slots for each in alive),
+        "busy": sum(worker.busy for worker in alive),
+        "slots": sum(worker.slots for worker in alive),
     }
 
 
@@ -214,9 +218,9 @@ class Performance(ApiView):
     def get(self, request: Request) -> Response:
         """How often tasks of each name ran in the span, how long they took, how many failed."""
         asked = self.validated_query(request, PerformanceQuery)
-        found = performance(asked["span"])
-        kept = found[: asked["limit"]]
+        names = performance(asked["span"])
+        kept = names[: asked["limit"]]
         shown = PerformanceShown(
-            {"span": asked["span"], "names": kept, "is_capped": len(found) > len(kept)}
+            {"span": asked["span"], "names": kept, "is_capped": len(names) > len(kept)}
         )
         return Response(shown.data)

@@ -50,7 +50,7 @@ def notices(
     queues = read_queues(workers=workers) if queues is None else queues
     running = running_now() if running is None else running
     passing = {queue.name for queue in queues if queue.is_paused or not queue.is_served}
-    found = [
+    conditions = [
         *_of_queues(queues, workers),
         *out_of_reach(workers, passing=passing, most=most),
         *parked(most=most),
@@ -59,7 +59,9 @@ def notices(
         *held_by_lost(most=most),
         *_of_tasks(running),
     ]
-    return sorted(found, key=lambda each: (each.level != ERROR, each.code not in FOREMOST))
+    return sorted(
+        conditions, key=lambda notice: (notice.level != ERROR, notice.code not in FOREMOST)
+    )
 
 
 def _of_queues(queues: Sequence[ShownQueue], workers: Sequence[ShownWorker]) -> Iterator[Notice]:
@@ -117,26 +119,26 @@ def _of_workers(workers: Sequence[ShownWorker]) -> Iterator[Notice]:
 
 
 def _of_tasks(running: Sequence[RunningTask]) -> Iterator[Notice]:
-    for each in running:
-        if each.is_wedged:
-            yield Notice(code="wedged", level=WARNING, subject=str(each.task_id))
+    for attempt in running:
+        if attempt.is_wedged:
+            yield Notice(code="wedged", level=WARNING, subject=str(attempt.task_id))
 
 
 def held_by_lost(*, most: int) -> Iterator[Notice]:
     """Yield one notice for all tasks of lost workers whose leases have not expired."""
-    found = all_lost_attempts(project_connection(), limit=most)
-    if not found:
+    lost = all_lost_attempts(project_connection(), limit=most)
+    if not lost:
         return
     moment = now()
-    held = [each for each in found if each.expires_at > moment]
+    held = [attempt for attempt in lost if attempt.expires_at > moment]
     if held:
-        longest = max(held, key=lambda each: each.expires_at)
+        longest = max(held, key=lambda attempt: attempt.expires_at)
         yield Notice(
             code="lost_holds",
             level=ERROR,
             subject=str(longest.task_id),
-            count=len({each.task_id for each in held}),
-            is_capped=len(found) == most,
+            count=len({attempt.task_id for attempt in held}),
+            is_capped=len(lost) == most,
         )
 
 

@@ -33,7 +33,7 @@ from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.search_tokens import LONGEST, MOST_VALUES, Term, Value
 
 PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
-PARAMETERS = {each.parameter: each for each in FILTERS.values() if each.parameter}
+PARAMETERS = {filter.parameter: filter for filter in FILTERS.values() if filter.parameter}
 """By the name of a parameter, the filter that it sets."""
 
 
@@ -47,7 +47,7 @@ class Which(Strict):
 
     def get_fields(self) -> dict[str, Any]:
         """Return a field for each filter that has a parameter, and the others."""
-        filters = {name: _parameter_field(each) for name, each in PARAMETERS.items()}
+        filters = {name: _parameter_field(filter) for name, filter in PARAMETERS.items()}
         return {**super().get_fields(), **filters}
 
 
@@ -82,8 +82,8 @@ class Page(Which):
             if name in attrs and not is_cursor(attrs[name]):
                 raise serializers.ValidationError({name: "Not a cursor of this list."})
         if "include" in attrs and attrs["limit"] > MOST_WITH_ARGUMENTS:
-            told = f"May be at most {MOST_WITH_ARGUMENTS} with include=arguments."
-            raise serializers.ValidationError({"limit": told})
+            detail = f"May be at most {MOST_WITH_ARGUMENTS} with include=arguments."
+            raise serializers.ValidationError({"limit": detail})
         return attrs
 
 
@@ -117,14 +117,14 @@ def _searched(text: str, name: str) -> TaskFilter:
 
 def _parameter(name: str, text: str) -> dict[str, Any]:
     """Return the fields that a parameter sets, as its qualifier does in a search."""
-    parts = [each for each in text.split(",") if each]
+    parts = [part for part in text.split(",") if part]
     if not parts:
         raise InvalidQuery({name: ["May not be empty."]})
     if len(parts) > MOST_VALUES:
         raise InvalidQuery({name: [f"Takes at most {MOST_VALUES} values."]})
     term = Term(PARAMETERS[name].qualifier, "", tuple(map(Value, parts)))
-    given: dict[str, Any] = _searched(str(term), name).given
-    return given
+    fields: dict[str, Any] = _searched(str(term), name).given
+    return fields
 
 
 def _narrowed(which: TaskFilter, more: Mapping[str, Any], name: str) -> TaskFilter:
@@ -174,24 +174,26 @@ class Filter(Strict):
 
     def get_fields(self) -> dict[str, Any]:
         """Return a field for each filter."""
-        return {name: _field(each) for name, each in FILTERS.items() if name not in NOT_IN_BODIES}
+        return {
+            name: _field(filter) for name, filter in FILTERS.items() if name not in NOT_IN_BODIES
+        }
 
-    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Bound the size of the statement."""
-        paths = [texts for name in PATHS for texts in given.get(name, {}).values()]
+        paths = [texts for name in PATHS for texts in attrs.get(name, {}).values()]
         if len(paths) > MOST_PATHS:
             raise serializers.ValidationError(f"Contains more than {MOST_PATHS} paths.")
-        lists = [value for value in given.values() if isinstance(value, list)]
+        lists = [value for value in attrs.values() if isinstance(value, list)]
         if sum(map(len, [*paths, *lists])) > MOST_IN_ALL:
             raise serializers.ValidationError(f"Contains more than {MOST_IN_ALL} values.")
-        return given
+        return attrs
 
 
 def _field(filter: Described) -> serializers.Field[Any, Any, Any, Any]:
     text = capfirst(f"{filter.help}.")
     match filter.kind:
         case FilterKind.LIST:
-            statuses = serializers.ChoiceField(choices=[each.value for each in TaskStatus])
+            statuses = serializers.ChoiceField(choices=[status.value for status in TaskStatus])
             return Texts(child=statuses, help_text=text)
         case FilterKind.PATHS:
             return Paths(help_text=text)
@@ -217,16 +219,16 @@ class TaskChoice(Strict):
     everything = Flag(required=False, help_text="Choose all tasks: must be true.")
 
 
-def chosen(given: Mapping[str, Any], user: Any) -> TaskFilter:
+def chosen(choice: Mapping[str, Any], user: Any) -> TaskFilter:
     """Return the filter as this user may use it.
 
     Raises 422 unless exactly one way is used, and 403 for a search that is not permitted.
     """
-    ways = [way for way in WAYS if given.get(way) not in (None, False)]
+    ways = [way for way in WAYS if choice.get(way) not in (None, False)]
     if len(ways) != 1:
         raise _refused(f"Choose tasks by exactly one of {', '.join(WAYS)}, not by {len(ways)}.")
     try:
-        which = _read(ways[0], given)
+        which = _read(ways[0], choice)
     except (ValueError, TypeError) as error:  # SearchError is one.
         raise _refused(str(error)) from None
     return usable_by(which, user)
@@ -234,27 +236,27 @@ def chosen(given: Mapping[str, Any], user: Any) -> TaskFilter:
 
 def exposed_only(which: TaskFilter) -> TaskFilter:
     """Narrow the filter to task types that may be enqueued over REST. Raises 403 for none."""
-    names = [each.name for each in registry.all() if each.options.api]
-    given = which.given
-    if "name" in given or "name_prefix" in given:
-        whole = each_of(given.get("name", ()))
-        beginnings = each_of(given.get("name_prefix", ()))
-        names = [each for each in names if each in whole or each.startswith(beginnings)]
+    names = [definition.name for definition in registry.all() if definition.options.api]
+    filters = which.given
+    if "name" in filters or "name_prefix" in filters:
+        whole = each_of(filters.get("name", ()))
+        beginnings = each_of(filters.get("name_prefix", ()))
+        names = [name for name in names if name in whole or name.startswith(beginnings)]
     if not names:
-        told = "None of these task types is marked api=True, so none may be enqueued over REST."
-        raise Problem(403, "task_not_exposed", told)
+        detail = "None of these task types is marked api=True, so none may be enqueued over REST."
+        raise Problem(403, "task_not_exposed", detail)
     return replace(which, name=sorted(names), name_prefix="", everything=False)
 
 
-def _read(way: str, given: Mapping[str, Any]) -> TaskFilter:
+def _read(way: str, choice: Mapping[str, Any]) -> TaskFilter:
     if way == "ids":
-        return TaskFilter(ids=given["ids"])
+        return TaskFilter(ids=choice["ids"])
     if way == "filter":
-        return TaskFilter(**given["filter"])
+        return TaskFilter(**choice["filter"])
     if way == "everything":
         return TaskFilter(everything=True)
     with override("en"):
-        which = parse(given["q"], now=now()).which
+        which = parse(choice["q"], now=now()).which
         if which.everything:
             raise SearchError("The search is empty. Use everything: true to choose all tasks.")
     return which

@@ -17,7 +17,7 @@ from django.db import DatabaseError, InterfaceError
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.transient_errors import is_busy
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.management.cli.output import Output, told
+from taskqueue.management.cli.output import Output, one_line
 from taskqueue.models import Task
 
 USAGE = 2
@@ -79,7 +79,7 @@ def errors_on_one_line() -> Iterator[None]:
     try:
         yield
     except CommandError as error:
-        error.args = (told(str(error)),)
+        error.args = (one_line(str(error)),)
         raise
 
 

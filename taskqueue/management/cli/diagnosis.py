@@ -33,8 +33,8 @@ def _doctor(flags: Namespace, output: Output) -> None:
     findings = examine()
     status = worst(findings)
     output.say(
-        "\n".join(line for each in findings for line in _lines(each)),
-        {"worst": status, "findings": [asdict(each) for each in findings]},
+        "\n".join(line for finding in findings for line in _lines(finding)),
+        {"worst": status, "findings": [asdict(finding) for finding in findings]},
     )
     if flags.fail_on != NEVER and status.rank >= Severity(flags.fail_on).rank:
         raise CommandError(_summary(findings))
@@ -59,13 +59,13 @@ def _lines(finding: Finding) -> list[str]:
 
 
 def _summary(findings: list[Finding]) -> str:
-    counted = Counter(each.severity for each in findings)
-    told = [
+    counted = Counter(finding.severity for finding in findings)
+    counts = [
         f"{counted[severity]} {severity}{'s' if counted[severity] > 1 else ''}"
         for severity in (Severity.PROBLEM, Severity.WARNING)
         if counted[severity]
     ]
-    return f"The doctor found {' and '.join(told)}."
+    return f"The doctor found {' and '.join(counts)}."
 
 
 DOCTOR = Subcommand(
@@ -115,12 +115,14 @@ def _health(flags: Namespace, output: Output) -> None:
         max_age=flags.max_age,
         max_latency=flags.max_latency,
     )
-    found = _asked(wanted, seconds=flags.timeout)
-    failed = [check.detail for check in found.checks if not check.is_ok]
+    health = _asked(wanted, seconds=flags.timeout)
+    failed = [check.detail for check in health.checks if not check.is_ok]
     if not output.is_json and failed:
         raise CommandError(" ".join(failed))
-    checks = [{"name": each.name, "ok": each.is_ok, "detail": each.detail} for each in found.checks]
-    output.say(found.checks[0].detail, {"status": found.status, "checks": checks})
+    checks = [
+        {"name": check.name, "ok": check.is_ok, "detail": check.detail} for check in health.checks
+    ]
+    output.say(health.checks[0].detail, {"status": health.status, "checks": checks})
     if failed:
         raise SystemExit(1)
 

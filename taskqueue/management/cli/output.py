@@ -79,8 +79,8 @@ class Output:
         if self.is_json:
             self._write(as_json(value))
             return
-        told = {name: item for name, item in readable(value).items() if name not in without}
-        for line in _lines(told, ""):
+        sheet = {name: item for name, item in readable(value).items() if name not in without}
+        for line in _lines(sheet, ""):
             self._write(line)
 
     def _write(self, text: str) -> None:
@@ -113,18 +113,18 @@ def readable(value: Any) -> dict[str, Any]:
     """The fields of a read model, with a text for no value that has a meaning; or a mapping."""
     if not is_dataclass(value):
         return dict(value)
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, field in json_fields_of(type(value)).items():
         item = getattr(value, name)
         if is_dataclass(item):
-            told.update({f"{name}_{part}": text for part, text in readable(item).items()})
+            fields.update({f"{name}_{part}": text for part, text in readable(item).items()})
         else:
-            told[name] = field.metadata.get("empty", "") if item is None else item
-    return told
+            fields[name] = field.metadata.get("empty", "") if item is None else item
+    return fields
 
 
 def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
-    known = {name: each for name, each in value.items() if each not in (None, "", [], {})}
+    known = {name: item for name, item in value.items() if item not in (None, "", [], {})}
     width = max((len(name) for name in known), default=0)
     lines = []
     for name, each in known.items():
@@ -183,10 +183,12 @@ def _heading(name: str) -> str:
 
 def without_controls(text: str) -> str:
     """Text from users must not steer the terminal."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
 
 
-def told(text: str) -> str:
+def one_line(text: str) -> str:
     """The text on one line, whole."""
     return without_controls(" ".join(text.split()))
 
@@ -240,7 +242,7 @@ def utc(moment: datetime | None) -> str:
 
 def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
     """Lines of equally many cells, as wide as the widest of a column; the last is not cut."""
-    cells = [[*map(shown, line[:-1]), told(line[-1])] for line in lines]
+    cells = [[*map(shown, line[:-1]), one_line(line[-1])] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -38,67 +38,68 @@ def _names(text: str) -> int:
 
 def _stats(flags: Namespace, output: Output) -> None:
     counts = status_counts()
-    found = series(flags.span, queue_name=flags.queue, name=flags.name)
+    attempts = series(flags.span, queue_name=flags.queue, name=flags.name)
     # What is kept of names does not tell the queues apart.
     names = [] if flags.queue else performance(flags.span)
     if flags.name:
-        names = [each for each in names if each.name == flags.name]
+        names = [name for name in names if name.name == flags.name]
     names = names[: flags.names]
     if output.is_json:
-        output.sheet(_document(counts, found, names, with_steps=flags.steps))
+        output.sheet(_document(counts, attempts, names, with_steps=flags.steps))
         return
-    _tell(output, flags, counts, found)
+    _tell(output, flags, counts, attempts)
     if flags.steps:
         output.say("", {})
-        output.table(_steps(found), ("start", "succeeded", "failed", "lost", "stopped"))
+        output.table(_steps(attempts), ("start", "succeeded", "failed", "lost", "stopped"))
     if names:
         output.say("", {})
         output.table(list(map(_shown_name, names)), NAMES)
 
 
 def _document(
-    counts: dict[str, Count], found: Series, names: list[NamePerformance], *, with_steps: bool
+    counts: dict[str, Count], attempts: Series, names: list[NamePerformance], *, with_steps: bool
 ) -> dict[str, Any]:
     return {
         "tasks": {status: count.value for status, count in counts.items()},
         "more_than_that": sorted(status for status, count in counts.items() if count.is_capped),
-        "span": found.span,
-        "attempts": _attempts(found),
+        "span": attempts.span,
+        "attempts": _attempts(attempts),
         "names": names,
-        **({"steps": _steps(found)} if with_steps else {}),
+        **({"steps": _steps(attempts)} if with_steps else {}),
     }
 
 
-def _attempts(found: Series) -> dict[str, Any]:
+def _attempts(attempts: Series) -> dict[str, Any]:
     """Durations in seconds."""
-    minutes = found.step_seconds * len(found.starts) / 60
+    minutes = attempts.step_seconds * len(attempts.starts) / 60
     return {
-        "succeeded": found.total_succeeded,
-        "failed": found.total_failed,
-        "lost": found.total_lost,
-        "stopped": found.total_stopped,
-        "per_minute": found.total / minutes,
-        "wait_p50": found.overall_wait_p50,
-        "wait_p95": found.overall_wait_p95,
-        "run_p50": found.overall_run_p50,
-        "run_p95": found.overall_run_p95,
+        "succeeded": attempts.total_succeeded,
+        "failed": attempts.total_failed,
+        "lost": attempts.total_lost,
+        "stopped": attempts.total_stopped,
+        "per_minute": attempts.total / minutes,
+        "wait_p50": attempts.overall_wait_p50,
+        "wait_p95": attempts.overall_wait_p95,
+        "run_p50": attempts.overall_run_p50,
+        "run_p95": attempts.overall_run_p95,
     }
 
 
-def _tell(output: Output, flags: Namespace, counts: dict[str, Count], found: Series) -> None:
+def _tell(output: Output, flags: Namespace, counts: dict[str, Count], attempts: Series) -> None:
     if flags.queue or flags.name:
         # A queue's own would read all of its tasks.
         output.say("All tasks, of all queues and names:", {})
     output.table([{status: str(count) for status, count in counts.items()}], list(counts))
-    figures = _attempts(found)
+    figures = _attempts(attempts)
     output.say("", {})
     output.say(
-        f"Attempts of the last {found.span}{_whose(flags)}: {found.total_succeeded} succeeded,"
-        f" {found.total_failed} failed, {found.total_lost} lost, {found.total_stopped} stopped;"
+        f"Attempts of the last {attempts.span}{_whose(flags)}:"
+        f" {attempts.total_succeeded} succeeded, {attempts.total_failed} failed,"
+        f" {attempts.total_lost} lost, {attempts.total_stopped} stopped;"
         f" {figures['per_minute']:.3g} a minute",
         {},
     )
-    if found.total:
+    if attempts.total:
         waits = f"wait p50 {short(figures['wait_p50'])}, p95 {short(figures['wait_p95'])}"
         output.say(
             f"{waits}; run p50 {short(figures['run_p50'])}, p95 {short(figures['run_p95'])}", {}
@@ -110,21 +111,26 @@ def _whose(flags: Namespace) -> str:
     return queue + (f" of {without_controls(flags.name)}" if flags.name else "")
 
 
-def _steps(found: Series) -> list[dict[str, Any]]:
+def _steps(attempts: Series) -> list[dict[str, Any]]:
     columns = zip(
-        found.starts, found.succeeded, found.failed, found.lost, found.stopped, strict=True
+        attempts.starts,
+        attempts.succeeded,
+        attempts.failed,
+        attempts.lost,
+        attempts.stopped,
+        strict=True,
     )
     return [
-        dict(zip(("start", "succeeded", "failed", "lost", "stopped"), each, strict=True))
-        for each in columns
+        dict(zip(("start", "succeeded", "failed", "lost", "stopped"), values, strict=True))
+        for values in columns
     ]
 
 
-def _shown_name(each: NamePerformance) -> dict[str, Any]:
-    has_ended = each.run_p50 is not None
-    slowest = each.slowest_seconds if has_ended else None
-    durations = (each.wait_p50, each.wait_p95, each.run_p50, each.run_p95, slowest)
-    cells = (each.name, each.count, each.failed, *map(short, durations))
+def _shown_name(shown: NamePerformance) -> dict[str, Any]:
+    has_ended = shown.run_p50 is not None
+    slowest = shown.slowest_seconds if has_ended else None
+    durations = (shown.wait_p50, shown.wait_p95, shown.run_p50, shown.run_p95, slowest)
+    cells = (shown.name, shown.count, shown.failed, *map(short, durations))
     return dict(zip(NAMES, cells, strict=True))
 
 

@@ -19,7 +19,7 @@ from taskqueue.management.cli.base import (
     refusals_reported,
     refuse_what_is_not_text,
 )
-from taskqueue.management.cli.output import Output, add_format, told
+from taskqueue.management.cli.output import Output, add_format, one_line
 from taskqueue.management.cli.writing import Closed, finished
 
 EXIT_CODES = (
@@ -73,7 +73,7 @@ class Command(BaseCommand):
             flags["run"](Namespace(**flags), output)
 
     def _note(self, text: str) -> None:
-        self.stderr.write(told(text), style_func=str)  # Not in the colour of errors.
+        self.stderr.write(one_line(text), style_func=str)  # Not in the colour of errors.
 
 
 def _say_nothing(*_: object) -> None:

@@ -46,13 +46,13 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     queues = read_queues(limit=MOST, workers=workers)
     moment = now()
     running = running_now(limit=MOST)
-    told = notices(queues=queues, workers=workers, running=running, most=MOST_LOOKED_AT)
-    found = [*map(finding_of, told), *versions(workers)]
-    yield from found
-    if not any(each.check == QUEUES for each in found):
+    conditions = notices(queues=queues, workers=workers, running=running, most=MOST_LOOKED_AT)
+    findings = [*map(finding_of, conditions), *versions(workers)]
+    yield from findings
+    if not any(finding.check == QUEUES for finding in findings):
         yield QUEUES.ok("Every queue with waiting tasks is served.")
     number = len(living(workers))
-    if number and not any(each.check == WORKERS for each in found):
+    if number and not any(finding.check == WORKERS for finding in findings):
         seen = f"Running workers: {number}; none is in trouble."
         yield WORKERS.ok(seen)
     yield from _duties(connection, moment, has_workers=number > 0)
@@ -62,9 +62,9 @@ def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
     """Yield a finding where workers of several versions are running."""
     counted = Counter(worker.version or "unknown" for worker in living(workers))
     if len(counted) > 1:
-        told = ", ".join(f"{version} ({number})" for version, number in sorted(counted.items()))
+        counts = ", ".join(f"{version} ({number})" for version, number in sorted(counted.items()))
         yield WORKERS.info(
-            seen=f"Workers of several versions are running: {told}.",
+            seen=f"Workers of several versions are running: {counts}.",
             remedy="This is fine during a deploy. Restart the old workers afterwards.",
         )
 
@@ -72,14 +72,14 @@ def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
 def _duties(connection: BaseDatabaseWrapper, now: Any, *, has_workers: bool) -> Iterator[Finding]:
     """Yield what a worker should have done by now."""
     tasks = Task.objects.using(connection.alias)
-    found = [
+    findings = [
         *_due(tasks, now, has_workers),
         *_schedules(connection, now, has_workers),
         *_leases(connection, now, has_workers),
         *_pruning(tasks, now, has_workers),
     ]
-    yield from found
-    if not found:
+    yield from findings
+    if not findings:
         yield DUTIES.ok(
             seen="Due tasks, schedules, expired leases and old rows are being handled.",
         )
@@ -125,7 +125,7 @@ def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Ite
     running = Lease.objects.using(connection.alias).filter(literal(IS_LEASED))
     ends = running.order_by("worker_id").values_list("expires_at", "task_id")[: MOST * 10]
     limit = now - max(LATE, 2 * get_settings().LEASE_DURATION)
-    over = [each for each in ends if each[0] < limit]
+    over = [lease for lease in ends if lease[0] < limit]
     if over:
         end, task_id = min(over)
         ago = duration((now - end).total_seconds())

@@ -70,16 +70,16 @@ def of_queues(queues: Mapping[str, Counted]) -> Iterator[Metric]:
     waits = _histogram(
         "attempt_wait_seconds", "Wait times, from being ready to the start.", "queue"
     )
-    for queue, each in sorted(queues.items()):
+    for queue, counted in sorted(queues.items()):
         labels = _safe(queue)
-        enqueued.add_metric(labels, each.enqueued)
-        for status, number in zip(ENDS, each.finished, strict=True):
+        enqueued.add_metric(labels, counted.enqueued)
+        for status, number in zip(ENDS, counted.finished, strict=True):
             finished.add_metric([*labels, status], number)
-        for outcome, number in zip(OUTCOMES, each.attempts, strict=True):
+        for outcome, number in zip(OUTCOMES, counted.attempts, strict=True):
             attempts.add_metric([*labels, outcome], number)
-        lost.add_metric(labels, each.lost)
-        runs.add_metric(labels, cumulative(each.run_times), each.run_seconds)
-        waits.add_metric(labels, cumulative(each.wait_times), each.wait_seconds)
+        lost.add_metric(labels, counted.lost)
+        runs.add_metric(labels, cumulative(counted.run_times), counted.run_seconds)
+        waits.add_metric(labels, cumulative(counted.wait_times), counted.wait_seconds)
     yield from (enqueued, finished, attempts, lost, runs, waits)
 
 
@@ -92,11 +92,11 @@ def of_names(names: Mapping[str, Counted]) -> Iterator[Metric]:
     runs = SummaryMetricFamily(
         "taskqueue_name_run_seconds", "Run times of attempts, by task name.", labels=["name"]
     )
-    for name, each in sorted(names.items()):
+    for name, counted in sorted(names.items()):
         labels = _safe(name)
-        for outcome, number in zip(OUTCOMES, each.attempts, strict=True):
+        for outcome, number in zip(OUTCOMES, counted.attempts, strict=True):
             attempts.add_metric([*labels, outcome], number)
-        runs.add_metric(labels, sum(each.run_times.values()), each.run_seconds)
+        runs.add_metric(labels, sum(counted.run_times.values()), counted.run_seconds)
     yield from (attempts, runs)
 
 

@@ -37,17 +37,17 @@ def timetables() -> dict[str, Timetable]:
         .order_by("id")
         .only("name", "is_enabled", "removed_at", "paused_at", "last_nominal_at", "next_at")
     )
-    found: dict[str, Timetable] = {}
+    timetables: dict[str, Timetable] = {}
     for place, row in enumerate(rows[:1_000]):
         is_resting = not row.is_active or row.paused_at is not None
         one = Timetable(row.last_nominal_at, None if is_resting else row.next_at)
         if place < MOST_LABELS:
-            found[row.name] = one
+            timetables[row.name] = one
             continue
-        rest = found.setdefault(REST, Timetable())
+        rest = timetables.setdefault(REST, Timetable())
         rest.last = max(filter(None, (rest.last, one.last)), default=None)
         rest.next = min(filter(None, (rest.next, one.next)), default=None)
-    return found
+    return timetables
 
 
 def sizes() -> Mapping[str, int]:

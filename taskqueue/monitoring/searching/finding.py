@@ -136,11 +136,11 @@ def find(
     direction, place = (NEWER, newer) if newer is not None else (OLDER, older)
     work = _Work(effort or Effort(), len(how.streams), windows=how.looked_up + bool(_keys(which)))
     fitting = which.among(rows)
-    found = [
+    readings = [
         _read(stream, how, rows, fitting, place, direction, limit + 1, work)
         for stream in how.streams
     ]
-    page = _page(found, how.order, place, direction, limit)
+    page = _page(readings, how.order, place, direction, limit)
     if direction is NEWER and len(page.tasks) < limit and not page.newer and how.is_exact:
         return find(which, tasks=tasks, limit=limit, effort=effort)  # The first page, and full.
     return page if place is not None else _with_holders(page, which, rows)
@@ -161,21 +161,21 @@ def _read(
     if stream.is_short or how.is_exact:
         beyond = fitting.filter(order.beyond(place, direction))
         return _full_or_all(list(order.sorted(beyond, direction)[:wanted]), order, wanted)
-    found: list[Task] = []
+    tasks: list[Task] = []
     within = rows.filter(stream.condition)
     for size in work.sizes():
         edge = _edge(order, within, place, direction, size)
         window = order.beyond(place, direction) & order.up_to(edge, direction)
-        found += order.sorted(fitting.filter(window), direction)[: wanted - len(found)]
-        if edge is None or len(found) == wanted:
-            return _full_or_all(found, order, wanted)
+        tasks += order.sorted(fitting.filter(window), direction)[: wanted - len(tasks)]
+        if edge is None or len(tasks) == wanted:
+            return _full_or_all(tasks, order, wanted)
         place = edge
-    return _Found(found, place)
+    return _Found(tasks, place)
 
 
-def _full_or_all(found: list[Task], order: Order, wanted: int) -> _Found:
-    is_full = len(found) >= wanted
-    return _Found(found, order.of(found[-1]) if is_full else None, is_full)
+def _full_or_all(tasks: list[Task], order: Order, wanted: int) -> _Found:
+    is_full = len(tasks) >= wanted
+    return _Found(tasks, order.of(tasks[-1]) if is_full else None, is_full)
 
 
 def _edge(
@@ -188,7 +188,7 @@ def _edge(
 
 
 def _page(
-    found: Sequence[_Found],
+    readings: Sequence[_Found],
     order: Order,
     place: Place | None,
     direction: Direction,
@@ -196,9 +196,9 @@ def _page(
 ) -> Page:
     """Merge the streams, as far as all of them have been read."""
     is_older = direction is OLDER
-    tasks = [task for each in found for task in each.tasks]
+    tasks = [task for reading in readings for task in reading.tasks]
     tasks.sort(key=order.of, reverse=is_older)
-    ends = [each.end for each in found if each.end is not None]
+    ends = [reading.end for reading in readings if reading.end is not None]
     horizon = (max if is_older else min)(ends) if ends else None
     if horizon is not None:
         tasks = [t for t in tasks if (order.of(t) >= horizon) is is_older or order.of(t) == horizon]

@@ -95,8 +95,8 @@ def split(text: str) -> list[Term]:
 
 
 def _skip(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
 def _term(text: str, position: int) -> tuple[Term, int]:
@@ -133,16 +133,16 @@ def _values(text: str, position: int, qualifier: str) -> tuple[tuple[Value, ...]
 
 def _value(text: str, position: int, bare: re.Pattern[str]) -> tuple[Value, int]:
     if text[position] != '"':
-        found = bare.match(text, position)
-        assert found is not None  # The caller stands at neither a space nor a comma.
-        return Value(found[0]), found.end()
-    found = _QUOTED.match(text, position)
-    if found is None:
+        match = bare.match(text, position)
+        assert match is not None  # The caller stands at neither a space nor a comma.
+        return Value(match[0]), match.end()
+    match = _QUOTED.match(text, position)
+    if match is None:
         raise SearchError(_("A quotation mark is not closed."))
-    end = found.end()
+    end = match.end()
     if end < len(text) and not text[end].isspace() and text[end] != ",":
         raise SearchError(_("Put a space after the closing quotation mark."))
-    return Value(_ESCAPED.sub(r"\1", found[1]), is_quoted=True), end
+    return Value(_ESCAPED.sub(r"\1", match[1]), is_quoted=True), end
 
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -166,7 +166,7 @@ def _read(text: str, now: datetime) -> datetime:
         return now - timedelta(seconds=float(ago[1]) * UNITS[ago[2]])
     if of_today := _TIME.fullmatch(text):
         hours, minutes, seconds = (int(part or 0) for part in of_today.groups())
-        found = datetime.combine(timezone.localtime(now), time(hours, minutes, seconds))
+        time_of_day = datetime.combine(timezone.localtime(now), time(hours, minutes, seconds))
     else:
-        found = datetime.fromisoformat(text)
-    return timezone.make_aware(found) if timezone.is_naive(found) else found
+        time_of_day = datetime.fromisoformat(text)
+    return timezone.make_aware(time_of_day) if timezone.is_naive(time_of_day) else time_of_day

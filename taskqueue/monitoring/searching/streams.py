@@ -60,80 +60,82 @@ def literal(condition: str) -> Q:
 
 def plan(which: TaskFilter, tasks: QuerySet[Task]) -> Plan:
     """Return how to read the tasks that match."""
-    given = which.given
-    statuses = _statuses(given)
+    filters = which.given
+    statuses = _statuses(filters)
     order = BY_END if statuses is not None and statuses <= FINISHED else BY_ID
-    is_exact = given.keys() <= {"statuses", "everything"} and not tasks.query.where
-    short = _short(given, tasks.db)
+    is_exact = filters.keys() <= {"statuses", "everything"} and not tasks.query.where
+    short = _short(filters, tasks.db)
     if short is not None:
         return Plan(order, [Stream(Q(id__in=short), is_short=True)], is_exact=False)
     if statuses is None or not (statuses <= FINISHED or statuses <= INDEXED | LIVE):
-        everything = Stream(_around(given))
+        everything = Stream(_around(filters))
         return Plan(order, [everything], is_exact and statuses is None)
-    streams = [_of_status(status, given, tasks) for status in sorted(statuses)]
+    streams = [_of_status(status, filters, tasks) for status in sorted(statuses)]
     live = statuses & LIVE
     return Plan(order, streams, is_exact and not live, looked_up=len(live))
 
 
-def _statuses(given: dict[str, Any]) -> frozenset[TaskStatus] | None:
+def _statuses(filters: dict[str, Any]) -> frozenset[TaskStatus] | None:
     """Return the statuses of tasks that may match; None for all."""
     statuses = None
-    if "statuses" in given:
-        statuses = frozenset(map(TaskStatus, given["statuses"]))
-    if _asks_for_error(given):
+    if "statuses" in filters:
+        statuses = frozenset(map(TaskStatus, filters["statuses"]))
+    if _asks_for_error(filters):
         statuses = CAN_HAVE_ERROR if statuses is None else statuses & CAN_HAVE_ERROR
     return statuses
 
 
-def _asks_for_error(given: dict[str, Any]) -> bool:
+def _asks_for_error(filters: dict[str, Any]) -> bool:
     """Whether only tasks with an error match; an empty path matches tasks without."""
-    if "error_path" in given and "" not in each_of(given["error_path"]):
+    if "error_path" in filters and "" not in each_of(filters["error_path"]):
         return True
-    return "error_class" in given or "error_text" in given
+    return "error_class" in filters or "error_text" in filters
 
 
-def _of_status(status: TaskStatus, given: dict[str, Any], tasks: QuerySet[Task]) -> Stream:
+def _of_status(status: TaskStatus, filters: dict[str, Any], tasks: QuerySet[Task]) -> Stream:
     if status in FINISHED:
         ended = Q(status=status.value, finished_at__isnull=False)
-        if "enqueued_after" in given:
-            ended &= Q(finished_at__gte=given["enqueued_after"])
+        if "enqueued_after" in filters:
+            ended &= Q(finished_at__gte=filters["enqueued_after"])
         return Stream(ended)
     if status in INDEXED:
         waiting = Q(status=status.value)
         if not is_postgresql():
             waiting &= literal(IS_WAITING)
         return Stream(waiting)
-    ids = _live(status, given, tasks.db)
+    ids = _live(status, filters, tasks.db)
     if ids is not None:
         return Stream(Q(status=status.value, id__in=ids), is_short=True)
-    return Stream(_around(given))
+    return Stream(_around(filters))
 
 
-def _around(given: dict[str, Any]) -> Q:
+def _around(filters: dict[str, Any]) -> Q:
     """Return a condition for all tasks, or for ids of about the time in the filter."""
     around = Q()
     try:
-        if "enqueued_after" in given:
-            around &= Q(id__gte=first_id_at(given["enqueued_after"] - SKEW))
-        if "enqueued_before" in given:
-            around &= Q(id__lt=first_id_at(given["enqueued_before"] + SKEW))
+        if "enqueued_after" in filters:
+            around &= Q(id__gte=first_id_at(filters["enqueued_after"] - SKEW))
+        if "enqueued_before" in filters:
+            around &= Q(id__lt=first_id_at(filters["enqueued_before"] + SKEW))
     except OverflowError:  # The first or the last hour that there is.
         return Q()
     return around
 
 
-def _short(given: dict[str, Any], alias: str) -> Collection[UUID] | None:
+def _short(filters: dict[str, Any], alias: str) -> Collection[UUID] | None:
     """Return few ids that include all matching tasks; None where no index has them."""
-    if "ids" in given:
-        return tuple(given["ids"])
-    if "schedule" not in given:
+    if "ids" in filters:
+        return tuple(filters["ids"])
+    if "schedule" not in filters:
         return None
-    names = [given["schedule"]] if isinstance(given["schedule"], str) else list(given["schedule"])
+    names = (
+        [filters["schedule"]] if isinstance(filters["schedule"], str) else list(filters["schedule"])
+    )
     runs = Occurrence.objects.using(alias).filter(schedule__name__in=names, task__isnull=False)
     return _at_most(runs.order_by("schedule", "-nominal_at").values_list("task_id", flat=True))
 
 
-def _live(status: TaskStatus, given: dict[str, Any], alias: str) -> list[UUID] | None:
+def _live(status: TaskStatus, filters: dict[str, Any], alias: str) -> list[UUID] | None:
     """Return the ids of ready or running tasks; None where there are too many."""
     tasks = Task.objects.using(alias)
     apart = tasks.filter(literal(IS_APART)).order_by("pinned_to").values_list("id", flat=True)
@@ -142,14 +144,14 @@ def _live(status: TaskStatus, given: dict[str, Any], alias: str) -> list[UUID] |
         ordinary: Any = leases.values_list("task_id", flat=True)
     else:
         ready = tasks.filter(literal(IS_READY))
-        if "queue_name" in given:
-            names = given["queue_name"]
+        if "queue_name" in filters:
+            names = filters["queue_name"]
             ready = ready.filter(queue_name__in=[names] if isinstance(names, str) else list(names))
         ordinary = ready.order_by("queue_name").values_list("id", flat=True)
-    found, others = _at_most(ordinary), _at_most(apart)
-    return None if found is None or others is None else [*{*found, *others}]
+    ordinary_ids, pinned_ids = _at_most(ordinary), _at_most(apart)
+    return None if ordinary_ids is None or pinned_ids is None else [*{*ordinary_ids, *pinned_ids}]
 
 
 def _at_most(ids: Any) -> list[UUID] | None:
-    found = list(ids[: MOST_CANDIDATES + 1])
-    return found if len(found) <= MOST_CANDIDATES else None
+    candidates = list(ids[: MOST_CANDIDATES + 1])
+    return candidates if len(candidates) <= MOST_CANDIDATES else None

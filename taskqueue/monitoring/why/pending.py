@@ -33,7 +33,7 @@ def why_pending(around: Surroundings) -> list[Reason]:
         *without_workers(around),
     ]
     # To be told of by several workers, or none yet, keeps nobody from taking it.
-    if all(each.code in (codes.MORE_WORKERS, codes.UNSEATED) for each in reasons):
+    if all(reason.code in (codes.MORE_WORKERS, codes.UNSEATED) for reason in reasons):
         reasons += in_line(around)
     return reasons
 
@@ -90,11 +90,11 @@ def paused(around: Surroundings) -> Iterator[Reason]:
 def in_line(around: Surroundings) -> Iterator[Reason]:
     """Yield how many tasks are ahead, up to a cap, and whether all slots are busy."""
     task = around.task
-    takers = [each for each in around.serving if each.takes_tasks]
+    takers = [worker for worker in around.serving if worker.takes_tasks]
     if task.worker_names is not None:
-        takers = [each for each in takers if each.name in task.worker_names]
-    slots = sum(each.slots for each in takers)
-    if slots and all(each.busy >= each.slots for each in takers):
+        takers = [worker for worker in takers if worker.name in task.worker_names]
+    slots = sum(worker.slots for worker in takers)
+    if slots and all(worker.busy >= worker.slots for worker in takers):
         yield Reason(code=codes.SLOTS_BUSY, subject=task.queue_name, details={"slots": slots})
     higher, equal = _ahead(task)
     if higher + equal > CAP:
@@ -166,15 +166,17 @@ def _of_the_next(around: Surroundings) -> Iterator[Reason]:
     """Yield what keeps the workers that have not run it yet."""
     task = around.task
     taken = {
-        each.worker_id
-        for each in around.leases
-        if each.is_shared and each.status in (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
+        lease.worker_id
+        for lease in around.leases
+        if lease.is_shared and lease.status in (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
     }
     waiting = _waiting(around)
-    takers = [each for each in around.serving if each.takes_tasks and each.name not in taken]
+    takers = [
+        worker for worker in around.serving if worker.takes_tasks and worker.name not in taken
+    ]
     if task.worker_names is not None:
-        takers = [each for each in takers if each.name in task.worker_names]
-        living = {each.name for each in around.serving}
+        takers = [worker for worker in takers if worker.name in task.worker_names]
+        living = {worker.name for worker in around.serving}
         absent = [name for name in task.worker_names if name not in living and name not in taken]
         if absent and living & set(task.worker_names):  # Else that none lives is told apart.
             yield Reason(code=codes.WORKERS_ABSENT, subject=listed(map(str, absent)))
@@ -184,19 +186,19 @@ def _of_the_next(around: Surroundings) -> Iterator[Reason]:
             subject=task.queue_name,
             details={"open": task.open_slots, "able": len(takers)},
         )
-    for each in takers:
-        if each.name in waiting:
-            yield Reason(code=codes.WORKER_WAITS, subject=each.name, moment=waiting[each.name])
+    for worker in takers:
+        if worker.name in waiting:
+            yield Reason(code=codes.WORKER_WAITS, subject=worker.name, moment=waiting[worker.name])
 
 
 def _waiting(around: Surroundings) -> dict[str, datetime]:
     """Return until when workers that have tried it wait."""
     return {
-        each.worker_id: each.retry_at
-        for each in around.leases
-        if each.retry_at is not None
-        and each.retry_at > around.now
-        and each.retry_at.year < LONG_AFTER
+        lease.worker_id: lease.retry_at
+        for lease in around.leases
+        if lease.retry_at is not None
+        and lease.retry_at > around.now
+        and lease.retry_at.year < LONG_AFTER
     }
 
 
@@ -208,20 +210,22 @@ def without_workers(around: Surroundings) -> Iterator[Reason]:
     """Yield what is wrong with the workers that it needs; nothing if one takes tasks."""
     task, serving = around.task, around.serving
     if task.worker_names is not None:
-        named = [each for each in serving if each.name in task.worker_names]
+        named = [worker for worker in serving if worker.name in task.worker_names]
         if not named:
             yield Reason(code=codes.WORKERS_ABSENT, subject=listed(map(str, task.worker_names)))
             return
         serving = named
     if not serving:
         yield Reason(code=codes.UNSERVED, subject=task.queue_name)
-    elif not any(each.takes_tasks for each in serving):
+    elif not any(worker.takes_tasks for worker in serving):
         yield Reason(code=codes.NOT_TAKING, subject=task.queue_name)
-    elif all(each.trouble for each in serving if each.takes_tasks):
-        for each in serving[:MOST_NAMED]:
-            if each.takes_tasks:
+    elif all(worker.trouble for worker in serving if worker.takes_tasks):
+        for worker in serving[:MOST_NAMED]:
+            if worker.takes_tasks:
                 yield Reason(
-                    code=codes.WORKER_TROUBLE, subject=each.name, details={"trouble": each.trouble}
+                    code=codes.WORKER_TROUBLE,
+                    subject=worker.name,
+                    details={"trouble": worker.trouble},
                 )
 
 

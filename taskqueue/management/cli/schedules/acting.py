@@ -9,7 +9,7 @@ from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.base import TROUBLE, Subcommand, add_person, person_of
-from taskqueue.management.cli.output import Output, told
+from taskqueue.management.cli.output import Output, one_line
 from taskqueue.management.cli.selection import Lines, for_each
 from taskqueue.models import Occurrence
 
@@ -37,7 +37,7 @@ def _act(flags: Namespace, output: Output, action: str, verb: Verb) -> None:
         except (TaskQueueError, *TROUBLE):
             raise
         except Exception as error:  # A rule that is stored may raise anything.
-            raise TaskQueueError(f"{type(error).__name__}: {told(str(error))}") from error
+            raise TaskQueueError(f"{type(error).__name__}: {one_line(str(error))}") from error
 
     def tell(lines: Lines) -> None:
         text = "\n".join(_text(line, verb) for line in lines)

@@ -47,11 +47,11 @@ def _add_create(parser: ArgumentParser) -> None:
 
 
 def _create(flags: Namespace, output: Output) -> None:
-    given = _taken(flags) | {"options": _options(flags, {})} | person_of(flags)
+    values = _taken(flags) | {"options": _options(flags, {})} | person_of(flags)
     rule = rule_from(flags)
     load_tasks()
     try:
-        schedule = schedules.create(flags.name, rule=rule, **given)
+        schedule = schedules.create(flags.name, rule=rule, **values)
     except ScheduleExists as error:
         raise CommandError(str(error)) from None  # Refused, though the usage was right.
     _tell(schedule, "created", output)
@@ -117,7 +117,7 @@ def _add_task(parser: ArgumentParser, *, required: bool) -> Any:
 def _add_policies(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("how it behaves")
     group.add_argument(
-        "--missed", choices=[each.value for each in Missed], default=SUPPRESS,
+        "--missed", choices=[policy.value for policy in Missed], default=SUPPRESS,
         help="how to handle missed runs; default: latest",
     )  # fmt: skip
     group.add_argument(
@@ -125,7 +125,7 @@ def _add_policies(parser: ArgumentParser) -> None:
         help="with --missed window: how late a run may be",
     )  # fmt: skip
     group.add_argument(
-        "--overlap", choices=[each.value for each in Overlap], default=SUPPRESS,
+        "--overlap", choices=[policy.value for policy in Overlap], default=SUPPRESS,
         help="how to handle a run that is due while another is running; default: skip",
     )  # fmt: skip
     group.add_argument(
@@ -135,20 +135,20 @@ def _add_policies(parser: ArgumentParser) -> None:
 
 
 def _taken(flags: Namespace) -> dict[str, Any]:
-    given = vars(flags)
-    return {taken: given[flag] for flag, taken in TAKEN.items() if flag in given}
+    values = vars(flags)
+    return {taken: values[flag] for flag, taken in TAKEN.items() if flag in values}
 
 
 def _options(flags: Namespace, current: dict[str, Any]) -> dict[str, Any]:
     """Return the options, changed by the flags. Raises CommandError."""
-    given = vars(flags)
+    values = vars(flags)
     stated = options_of(flags.option, flag="--option")
     for flag, option in OPTIONS.items():
-        if flag in given and option in stated:
+        if flag in values and option in stated:
             raise usage_error(f"Give --{flag} or --option {option}=..., not both.")
-        if flag in given:
-            stated[option] = given[flag]
-    unset = given.get("unset_option", [])
+        if flag in values:
+            stated[option] = values[flag]
+    unset = values.get("unset_option", [])
     if both := sorted(stated.keys() & set(unset)):
         raise usage_error(f"{both[0]} cannot be both set and unset.")
     for option in unset:
@@ -159,8 +159,8 @@ def _options(flags: Namespace, current: dict[str, Any]) -> dict[str, Any]:
 
 
 def _names_options(flags: Namespace) -> bool:
-    given = vars(flags)
-    return bool(flags.option or flags.unset_option or any(flag in given for flag in OPTIONS))
+    values = vars(flags)
+    return bool(flags.option or flags.unset_option or any(flag in values for flag in OPTIONS))
 
 
 def _number(text: str) -> int:

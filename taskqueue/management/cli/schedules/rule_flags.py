@@ -89,8 +89,8 @@ def add_rule(parser: ArgumentParser) -> None:
 
 def has_rule(flags: Namespace) -> bool:
     """Whether any flag describes a rule."""
-    given = vars(flags)
-    return _kind_in(given) is not None or any(name in given for name in _REFINING)
+    values_by_flag = vars(flags)
+    return _kind_in(values_by_flag) is not None or any(name in values_by_flag for name in _REFINING)
 
 
 def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rule:
@@ -98,14 +98,14 @@ def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rul
 
     Raises CommandError for flags that cannot be combined, `InvalidSchedule` for wrong values.
     """
-    given = vars(flags)
+    values_by_flag = vars(flags)
     # A stored rule that cannot be read can be replaced.
     known = dict(current) if isinstance(current, Mapping) else {}
-    kind = _kind_in(given) or known.get("kind")
+    kind = _kind_in(values_by_flag) or known.get("kind")
     if not isinstance(kind, str) or kind not in _KEYS:
         raise usage_error(f"Give a rule: one of {', '.join(_FLAGS.values())}.")
-    stated = {_REFINING[name]: given[name] for name in _REFINING if name in given}
-    own = _own_values(kind, given)
+    stated = {_REFINING[name]: values_by_flag[name] for name in _REFINING if name in values_by_flag}
+    own = _own_values(kind, values_by_flag)
     zone_of_once = stated.pop("tz", None) if own and kind == "once" else None
     for name, key in _REFINING.items():
         if key in stated and key not in _KEYS[kind]:
@@ -120,24 +120,24 @@ def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rul
 
 def _zone_of(kind: str, values: Mapping[str, Any]) -> tzinfo | None:
     """Return the zone of times without an offset; None where there are none."""
-    if all(not isinstance(each, datetime) or each.tzinfo for each in values.values()):
+    if all(not isinstance(value, datetime) or value.tzinfo for value in values.values()):
         return None
     return zone_for(values.get("tz", "UTC") if "tz" in _KEYS[kind] else None)
 
 
-def _kind_in(given: Mapping[str, Any]) -> str | None:
+def _kind_in(values_by_flag: Mapping[str, Any]) -> str | None:
     """Return the kind whose flag was given."""
     named = {flag[2:].replace("-", "_"): kind for kind, flag in _FLAGS.items()}
-    return next((kind for name, kind in named.items() if name in given), None)
+    return next((kind for name, kind in named.items() if name in values_by_flag), None)
 
 
-def _own_values(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _own_values(kind: str, values_by_flag: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values from the flag of the kind; none where it was not given."""
-    if kind == "daily_window" and "daily" in given:
-        first, last = given["daily"]
+    if kind == "daily_window" and "daily" in values_by_flag:
+        first, last = values_by_flag["daily"]
         return {"first": first, "last": last}
     own = {"cron": "expression", "every": "interval", "after_end": "interval", "once": "at"}
-    return {own[kind]: given[kind]} if kind in given else {}
+    return {own[kind]: values_by_flag[kind]} if kind in values_by_flag else {}
 
 
 def _stored(value: Any, zone: tzinfo | None) -> Any:

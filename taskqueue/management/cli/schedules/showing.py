@@ -9,7 +9,7 @@ from taskqueue import schedules
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.schedules.reading import rule_of
 from taskqueue.management.cli.base import Subcommand
-from taskqueue.management.cli.output import Output, aligned, readable, told, utc
+from taskqueue.management.cli.output import Output, aligned, one_line, readable, utc
 from taskqueue.management.cli.schedules.previewing import time_lines
 from taskqueue.management.cli.times import whole_number
 from taskqueue.models import Audit, Schedule
@@ -47,8 +47,8 @@ def _lines(schedules: list[ShownSchedule]) -> list[str]:
     head, *heads = aligned([LIST_HEAD, *map(_schedule_cells, schedules)])
     lines = [head]
     for schedule, first in zip(schedules, heads, strict=True):
-        lines += [first, f"  {told(schedule.task)}: {told(schedule.rule_text)}"]
-        lines += [f"  {told(text)}" for text in (schedule.why, schedule.trouble) if text]
+        lines += [first, f"  {one_line(schedule.task)}: {one_line(schedule.rule_text)}"]
+        lines += [f"  {one_line(text)}" for text in (schedule.why, schedule.trouble) if text]
     return lines
 
 

@@ -57,13 +57,13 @@ def frame(
 
 def shared(wanted: Sequence[int], free: int) -> list[int]:
     """Share the free rows among sections: rows that one does not need go to the others."""
-    given = [0] * len(wanted)
-    while free > 0 and any(has < wants for has, wants in zip(given, wanted, strict=True)):
+    shares = [0] * len(wanted)
+    while free > 0 and any(has < wants for has, wants in zip(shares, wanted, strict=True)):
         for place, wants in enumerate(wanted):
-            if free > 0 and given[place] < wants:
-                given[place] += 1
+            if free > 0 and shares[place] < wants:
+                shares[place] += 1
                 free -= 1
-    return given
+    return shares
 
 
 Section = list[tuple[str, ...]]
@@ -90,21 +90,21 @@ def _top(overview: Overview, columns: int, title: str) -> list[Line]:
     )
     waits, runs = short(hour.overall_wait_p95), short(hour.overall_run_p95)
     times = f"wait p95 {waits or '-'}  run p95 {runs or '-'}"
-    told = [
+    texts = [
         f"{title}{overview.at:%Y-%m-%d %H:%M:%S} UTC",
         counts,
         f"{speed}  {bars(overview.ended[-MINUTES:])}  {times}",
         *_urgent(overview.notices),
     ]
-    lines = [fitted_line(without_controls(each), columns) for each in told]
+    lines = [fitted_line(without_controls(text), columns) for text in texts]
     return [Line(lines[0], is_heading=True), *map(Line, lines[1:])]
 
 
 def _urgent(notices: Sequence[Notice]) -> list[str]:
     """Return the first notices, and the number of the others."""
-    told = [_notice(each) for each in notices[:MOST_NOTICES]]
-    left = len(notices) - len(told)
-    return [*told, f"! and {left:,} more: see `taskqueue doctor`"] if left else told
+    texts = [_notice(notice) for notice in notices[:MOST_NOTICES]]
+    left = len(notices) - len(texts)
+    return [*texts, f"! and {left:,} more: see `taskqueue doctor`"] if left else texts
 
 
 def _notice(notice: Notice) -> str:
@@ -114,7 +114,7 @@ def _notice(notice: Notice) -> str:
 
 def _queues(overview: Overview) -> Section:
     """Return the queues, those with the most waiting tasks first."""
-    ordered = sorted(overview.queues, key=lambda each: (-each.waiting, each.name))
+    ordered = sorted(overview.queues, key=lambda queue: (-queue.waiting, queue.name))
     return [
         (
             queue.name,
@@ -160,15 +160,15 @@ def _is_shown(worker: ShownWorker) -> bool:
 def _running(overview: Overview) -> Section:
     return [
         (
-            each.name,
-            each.queue_name,
-            each.worker_name,
-            str(each.attempt),
-            short(each.running_seconds),
-            _progress(each),
-            _remark(each),
+            attempt.name,
+            attempt.queue_name,
+            attempt.worker_name,
+            str(attempt.attempt),
+            short(attempt.running_seconds),
+            _progress(attempt),
+            _remark(attempt),
         )
-        for each in overview.running
+        for attempt in overview.running
     ]
 
 
