@@ -8,7 +8,7 @@ from collections import deque
 from taskqueue.worker import endings
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.meter import Standing
+from taskqueue.worker.meter import Occupancy
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pending_writes import PendingWrites
 from taskqueue.worker.pool import Pool
@@ -106,10 +106,10 @@ class Dispatcher:
         waiting = len(self._backlog) + sum(max(0, len(child.held) - child.slots) for child in ready)
         return max(0, free + reserve - waiting)
 
-    def standing(self) -> Standing:
+    def occupancy(self) -> Occupancy:
         """How busy it is; any thread may ask: only lengths are read, for the dicts may change."""
         children = list(self.pool.children)
-        return Standing(
+        return Occupancy(
             slots=self._slots,
             busy=sum(min(len(child.held) + len(child.stuck), child.slots) for child in children),
             held=self.held,

@@ -57,11 +57,11 @@ class MainLoop:
         self._pool, self._mode = self.dispatcher.pool, self.dispatcher.mode
 
     def run(self) -> None:
-        """Take in what came, do what is due, and sleep until something happens."""
+        """Take in what came, act on what is due, and sleep until something happens."""
         while not self.inbox.is_replaced:
             now = time.monotonic()
             self._take_in(now)
-            self._do(now)
+            self._act(now)
             if self._is_done:
                 return
             self._sleep()
@@ -129,9 +129,9 @@ class MainLoop:
                 by = f" (by {stop.by})" if stop.by else ""
                 self.stopper.ask(stop.lease_id, reason + by, now)
 
-    # Doing what is due
+    # Acting on what is due
 
-    def _do(self, now: float) -> None:
+    def _act(self, now: float) -> None:
         self.populate(now)
         self.stopper.enforce(now)
         self.summary.step(now)

@@ -47,7 +47,7 @@ class QueueMeter:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Occupancy:
     """How busy the worker is."""
 
     slots: int = 0
@@ -72,21 +72,21 @@ class Meter:
         self.retried = self.failed = 0
         """Attempts that did not succeed and are retried, and those that ended their task."""
         self.children_started = self.children_crashed = 0
-        self.standing: Callable[[], Standing] = Standing
+        self.occupancy: Callable[[], Occupancy] = Occupancy
 
     def begin(
         self,
         name: str,
         pool: str,
-        standing: Callable[[], Standing],
+        occupancy: Callable[[], Occupancy],
         *,
         named: Iterable[str] = (),
     ) -> None:
         """Note the name of a worker, about to be registered, and the queues that it was given.
 
-        `standing` says how busy it is; any thread may call it.
+        `occupancy` says how busy it is; any thread may call it.
         """
-        self.name, self.pool, self.standing = name, pool, standing
+        self.name, self.pool, self.occupancy = name, pool, occupancy
         self.named = frozenset(named)
 
     def claimed_batch(self, number: int) -> None:

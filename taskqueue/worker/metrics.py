@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from taskqueue.core import __version__
 from taskqueue.core.histogram import cumulative
 from taskqueue.worker.memory import memory_of
-from taskqueue.worker.meter import Meter, Standing
+from taskqueue.worker.meter import Meter, Occupancy
 from taskqueue.worker.ports import Answer
 
 
@@ -31,12 +31,12 @@ class MeterCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """All families."""
-        meter, standing = self._meter, self._meter.standing()
+        meter, occupancy = self._meter, self._meter.occupancy()
         info = {"name": meter.name, "pool": meter.pool, "version": __version__}
         yield InfoMetricFamily("taskqueue_worker", "Which worker this is.", value=info)
         yield from _queues(meter)
         yield from _counters(meter)
-        yield from _gauges(meter, standing)
+        yield from _gauges(meter, occupancy)
 
 
 def route(meter: Meter) -> Answer:
@@ -79,13 +79,13 @@ def _counters(meter: Meter) -> Iterator[Metric]:
         yield CounterMetricFamily(f"taskqueue_worker_{name}", help, value=number)
 
 
-def _gauges(meter: Meter, standing: Standing) -> Iterator[Metric]:
-    memory = memory_of([os.getpid(), *standing.pids])
+def _gauges(meter: Meter, occupancy: Occupancy) -> Iterator[Metric]:
+    memory = memory_of([os.getpid(), *occupancy.pids])
     for name, number, help in (
-        ("slots", standing.slots, "Tasks that it can run at once."),
-        ("slots_busy", standing.busy, "Slots that run a task."),
-        ("leases", standing.held, "Leases that it holds, prefetched tasks included."),
-        ("children", len(standing.pids), "Child processes that are alive."),
+        ("slots", occupancy.slots, "Tasks that it can run at once."),
+        ("slots_busy", occupancy.busy, "Slots that run a task."),
+        ("leases", occupancy.held, "Leases that it holds, prefetched tasks included."),
+        ("children", len(occupancy.pids), "Child processes that are alive."),
         ("start_time_seconds", meter.began_at, "Start of its process, in seconds since 1970."),
         ("memory_bytes", memory, "Memory of it and its children; shared pages count for each."),
     ):

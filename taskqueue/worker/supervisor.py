@@ -68,9 +68,9 @@ class Supervisor:
             mode=mode,
             prefetch=Prefetch(settings.CLAIM_AHEAD),
         )
-        standing = self._dispatcher.standing
-        self._meter.begin(options.name, options.pool, standing, named=options.queues.weights)
-        self._summary = Summary(self._meter, lambda: standing().busy, time.monotonic())
+        occupancy = self._dispatcher.occupancy
+        self._meter.begin(options.name, options.pool, occupancy, named=options.queues.weights)
+        self._summary = Summary(self._meter, lambda: occupancy().busy, time.monotonic())
         self._leases = Leases(
             lease_seconds=settings.LEASE_DURATION.total_seconds(),
             meter=self._meter,

@@ -15,7 +15,7 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine import totals
 from taskqueue.management.ports import add_port_flags, open_ports
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.meter import Meter, Standing
+from taskqueue.worker.meter import Meter, Occupancy
 from taskqueue.worker.metrics import route
 from tests.conftest import require_tool
 from tests.monitoring.metrics.scraping import Samples, read, total, value
@@ -84,7 +84,7 @@ def test_attempts_count_by_queue_and_by_what_they_came_to() -> None:
 def test_the_rest_is_told_as_it_stands() -> None:
     meter = Meter()
     assert value(page(meter), "worker_slots") == 0, "not registered yet"
-    meter.begin("w1", "process", lambda: Standing(slots=4, busy=2, held=3, pids=(os.getpid(),)))
+    meter.begin("w1", "process", lambda: Occupancy(slots=4, busy=2, held=3, pids=(os.getpid(),)))
     meter.claimed_batch(3)
     meter.claimed_batch(0)
     meter.children_started, meter.children_crashed = 5, 1
@@ -114,7 +114,7 @@ def test_queues_are_told_in_a_bounded_number(monkeypatch: pytest.MonkeyPatch) ->
         )
     found = {queue: each.outcomes["succeeded"] for queue, each in meter.queues.items()}
     assert found == {"q0": 2, "q1": 1, "…other": 3}
-    meter.begin("w1", "process", Standing, named=["mail"])
+    meter.begin("w1", "process", Occupancy, named=["mail"])
     meter.recorded(job("mail"), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
     assert meter.queues["mail"].outcomes["succeeded"] == 1, "whatever came before"
 

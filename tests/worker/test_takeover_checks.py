@@ -13,9 +13,9 @@ from taskqueue.worker.duties.takeover import (
 LEASE = 6.0
 
 
-def looks(suspicion: TakeoverChecks, times: list[float]) -> list[float]:
+def looks(checks: TakeoverChecks, times: list[float]) -> list[float]:
     """When the lease 7, expired all the time, would have been taken over."""
-    return [now for now in times if suspicion.confirmed([7], now)]
+    return [now for now in times if checks.confirmed([7], now)]
 
 
 def steps(start: float, count: int, interval: float = LOOK_INTERVAL) -> list[float]:
@@ -28,22 +28,22 @@ def test_a_lease_is_taken_over_when_it_stays_expired_while_others_could_write() 
 
 
 def test_a_lock_held_between_two_looks_begins_the_wait_anew() -> None:
-    suspicion = TakeoverChecks(lease_seconds=LEASE)
-    assert looks(suspicion, steps(100.0, 4)) == []
+    checks = TakeoverChecks(lease_seconds=LEASE)
+    assert looks(checks, steps(100.0, 4)) == []
     held = 100.0 + 3 * LOOK_INTERVAL + LONGEST_GAP + 0.1
-    assert looks(suspicion, steps(held, 4)) == []
-    assert looks(suspicion, [held + SECOND_LOOK]) == [held + SECOND_LOOK]
+    assert looks(checks, steps(held, 4)) == []
+    assert looks(checks, [held + SECOND_LOOK]) == [held + SECOND_LOOK]
 
 
 def test_a_lease_that_was_renewed_is_suspected_anew() -> None:
-    suspicion = TakeoverChecks(lease_seconds=LEASE)
-    assert looks(suspicion, steps(100.0, 4)) == []
-    assert suspicion.confirmed([], 101.0) == set()
-    assert not suspicion
-    assert looks(suspicion, steps(101.2, 4)) == []
+    checks = TakeoverChecks(lease_seconds=LEASE)
+    assert looks(checks, steps(100.0, 4)) == []
+    assert checks.confirmed([], 101.0) == set()
+    assert not checks
+    assert looks(checks, steps(101.2, 4)) == []
 
 
 def test_a_lock_held_again_and_again_does_not_put_a_takeover_off_for_ever() -> None:
-    suspicion = TakeoverChecks(lease_seconds=LEASE)
-    taken = looks(suspicion, steps(100.0, 40, interval=1.0))
+    checks = TakeoverChecks(lease_seconds=LEASE)
+    taken = looks(checks, steps(100.0, 40, interval=1.0))
     assert taken[0] == pytest.approx(100.0 + LONGEST_SUSPICION * LEASE)
