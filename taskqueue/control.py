@@ -1,39 +1,32 @@
 """The verbs for people and scripts: what can be done to tasks, queues and workers by hand.
 
-Each is guarded by what it is done to, and audited with `by` and `reason` in its own transaction.
+Each is guarded by what it is done to, and audited with `by` and `reason` in its own transaction. A
+verb on one task raises `TaskDoesNotExist`, `TransitionRefused` if the task does not allow it, and
+its `ChangedMeanwhile` if the task is not as the caller has `seen` it; a verb on many tasks counts
+those that refuse it.
 """
 
-from taskqueue.engine.control import (
-    BulkOutcome,
-    TaskFilter,
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from taskqueue.declarations.option_kinds import Moment
+from taskqueue.engine.control.bulk import BulkOutcome, act_on_many, count_held_by_lost, dry_run
+from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import Seen, TaskId
+from taskqueue.engine.control.mutable_options import check_changes
+from taskqueue.engine.control.queues import pause, resume
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.workers import (
     WorkerFilter,
-    cancel,
-    cancel_many,
-    count_held_by_lost,
-    delete,
-    delete_many,
-    dry_run,
-    duplicate,
-    duplicate_many,
     kill_worker,
-    pause,
     quiet_worker,
-    request_stop,
-    request_stop_many,
     request_workers,
-    reschedule,
-    reschedule_many,
-    resume,
     resume_worker,
     resume_workers,
-    retry,
-    retry_many,
-    retry_with,
-    run_now,
-    run_now_many,
     stop_worker,
-    update,
-    update_many,
 )
 from taskqueue.engine.operations import (
     cancel_operation,
@@ -80,3 +73,169 @@ __all__ = [
     "update",
     "update_many",
 ]
+
+
+def cancel(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> str:
+    """Cancel a task: one that waits ends now, a running one is asked to stop.
+
+    An attempt whose worker is lost ends at once, as with `request_stop`. Returns the status that
+    the task has then.
+    """
+    status: str = TASK_VERBS["cancel"].act(task, by=by, reason=reason, seen=seen)
+    return status
+
+
+def request_stop(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> str:
+    """Ask a running task to stop: it is told, after a grace interrupted, after another killed.
+
+    Returns its status, which is `running` until it has stopped. An attempt whose worker is lost
+    ends at once, and the task is cancelled; if the worker's host is only cut off, the body may
+    run until the worker reaches the database again. Who asked first is remembered.
+    """
+    status: str = TASK_VERBS["stop"].act(task, by=by, reason=reason, seen=seen)
+    return status
+
+
+def retry(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """Run a finished task again, its failures and crashes forgotten, its attempts counted on.
+
+    A running task whose worker is lost is ready at once too: its attempt ends as lost. If the
+    worker's host is only cut off, the body may run until the worker reaches the database again.
+    """
+    TASK_VERBS["retry"].act(task, by=by, reason=reason, seen=seen)
+
+
+def retry_with(
+    task: TaskId,
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    by: object = "",
+    reason: str = "",
+    new_id: UUID | None = None,
+) -> UUID:
+    """Enqueue a finished task anew with other arguments; the id of the new task.
+
+    None leaves those arguments as they are. The old task stays as it is, the new one has its
+    options and names it in `retry_of`; it holds no unique key. Where `new_id` is given, it is the
+    new task's, and the second call with it raises `EnqueuedBefore`. Raises `ArgumentsDoNotBind`
+    where this process knows the definition, and `InvalidArguments`.
+    """
+    made: UUID = TASK_VERBS["retry_with"].act(
+        task, by=by, reason=reason, args=args, kwargs=kwargs, new_id=new_id
+    )
+    return made
+
+
+def run_now(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """Make a task ready that waits for its time."""
+    TASK_VERBS["run_now"].act(task, by=by, reason=reason, seen=seen)
+
+
+def reschedule(
+    task: TaskId, run_after: Moment, *, by: object = "", reason: str = "", seen: Seen = None
+) -> None:
+    """Give a task that waits another time: a datetime, or a duration from now.
+
+    Raises `InvalidTask` for a time that cannot be.
+    """
+    TASK_VERBS["reschedule"].act(task, by=by, reason=reason, seen=seen, run_after=run_after)
+
+
+def update(
+    task: TaskId,
+    changes: Mapping[str, Any],
+    *,
+    by: object = "",
+    reason: str = "",
+    seen: Seen = None,
+) -> bool:
+    """Change options of a task that has not finished; whether that changed anything.
+
+    `changes` are options by their names: those of `mutable_options.TERMS`. `worker_names` that now
+    exclude a worker end its lease at its next ping, `ping_interval` counts from the next ping,
+    everything else from the next claim. Raises `InvalidTask`.
+    """
+    is_changed: bool = TASK_VERBS["update"].act(
+        task, by=by, reason=reason, seen=seen, changes=changes
+    )
+    return is_changed
+
+
+def duplicate(
+    task: TaskId,
+    *,
+    by: object = "",
+    reason: str = "",
+    new_id: UUID | None = None,
+    **changes: Any,
+) -> UUID:
+    """Enqueue a task with the name, arguments and options of another; the id of the new one.
+
+    It is due at once, has no unique key, no deadline and no schedule, and is no retry: only the
+    audit of both ties them. `changes` are options that `update` takes too, such as `queue_name` and
+    `priority`. Where `new_id` is given, it is the new task's, and the second call with it raises
+    `EnqueuedBefore`. Raises `InvalidTask`.
+    """
+    made: UUID = TASK_VERBS["duplicate"].act(task, by=by, reason=reason, new_id=new_id, **changes)
+    return made
+
+
+def delete(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """Delete a finished task, its attempts and its log lines; only the audit tells of it then.
+
+    A unique key that it holds is free from then on.
+    """
+    TASK_VERBS["delete"].act(task, by=by, reason=reason, seen=seen)
+
+
+def cancel_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
+    """Cancel all of them: what waits ends now, what runs is stopped as with `request_stop`."""
+    return act_on_many(which, "cancel", by=by, reason=reason)
+
+
+def request_stop_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
+    """Ask those that run to stop; attempts of lost workers end at once."""
+    return act_on_many(which, "stop", by=by, reason=reason)
+
+
+def retry_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
+    """Run those again that have finished.
+
+    A filter whose `statuses` name `running` also chooses what lost workers hold: these attempts
+    end at once.
+    """
+    return act_on_many(which, "retry", by=by, reason=reason)
+
+
+def run_now_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
+    """Make those ready that wait for their time."""
+    return act_on_many(which, "run_now", by=by, reason=reason)
+
+
+def reschedule_many(
+    which: TaskFilter, run_after: Moment, *, by: object = "", reason: str = ""
+) -> BulkOutcome:
+    """Give those that wait another time. Raises `InvalidTask` before anything is changed."""
+    return act_on_many(which, "reschedule", by=by, reason=reason, run_after=run_after)
+
+
+def update_many(
+    which: TaskFilter, changes: Mapping[str, Any], *, by: object = "", reason: str = ""
+) -> BulkOutcome:
+    """Change options of those that have not finished. Raises `InvalidTask` as `update` does.
+
+    One that a change does not fit counts as refused.
+    """
+    check_changes(changes)
+    return act_on_many(which, "update", by=by, reason=reason, changes=changes)
+
+
+def delete_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
+    """Delete those that have finished, with their attempts and log lines."""
+    return act_on_many(which, "delete", by=by, reason=reason)
+
+
+def duplicate_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
+    """Enqueue another like each of them."""
+    return act_on_many(which, "duplicate", by=by, reason=reason)

@@ -10,8 +10,8 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from taskqueue import InvalidTask
+from taskqueue.control import retry
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine.control import retry
 from taskqueue.exceptions import UnsupportedType
 from taskqueue.models import Task
 from tests.engine.steps import (

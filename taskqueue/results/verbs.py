@@ -8,8 +8,8 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
+from taskqueue import control
 from taskqueue.declarations.option_kinds import Moment
-from taskqueue.engine import control
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from taskqueue.engine import control
+from taskqueue import control
 from taskqueue.models import Audit, Lease, Queue, Task, TaskLog, Worker
 from tests.sample.tasks import log_in
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue.engine import control
+from taskqueue import control
 from taskqueue.models import Audit, Queue, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, Rows

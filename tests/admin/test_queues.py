@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from taskqueue import control
 from taskqueue.admin.links import Links
-from taskqueue.engine import control
 from taskqueue.models import Queue, Rollup, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL

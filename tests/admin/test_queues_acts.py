@@ -10,8 +10,8 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 from django.urls import reverse
 
+from taskqueue import control
 from taskqueue.admin.links import Links, name_from_path, name_in_path
-from taskqueue.engine import control
 from taskqueue.models import Audit, Queue
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from taskqueue.engine.control import request_stop
+from taskqueue.control import request_stop
 from taskqueue.models import Task
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import read, url

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from taskqueue import control
 from taskqueue.admin.workers import pages
-from taskqueue.engine import control
 from taskqueue.models import Lease, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET

@@ -13,11 +13,8 @@ from django.db import connection as default_connection
 from django.db import transaction
 
 from taskqueue import InvalidTask
-from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine.connections import transaction as own_transaction
-from taskqueue.engine.control import (
+from taskqueue.control import (
     TaskFilter,
-    bulk,
     cancel_many,
     dry_run,
     request_stop_many,
@@ -26,6 +23,9 @@ from taskqueue.engine.control import (
     run_now_many,
     update_many,
 )
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.connections import transaction as own_transaction
+from taskqueue.engine.control import bulk
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import record

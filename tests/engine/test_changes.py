@@ -10,8 +10,8 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from taskqueue import Fixed, InvalidTask, TaskDoesNotExist, TransitionRefused
+from taskqueue.control import reschedule, run_now, update
 from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
-from taskqueue.engine.control import reschedule, run_now, update
 from taskqueue.engine.forecast import NEXT_DUE
 from taskqueue.models import Audit, Task
 from taskqueue.models.task import Route

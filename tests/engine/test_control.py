@@ -9,10 +9,11 @@ import pytest
 from django.db import transaction
 
 from taskqueue import TaskDoesNotExist, TransitionRefused
+from taskqueue.control import cancel, request_stop, retry, run_now
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.engine.connections import transaction as own_transaction
-from taskqueue.engine.control import cancel, request_stop, retry, run_now, tasks
+from taskqueue.engine.control import tasks
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Lease, Task
 from tests.engine.steps import (

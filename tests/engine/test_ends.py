@@ -14,10 +14,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 import taskqueue
+from taskqueue.control import TaskFilter, cancel_many
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine import broadcast, multi_worker
-from taskqueue.engine.control import TaskFilter, cancel_many
 from taskqueue.engine.record import record_each
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, Retention
 from taskqueue.engine.rows import Ended

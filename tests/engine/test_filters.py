@@ -12,8 +12,8 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue import task
-from taskqueue.engine.control import TaskFilter
 from taskqueue.engine.control.at_path import split_path
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Lease, Task
 from tests.sample.tasks import add, echo, log_in, noop
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from taskqueue import ArgumentsDoNotBind, InvalidArguments, TransitionRefused
+from taskqueue.control import retry_with
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.engine.control import retry_with
 from taskqueue.models import Audit, Task
 from taskqueue.models.task import Route
 from taskqueue.results import TaskResult, get_result

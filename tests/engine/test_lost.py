@@ -11,10 +11,7 @@ import pytest
 from django.db import connection, transaction
 
 from taskqueue import TransitionRefused
-from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.engine.connections import orm_transaction
-from taskqueue.engine.control import (
+from taskqueue.control import (
     TaskFilter,
     cancel,
     cancel_many,
@@ -25,6 +22,9 @@ from taskqueue.engine.control import (
     retry,
     retry_many,
 )
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.task_verbs import TASK_VERBS

@@ -11,7 +11,7 @@ from django.db import connection
 
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.uuid7 import uuid7
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.operations import (
     cancel_operation,
     estimate,

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import orm_transaction
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.operations import estimate, serving, start_operation, walking
 from taskqueue.models import Task
 from tests.engine.operation_steps import fill, serve_all, statuses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.operations import serving, start_operation
 from taskqueue.models import Audit
 from tests.engine.operation_steps import figures, fill, seen, serve_all

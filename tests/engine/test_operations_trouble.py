@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import cancel_operation, held_count, serving, start_operation
 from taskqueue.engine.operations.serving import HAS_OPERATIONS

@@ -11,9 +11,9 @@ import pytest
 from django.db import connection
 
 from taskqueue import InvalidTask, TransitionRefused
+from taskqueue.control import pause, resume
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction as own_transaction
-from taskqueue.engine.control import pause, resume
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Queue, Task
 from tests.engine.steps import (

@@ -12,10 +12,10 @@ from django.db import connections
 from django.db.models import signals
 from django.utils import timezone
 
+from taskqueue.control import cancel, retry
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine import broadcast, multi_worker
 from taskqueue.engine.connections import open_worker_connection, transaction
-from taskqueue.engine.control import cancel, retry
 from taskqueue.engine.live_changes import LiveChanges, apply_live_changes
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed

@@ -15,9 +15,9 @@ from django.db import connection, connections
 from django.db.models import F, Sum
 from django.db.transaction import atomic
 
+from taskqueue.control import cancel, delete, duplicate, retry
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine import broadcast, multi_worker, totals
-from taskqueue.engine.control import cancel, delete, duplicate, retry
 from taskqueue.engine.record import record
 from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.tally import Tally

@@ -8,8 +8,7 @@ import pytest
 from django.db import connection
 
 from taskqueue import TransitionRefused, WorkerDoesNotExist
-from taskqueue.engine import workers
-from taskqueue.engine.control import (
+from taskqueue.control import (
     WorkerFilter,
     kill_worker,
     quiet_worker,
@@ -18,6 +17,7 @@ from taskqueue.engine.control import (
     resume_workers,
     stop_worker,
 )
+from taskqueue.engine import workers
 from taskqueue.engine.workers import Asked
 from taskqueue.models import Audit, Worker
 from taskqueue.models.worker import WorkerRequest, WorkerStatus

@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from taskqueue import control
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine import control
 from taskqueue.engine.connections import project_connection
 from taskqueue.management.commands.taskqueue import Command
 from taskqueue.models import Audit, Lease, Queue, Task, Worker

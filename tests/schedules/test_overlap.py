@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from taskqueue import schedules
+from taskqueue.control import request_stop
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.control import request_stop
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit, Lease, Occurrence, Schedule, Task
 from tests.engine.lost_workers import YEAR, lose, worker_row

@@ -17,8 +17,8 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
+from taskqueue.control import request_stop
 from taskqueue.engine import takeover
-from taskqueue.engine.control import request_stop
 from taskqueue.engine.takeover import ENDED_ON_HOST, LOST
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Registration

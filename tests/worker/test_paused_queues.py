@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import F
 
 from taskqueue import Fixed
-from taskqueue.engine.control import pause, resume
+from taskqueue.control import pause, resume
 from taskqueue.models import Lease, Queue, Task, Worker
 from taskqueue.results import TaskResult
 from tests.conftest import Drain, StartWorker

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from taskqueue.engine.control import kill_worker, quiet_worker, resume_worker, stop_worker
+from taskqueue.control import kill_worker, quiet_worker, resume_worker, stop_worker
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.results import TaskResult
 from tests.conftest import StartWorker

@@ -22,7 +22,7 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.tasks.export_formats import FORMATS, Format
 from taskqueue.admin.tasks.narrowing import searched
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.exports import KEPT, begin_export, end_export, renew_export
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.base import json_form

@@ -15,7 +15,7 @@ from taskqueue.admin.display import WORDS
 from taskqueue.admin.links import Links
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.searching import Page, Search, parse, permitted_search, written

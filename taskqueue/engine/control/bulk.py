@@ -84,58 +84,6 @@ def count_held_by_lost(which: TaskFilter, verb: str) -> int:
     return which.tasks(connection).filter(is_held_by_lost_worker(connection)).count()
 
 
-def cancel_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Cancel all of them: what waits ends now, what runs is stopped as with `request_stop`."""
-    return act_on_many(which, "cancel", by=by, reason=reason)
-
-
-def request_stop_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Ask those that run to stop; attempts of lost workers end at once."""
-    return act_on_many(which, "stop", by=by, reason=reason)
-
-
-def retry_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Run those again that have finished.
-
-    A filter whose `statuses` name `running` also chooses what lost workers hold: these attempts
-    end at once.
-    """
-    return act_on_many(which, "retry", by=by, reason=reason)
-
-
-def run_now_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Make those ready that wait for their time."""
-    return act_on_many(which, "run_now", by=by, reason=reason)
-
-
-def reschedule_many(
-    which: TaskFilter, run_after: Moment, *, by: object = "", reason: str = ""
-) -> BulkOutcome:
-    """Give those that wait another time. Raises `InvalidTask` before anything is changed."""
-    return act_on_many(which, "reschedule", by=by, reason=reason, run_after=run_after)
-
-
-def update_many(
-    which: TaskFilter, changes: Mapping[str, Any], *, by: object = "", reason: str = ""
-) -> BulkOutcome:
-    """Change options of those that have not finished. Raises `InvalidTask` as `update` does.
-
-    One that a change does not fit counts as refused.
-    """
-    check_changes(changes)
-    return act_on_many(which, "update", by=by, reason=reason, changes=changes)
-
-
-def delete_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Delete those that have finished, with their attempts and log lines."""
-    return act_on_many(which, "delete", by=by, reason=reason)
-
-
-def duplicate_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Enqueue another like each of them."""
-    return act_on_many(which, "duplicate", by=by, reason=reason)
-
-
 def act_on_many(
     which: TaskFilter, verb: str, *, by: object = "", reason: str = "", **arguments: Any
 ) -> BulkOutcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.management.cli.base import Subcommand, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import add_filters, filter_of, has_filters

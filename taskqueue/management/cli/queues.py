@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from django.core.management.base import CommandError
 
-from taskqueue.engine import control
+from taskqueue import control
 from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output

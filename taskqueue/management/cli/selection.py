@@ -12,9 +12,9 @@ from uuid import UUID
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from taskqueue.control import TaskFilter, count_held_by_lost, dry_run
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control import TaskFilter, count_held_by_lost, dry_run
 from taskqueue.engine.control.bulk import act_on_many
 from taskqueue.engine.control.filter_fields import LIST, MOMENT
 from taskqueue.engine.control.filters import FILTERS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
+from functools import partial
 
 from django.core.management.base import CommandError
 
-from taskqueue.engine import control
+from taskqueue import control
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.one import stop_or_cancel
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.management.cli.base import Subcommand, add_person, person_of, usage_error
 from taskqueue.management.cli.output import Output
@@ -45,7 +45,12 @@ def _stop(flags: Namespace, output: Output) -> None:
         raise usage_error("--quiet and --kill are for workers.")
     else:
         # Not `request_stop`: whoever wants a task stopped does not care whether it just waits.
-        act_on_ids(flags, output, TASK_VERBS["stop"], one=stop_or_cancel)
+        act_on_ids(
+            flags,
+            output,
+            TASK_VERBS["stop"],
+            one=partial(TASK_VERBS["cancel"].act, ended_by="stop"),
+        )
 
 
 def _stop_workers(which: control.WorkerFilter, flags: Namespace, output: Output) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from taskqueue.engine.control import WorkerFilter
+from taskqueue.engine.control.workers import WorkerFilter
 from taskqueue.management.cli.base import Subcommand, given, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.monitoring.read_models.worker import GONE, shown_worker, worker_rows

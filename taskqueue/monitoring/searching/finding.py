@@ -15,7 +15,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Task
 from taskqueue.monitoring.searching.orders import (
     NEWER,

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 from taskqueue.declarations.redaction import REDACTED
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.monitoring.searching.qualifiers import QUALIFIERS, fields_of, is_id
 from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value, split
 

@@ -12,8 +12,7 @@ from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
-from taskqueue.engine.control import TaskFilter
-from taskqueue.engine.control.filters import each_of
+from taskqueue.engine.control.filters import TaskFilter, each_of
 from taskqueue.models import Lease, Occurrence, Task
 from taskqueue.monitoring.reading import is_postgresql
 from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at

@@ -14,7 +14,7 @@ from uuid import UUID
 import psutil
 from django.db import connection
 
-from taskqueue.engine import control
+from taskqueue import control
 from taskqueue.engine.lost import all_lost_attempts
 from taskqueue.models import Lease, Worker
 from tests.chaos import tasks

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from taskqueue.core.states import FINISHED
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.monitoring.searching import Effort, Page, find, parse, streams
 from tests.monitoring.searching.rows import make_tasks

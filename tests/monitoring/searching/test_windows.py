@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from taskqueue.engine.control import TaskFilter
+from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.monitoring.searching import Effort, find, parse, streams
 from taskqueue.monitoring.searching.finding import _Work
 from tests.monitoring.searching.rows import make_tasks
