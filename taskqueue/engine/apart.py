@@ -32,7 +32,7 @@ HAS_APART = Fact.of("""
             AND (status = 'ready' OR workers > 1 OR broadcast)
     )
 """)
-"""Whether a task waits that not every worker may take, but perhaps this one."""
+"""A task waits that this worker may take, but not every worker."""
 
 # A loose scan of the index: one probe a queue, however many tasks wait there.
 QUEUES = Statement(
@@ -138,10 +138,10 @@ def claim_apart(
     Of equal priority, one that names this worker goes first; any other goes by its time. The
     caller's transaction holds the locks.
     """
-    wording = dialect_for(connection)
+    dialect = dialect_for(connection)
     with installed(connection):
         seat_broadcasts(connection, queue_names, worker=worker)
-        candidates = wording.candidates(
+        candidates = dialect.candidates(
             connection, worker=worker, queue_names=queue_names, unknown=unknown, limit=limit
         )
         best = {

@@ -119,9 +119,9 @@ def release_gone(
     A worker is gone when it has been absent for two leases: one that restarts under its name takes
     its part up again. So is one that was made quiet, or came back for other queues.
     """
-    wording = dialect_for(connection)
+    dialect = dialect_for(connection)
     with installed(connection):
-        now = wording.now(connection)
+        now = dialect.now(connection)
         ids = select_ids(connection, WAITING, after=after or UUID(int=0), limit=BATCH)
         tasks = Task.objects.using(connection.alias).filter(id__in=ids).order_by("id")
         waiting_for_gone = [
@@ -132,7 +132,7 @@ def release_gone(
     released = 0
     for task_id in waiting_for_gone:
         with transaction(connection), installed(connection):
-            wording.lock_tasks(connection, [task_id])
+            dialect.lock_tasks(connection, [task_id])
             released += _release(connection, task_id, policy)
     return released, UUID(ids[-1]) if len(ids) == BATCH else None
 

@@ -59,7 +59,7 @@ class Dialect(Protocol):
     def earliest_ready(
         self, connection: BaseDatabaseWrapper, queue_names: Sequence[str]
     ) -> dict[str, datetime]:
-        """When the earliest ready task of each queue was due: floors that leave nothing out yet.
+        """Return when the earliest ready task of each queue was due: floors that leave nothing out.
 
         Empty where dead rows cost a claim nothing.
         """
@@ -104,7 +104,7 @@ class Dialect(Protocol):
     def live_terms(
         self, connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
     ) -> list[tuple[int, str | None, float | None]]:
-        """What may have changed under a running lease: the workers' names as JSON, the ping."""
+        """Return what may have changed under running leases: worker names as JSON, the ping."""
 
     def record_successes(
         self,
@@ -172,7 +172,7 @@ class Dialect(Protocol):
 
 
 def dialect_for(connection: BaseDatabaseWrapper) -> Dialect:
-    """The wording for a connection's database. Raises ValueError for an unsupported one."""
+    """The dialect for a connection's database. Raises ValueError for an unsupported one."""
     if connection.vendor == "postgresql":
         from taskqueue.engine.postgresql import DIALECT as POSTGRESQL
 

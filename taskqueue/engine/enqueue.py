@@ -25,14 +25,14 @@ def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueu
     Raises `DuplicateTask` where a duplicate is to raise.
     """
     connection = project_connection()
-    wording = dialect_for(connection)
+    dialect = dialect_for(connection)
     if payload.unique_key is None:
-        enqueued = wording.insert(connection, spec, payload)
+        enqueued = dialect.insert(connection, spec, payload)
         if enqueued is None:
             raise TaskQueueError(f"Task {payload.id} exists already.")
         return enqueued
     for _ in range(TRIES):
-        enqueued = wording.insert(connection, spec, payload)
+        enqueued = dialect.insert(connection, spec, payload)
         if enqueued is not None:
             return enqueued
         if _clear_expired_holder(connection, spec.unique_scope, payload.unique_key):
@@ -54,13 +54,13 @@ def enqueue_many(
     plain = not spec.is_apart and all(each.unique_key is None for each in payloads)
     if not payloads:
         return []
-    wording = dialect_for(connection)
+    dialect = dialect_for(connection)
     # What a duplicate raises must leave the caller a transaction that goes on, without these.
     with atomic(using=connection.alias, savepoint=not plain):
         if plain:
-            return wording.insert_many(connection, spec, payloads)
+            return dialect.insert_many(connection, spec, payloads)
         if spec.at is None:  # One moment for all keeps them first in, first out.
-            spec = replace(spec, at=wording.now(connection))
+            spec = replace(spec, at=dialect.now(connection))
         # Two enqueues of the same keys in different orders would wait for each other.
         order = sorted(range(len(payloads)), key=lambda i: payloads[i].unique_key or "")
         found = {i: enqueue(spec, payloads[i], on_duplicate=on_duplicate) for i in order}

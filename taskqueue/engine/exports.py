@@ -14,9 +14,9 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Export
 
 MOST = 2
-"""How many run at a time, by all processes together."""
+"""The number of exports that run at a time, in all processes together."""
 KEPT = timedelta(seconds=60)
-"""How long a place stays taken that is not renewed."""
+"""The time for which a place stays taken that is not renewed."""
 
 
 def begin_export(connection: BaseDatabaseWrapper, *, actor: str) -> UUID | None:

@@ -37,7 +37,7 @@ HAS_READY = Fact(
 
 @dataclass(frozen=True)
 class Forecast:
-    """What was promoted, and what the looks saw."""
+    """The number of promoted tasks, and the results of the looks."""
 
     promoted: int
     _seen: dict[Statement, Any]
@@ -48,12 +48,12 @@ class Forecast:
         return seconds
 
     def is_over(self, moment: Moment) -> bool:
-        """Whether that moment has come."""
+        """Return whether that moment has come."""
         seconds = self.until(moment)
         return seconds is not None and seconds <= 0
 
     def holds(self, fact: Fact) -> bool:
-        """Whether the query says so."""
+        """Return whether the fact is true."""
         return bool(self._seen[fact])
 
     def number(self, fact: Fact) -> int:
@@ -62,7 +62,7 @@ class Forecast:
 
     @property
     def has_ready(self) -> bool:
-        """Whether a task may be claimed. On PostgreSQL the look does not see what it promotes."""
+        """Return whether a task may be claimed. PostgreSQL's look does not see promoted tasks."""
         return self.promoted > 0 or self.holds(HAS_READY)
 
 

@@ -24,7 +24,7 @@ TRIES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a request came to."""
+    """The response to a request."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Answer:
 def first_answer(
     connection: BaseDatabaseWrapper, *, actor: str, key: str, fingerprint: str
 ) -> Answer | None:
-    """What the request of this key was answered; None, and the key is taken, if it is the first.
+    """Return the answer to this key's first request; take the key and return None if it is new.
 
     Stands in the transaction of what the request does. Whoever sends the same key at the same time
     waits here until that has ended. Raises `IdempotencyKeyReused` for another request.

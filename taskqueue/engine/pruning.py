@@ -39,7 +39,7 @@ class History:
     """The column that says how old a row is."""
     kept: timedelta
     final: Q = ALL
-    """Which rows may be deleted at all."""
+    """The rows that may be deleted at all."""
     order: str = "id"
 
     def prune(self, connection: BaseDatabaseWrapper, *, limit: int = BATCH) -> int:
@@ -49,7 +49,7 @@ class History:
             return self._rows(connection).filter(pk__in=old).delete()[0] if old else 0
 
     def count(self, connection: BaseDatabaseWrapper) -> int:
-        """How many of the first rows are too old, up to `CAP`."""
+        """Count the rows that are too old, up to `CAP`."""
         return len(self._old(connection, CAP))
 
     def _rows(self, connection: BaseDatabaseWrapper) -> QuerySet[Any]:
@@ -98,11 +98,11 @@ STEPS: dict[str, Callable[[BaseDatabaseWrapper], int]] = {
     **{name: history.prune for name, history in HISTORIES.items()},
     "workers": forget_gone,
 }
-"""What is deleted, and the step that deletes a batch of it."""
+"""The step that deletes a batch, by the name of the rows."""
 
 
 def prunable(connection: BaseDatabaseWrapper) -> dict[str, int]:
-    """How many rows of each kind are past their time, up to `CAP`; by the names of `prune_all`."""
+    """Count the rows of each kind that `prune_all` would delete, each up to `CAP`."""
     now = dialect_for(connection).now(connection)
     counts = {name: history.count(connection) for name, history in HISTORIES.items()}
     return {

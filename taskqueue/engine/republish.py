@@ -28,13 +28,13 @@ RESTARTED = {
     "failed": frozenset({TaskStatus.FAILED}),
     "all": FINISHED,
 }
-"""Which ends `restart` clears."""
+"""The final statuses from which `restart` runs a task again."""
 
 
 def meet_holder(
     connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload, *, on_duplicate: str
 ) -> Enqueued | None:
-    """What becomes of a request whose key is held; None if nobody holds it any more.
+    """Return the holder of the key, updated if so asked; None if nobody holds it any more.
 
     Raises `DuplicateTask` where a duplicate is to raise.
     """
@@ -91,7 +91,7 @@ def _replace(
 def _is_alike(
     holder: Task, spec: EnqueueSpec, payload: Payload, *, run_after: datetime, now: datetime
 ) -> bool:
-    """Whether the holder is to do the same at the same time already."""
+    """Return whether the holder has these arguments and this time already."""
     if _text(holder.args) != _text(json.loads(payload.args)):
         return False
     if _text(holder.kwargs) != _text(json.loads(payload.kwargs)):

@@ -1,4 +1,4 @@
-"""What the engine's statements take and give."""
+"""The parameters and results of the engine's statements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Claimed(NamedTuple):
     waited: float | None
     """Seconds for which it had been ready, at the claim."""
     is_apart: bool = False
-    """Whether it was claimed for its workers' sake, and takes a free slot of its own."""
+    """Whether its claim was one of `engine.apart`, and takes a free slot of its own."""
 
 
 NO_FLOORS: Mapping[str, datetime] = MappingProxyType({})
@@ -62,7 +62,7 @@ class Held(NamedTuple):
     lease_id: int
     seconds: float
     started: float | None
-    """How many seconds ago the body started; None: not yet."""
+    """Seconds since the body started; None if it has not."""
 
 
 class StopRequest(NamedTuple):
@@ -74,7 +74,7 @@ class StopRequest(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """What a ping found."""
+    """The result of a ping."""
 
     renewed: frozenset[int]
     ended: frozenset[int]
@@ -84,7 +84,7 @@ class Renewal(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What is known of a running attempt."""
+    """Start and progress of a running attempt."""
 
     lease_id: int
     started: float | None

@@ -1,4 +1,4 @@
-"""What a worker sets on its database session: plans, time limits, the write lock.
+"""A worker's settings of its database session: plans, time limits, the write lock.
 
 The statements themselves stand in `engine.postgresql` and `engine.sqlite`.
 """
@@ -45,12 +45,12 @@ TAKE_WRITE_LOCK = "UPDATE taskqueue_queue SET name = name WHERE false"
 
 
 def is_postgresql(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the database is PostgreSQL."""
+    """Return whether the database is PostgreSQL."""
     return connection.vendor == "postgresql"
 
 
 def is_sqlite(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the database is SQLite."""
+    """Return whether the database is SQLite."""
     return connection.vendor == "sqlite"
 
 
@@ -93,7 +93,7 @@ def leave_session(connection: BaseDatabaseWrapper) -> None:
 
 
 def owns_session(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the session is known to be this connection's alone, and may keep settings."""
+    """Return whether the session is known to be this connection's alone, and may keep settings."""
     return bool(connection.settings_dict.get(OWNED))
 
 

@@ -1,4 +1,4 @@
-"""What an enqueue asks for, and the columns of the rows that it writes."""
+"""Specs of enqueues, and the columns of the rows that they write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class EnqueueSpec:
-    """What all tasks of one enqueue share. A time is either absolute, or seconds from now.
+    """The options that all tasks of one enqueue share. Times are absolute, or seconds from now.
 
     A field that is not named in `NOT_STORED` is a column of `Task` too.
     """
@@ -57,14 +57,14 @@ class EnqueueSpec:
     """The moment of the enqueue, where many share one; None: when its statement runs."""
 
     def run_after_at(self, now: datetime) -> datetime:
-        """When its tasks are due if they are enqueued at that moment: never before."""
+        """Return when tasks are due that are enqueued at that moment: never before it."""
         wanted = self.run_at or now + timedelta(seconds=self.run_in or 0)
         # In the past it means now. Else it would pass those that wait already, and seem late.
         return max(wanted, now)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether any worker may run its tasks at once, with no limit in time."""
+        """Return whether any worker may run the tasks at once, with no limit in time."""
         return (
             not self.is_apart
             and self.ping_interval is None
@@ -78,7 +78,7 @@ class EnqueueSpec:
 
     @property
     def is_apart(self) -> bool:
-        """Whether several workers are to run a task, or only named ones may."""
+        """Return whether several workers are to run a task, or only named ones may."""
         return self.workers > 1 or self.broadcast or self.worker_names is not None
 
     @cached_property
@@ -133,7 +133,7 @@ class EnqueueSpec:
 
 
 class Payload(NamedTuple):
-    """What is one task's own: its id as 32 hexadecimal digits, its arguments as JSON text."""
+    """One task's id, as 32 hexadecimal digits, its arguments, as JSON text, and its key."""
 
     id: str
     args: str
@@ -142,7 +142,7 @@ class Payload(NamedTuple):
 
 
 class Enqueued(NamedTuple):
-    """What became of one enqueue."""
+    """The result of one enqueue."""
 
     id: str
     status: str
@@ -217,7 +217,7 @@ def later(now: datetime, seconds: float | None) -> datetime | None:
 
 
 def spec_of(definition: BaseDefinition[Any, Any]) -> EnqueueSpec:
-    """What all tasks of one enqueue share; made once for a definition and its settings."""
+    """Return a definition's spec; it is made once for a definition and its settings."""
     settings = get_settings()
     known = definition.spec
     if known is None or known[0] is not settings:

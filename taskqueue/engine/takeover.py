@@ -60,9 +60,9 @@ def take_over(
     renewed or recorded is skipped. Only `suspects`, if given. Not within `grace` of the
     database's own start.
     """
-    wording = dialect_for(connection)
+    dialect = dialect_for(connection)
     with tally.guard(), transaction(connection):
-        expired = wording.expired_leases(connection, limit=BATCH, grace=grace)
+        expired = dialect.expired_leases(connection, limit=BATCH, grace=grace)
         if suspects is not None:
             expired = [lease_id for lease_id in expired if lease_id in suspects]
         if not expired:

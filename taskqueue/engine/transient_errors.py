@@ -1,4 +1,4 @@
-"""Errors of the database that pass: the same, tried again, may well be done."""
+"""Transient errors of the database: a second try may well succeed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OutOfSight(OperationalError):
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether it was a deadlock, a serialization failure, a lock, or a connection that was lost."""
+    """Return whether it was a deadlock, a serialization failure, a lock or a lost connection."""
     if isinstance(error, OutOfSight):
         return True
     if is_busy(error):
@@ -34,19 +34,19 @@ def is_passing(error: Exception) -> bool:
 
 
 def is_busy(error: BaseException) -> bool:
-    """Whether SQLite is in good health, and another connection holds its write lock."""
+    """Return whether another connection holds SQLite's write lock."""
     # The lowest byte is the kind of the error, the others say more of it.
     code = getattr(error.__cause__, "sqlite_errorcode", 0)
     return code & 0xFF in (SQLITE_BUSY, SQLITE_LOCKED)
 
 
 def is_lock_refused(error: Exception) -> bool:
-    """Whether PostgreSQL refused to wait for a lock that somebody else holds or waits for."""
+    """Return whether PostgreSQL refused to wait for a lock that another session wants."""
     return getattr(error.__cause__, "sqlstate", None) == LOCK_NOT_AVAILABLE
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether the error tells that PostgreSQL was away, or could not write, for everybody."""
+    """Return whether PostgreSQL was unavailable, or read-only, for everybody."""
     cause: Any = error.__cause__
     if not hasattr(cause, "sqlstate"):
         return False
@@ -56,5 +56,5 @@ def is_outage(error: Exception) -> bool:
 
 
 def _is_cut_off(cause: BaseException) -> bool:
-    """Whether the server could not say anything any more; psycopg's own refusals say as little."""
+    """Return whether the connection broke; psycopg's own refusals have no code either."""
     return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")

@@ -1,4 +1,4 @@
-"""Wedged attempts: those that run for far longer than their like, without a sign of life."""
+"""Wedged attempts: they run far longer than similar ones, without a sign of life."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST = timedelta(minutes=10)
 FACTOR = 10.0
 SHARE = 0.95
 SAMPLE = 2000
-"""How many of the newest attempts tell how long a name usually takes."""
+"""The number of newest attempts from which usual run times are taken."""
 ENOUGH = 20
 """Of a name with fewer successes among them, nothing is known."""
 
@@ -194,7 +194,7 @@ def mark_wedged(
 
 
 def _usual(runs: Iterable[tuple[Any, ...]], enough: int) -> dict[str, float]:
-    """What 95 of 100 attempts of each name take at most, by the nearest rank."""
+    """Return the run time p95 of each name, by the nearest rank."""
     durations: defaultdict[str, list[float]] = defaultdict(list)
     for name, seconds in runs:
         durations[name].append(seconds)

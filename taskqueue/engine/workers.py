@@ -97,7 +97,7 @@ SET_IDLE = "UPDATE taskqueue_worker SET is_idle = %s WHERE id = %s"
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """What a worker says of itself."""
+    """A worker's description of itself."""
 
     name: str
     host: str
@@ -120,7 +120,7 @@ class Registered:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a name: alive if `seen_at` moves."""
+    """The worker that holds a name: it is alive if `seen_at` moves."""
 
     host: str
     pid: int
@@ -134,11 +134,11 @@ RANK = Fact.of("""
     FROM taskqueue_worker
     WHERE status = 'running' AND id < %(worker)s AND {since seen_at} < lease_seconds
 """)
-"""How many live workers stand before this one in serving the duties."""
+"""The number of live workers that serve the duties before this one."""
 
 
 class Asked(NamedTuple):
-    """What somebody asks of a worker; no `request` where nobody asks anything."""
+    """A request to a worker; `request` is empty if there is none."""
 
     request: str
     by: str

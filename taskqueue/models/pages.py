@@ -1,4 +1,4 @@
-"""What has a page of its own in the admin, beside the tables: each another look at one of them."""
+"""Proxy models for the admin's pages that are no tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from taskqueue.models.task import Task
 
 
 class Dashboard(Rollup):
-    """How all is."""
+    """The overview."""
 
     class Meta:
         proxy = True
@@ -18,7 +18,7 @@ class Dashboard(Rollup):
 
 
 class Failure(Task):
-    """What failed, grouped by error."""
+    """Failed tasks, grouped by error."""
 
     class Meta:
         proxy = True
@@ -27,7 +27,7 @@ class Failure(Task):
 
 
 class Performance(Rollup):
-    """How long tasks of each name take."""
+    """Run times by task name."""
 
     class Meta:
         proxy = True

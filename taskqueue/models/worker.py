@@ -16,7 +16,7 @@ LONGEST_NAME = 150
 
 
 class WorkerStatus(StrEnum):
-    """What a worker said of itself last; it lives while `seen_at` is younger than its lease."""
+    """A worker's own report; it is alive while `seen_at` is younger than its lease."""
 
     RUNNING = "running"
     QUIET = "quiet"

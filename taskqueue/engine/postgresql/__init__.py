@@ -1,4 +1,4 @@
-"""PostgreSQL's wording of the engine's statements: single statements, row locks, `NOTIFY`."""
+"""PostgreSQL's dialect of the engine's statements: single statements, row locks, `NOTIFY`."""
 
 from taskqueue.engine.postgresql import (
     apart,

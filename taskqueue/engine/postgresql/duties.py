@@ -1,4 +1,4 @@
-"""What keeps tasks moving on PostgreSQL: promoting, ending what is overdue, pruning."""
+"""Promoting, ending overdue tasks and pruning on PostgreSQL."""
 
 from __future__ import annotations
 

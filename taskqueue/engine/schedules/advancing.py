@@ -22,13 +22,13 @@ from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.rules import Rule
 
 NOT_SERVED = "Not served: "
-"""How trouble begins that is over with the next time that is served."""
+"""The beginning of trouble that is over with the next time that is served."""
 MOVED = (
     "served_until", "next_at", "failures_in_row", "trouble", "last_nominal_at", "last_task",
     "paused_at", "paused_by", "pause_reason",
 )  # fmt: skip
 RESULT = ("last_status", "last_finished_at", "last_return_value", "last_error")
-"""What is written only when a run has ended: a result may be large."""
+"""The columns that are written only when a run has ended: a result may be large."""
 BATCH, MOST_RUNS = 500, 50
 """Nominal times that are served in one transaction, and how many of them may run.
 

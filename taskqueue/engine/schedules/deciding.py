@@ -1,4 +1,4 @@
-"""Which of the nominal times that have come are run, by the missed-run policy. No database."""
+"""Choosing the nominal times that run, by the missed-run policy. No database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ON_TIME = timedelta(seconds=60)
 
 
 class Decision(NamedTuple):
-    """Whether one nominal time is to run; if not, why."""
+    """The decision on one nominal time."""
 
     nominal_at: datetime
     reason: str
@@ -28,7 +28,7 @@ def decide(
     now: datetime,
     has_more: bool = False,
 ) -> list[Decision]:
-    """What becomes of these nominal times, in order. `has_more`: later ones have come too."""
+    """Decide these nominal times, in order. `has_more`: later ones have come too."""
     if not due:
         return []
     decided = [_earlier(nominal_at, missed, window, now) for nominal_at in due[:-1]]

@@ -1,4 +1,4 @@
-"""What a schedule's row says, from what is declared; and changing one that is live."""
+"""The columns of a schedule from its declaration, and changing a live schedule."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from taskqueue.models import Schedule
 from taskqueue.rules import Rule
 
 COUNTING = frozenset({"rule", "is_enabled"})
-"""What lets a schedule count from now on when it changes."""
+"""The columns whose change lets a schedule count from now on."""
 SILENT = frozenset({"request"})
-"""What follows the code, and is no change of the schedule's own."""
+"""The columns that follow the code; their change is none of the schedule's own."""
 
 
 def fields_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def snapshot_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> d
 
 
 def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
-    """What the row says, with that rule or its own, as it would be declared.
+    """Return the row as a declaration, with that rule or its own.
 
     Raises `InvalidSchedule` if this version cannot read the rule.
     """

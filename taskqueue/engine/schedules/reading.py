@@ -1,4 +1,4 @@
-"""What can be told of schedules: found by name, in words, with their next times."""
+"""Reading schedules: by name, in words, with their next times."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def conditions(schedule: Schedule, now: datetime) -> list[str]:
 
 
 def _is_over(schedule: Schedule, now: datetime) -> bool:
-    """Whether no next time means that there is none, and not that it waits for an end."""
+    """Return whether the schedule has no next time, rather than waiting for an end."""
     rule = rule_of(schedule)
     if rule is None or not rule.waits_for_end:
         return True
@@ -123,7 +123,7 @@ def _times(rule: Rule, after: datetime) -> Iterator[datetime]:
 
 
 def missing(connection: BaseDatabaseWrapper, name: object) -> ScheduleDoesNotExist:
-    """What is raised for a name that no schedule has; it suggests the nearest."""
+    """Return the error for a name that no schedule has; it suggests the nearest."""
     names = Schedule.objects.using(connection.alias).values_list("name", flat=True)
     return ScheduleDoesNotExist(
         f"There is no schedule {name!r}." + did_you_mean(str(name), list(names[:MOST_PREVIEWED]))

@@ -22,9 +22,9 @@ from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 
 MOST_ENQUEUED = 100
-"""How many of the runs that have not ended are looked at; under `allow` there may be any number."""
+"""The number of open runs that are looked at; under `allow` there may be any number."""
 MOST_BEGUN = 100
-"""How many waiting runs are tried at once where each finds its unique key held."""
+"""The number of waiting runs that are tried at once where each finds its unique key held."""
 
 
 class Runs:
@@ -43,7 +43,7 @@ class Runs:
 
     @property
     def has_open(self) -> bool:
-        """Whether one has not ended."""
+        """Return whether a run has not ended."""
         return bool(self._enqueued) or self._last_waiting is not None
 
     def refusal(self) -> str:

@@ -62,9 +62,9 @@ class Scheduler:
         self._resting: dict[int, float] = {}
         self._behind_after = 0
         self.has_served = False
-        """Whether the last step served any."""
+        """Whether the last step served a schedule."""
         self.is_kept_out = False
-        """Whether all that the last step looked at was held by somebody else."""
+        """Whether others held all schedules that the last step looked at."""
 
     def step(self, connection: BaseDatabaseWrapper, *, now: datetime | None = None) -> float | None:
         """Serve the schedules that need it; seconds until the next does, None if none is known.
@@ -94,7 +94,7 @@ class Scheduler:
         return active.exclude(id__in=list(self._resting))
 
     def _needy(self, connection: BaseDatabaseWrapper, now: datetime) -> list[int]:
-        """What has just come due or has a run that ended; then, in turn, what lies behind.
+        """Return schedules that are due or have a run that ended; then, in turn, those behind.
 
         A schedule that catches up with a long outage must not keep the others from their times.
         """

@@ -1,4 +1,4 @@
-"""What the runs of a schedule came to."""
+"""Noting the results of a schedule's runs."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ LIVE = (WorkerStatus.RUNNING, WorkerStatus.QUIET, WorkerStatus.STOPPING)
 
 @dataclass(kw_only=True)
 class Synced:
-    """What a synchronisation changed, by the names of schedules."""
+    """The changes of a synchronisation, by the names of schedules."""
 
     created: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -106,7 +106,7 @@ def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) 
 
 
 def _is_as_declared(row: Schedule | None, fields: dict[str, Any]) -> bool:
-    """Whether there is nothing to do, so that nobody needs to be kept waiting by a lock."""
+    """Return whether there is nothing to do, so that no lock is needed."""
     return row is not None and row.removed_at is None and not differing(row, fields)
 
 
@@ -234,7 +234,7 @@ def _is_fresh(schedule: Schedule, definition: BaseDefinition[Any, Any]) -> bool:
 def _request_now(
     schedule: Schedule, definition: BaseDefinition[Any, Any]
 ) -> tuple[dict[str, Any], str]:
-    """What its tasks share by this code; or what they shared, and why it stays so."""
+    """Return its tasks' options by this code; or the stored ones, and why they stay."""
     trouble = schedule.trouble if schedule.trouble.startswith(NOT_SERVED) else ""
     try:
         return snapshot_of(scheduled_of(schedule), definition), trouble

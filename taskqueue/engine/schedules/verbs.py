@@ -250,7 +250,7 @@ def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) 
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it comes back from JSON as the same option, as a timedelta does by its seconds."""
+    """Return whether JSON keeps the value, as it keeps a timedelta by its seconds."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _is_plain(each) for key, each in value.items())
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""SQLite's wording of the engine's statements: a few short ones under `BEGIN IMMEDIATE`."""
+"""SQLite's dialect of the engine's statements: a few short ones under `BEGIN IMMEDIATE`."""
 
 from taskqueue.engine.sqlite import apart, duties, enqueue, lease, record, rollups
 from taskqueue.engine.sqlite import claim as claiming

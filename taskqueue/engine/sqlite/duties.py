@@ -1,4 +1,4 @@
-"""What keeps tasks moving on SQLite: promoting, ending what is overdue, pruning."""
+"""Promoting, ending overdue tasks and pruning on SQLite."""
 
 from __future__ import annotations
 

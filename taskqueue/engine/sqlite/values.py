@@ -1,4 +1,4 @@
-"""How Django stores times, durations and identifiers on SQLite.
+"""Times, durations and identifiers as Django stores them on SQLite.
 
 The clock of this process is the database's: whoever opens an SQLite file stands on its host.
 """
@@ -14,7 +14,7 @@ from uuid import UUID
 from taskqueue.engine.retention import Retention
 
 ahead = timedelta(0)
-"""How far tests have travelled in time: see `taskqueue.testing`. Nobody else changes it."""
+"""The time that tests have travelled ahead; only `taskqueue.testing` changes it."""
 
 
 def clock() -> datetime:

@@ -1,4 +1,4 @@
-"""What a duty is: a look, if it has one, and one step."""
+"""The parts of a duty: a look, if it has one, and one step."""
 
 from __future__ import annotations
 
