@@ -18,7 +18,7 @@ LARGEST_ID = 2**63 - 1
 
 
 class AuditQuery(Paged):
-    """Which audit entries."""
+    """The filter of audit entries."""
 
     subject = Text(
         required=False, max_length=255,
@@ -38,7 +38,7 @@ class AuditList(ApiView):
 
     @describe("listAudit", answers={200: AuditEntries}, query=AuditQuery)
     def get(self, request: Request) -> Response:
-        """What was done by hand, the newest first."""
+        """Audit entries, the newest first."""
         asked = self.validated_query(request, AuditQuery)
         rows = Audit.objects.using(database_alias())
         if "subject" in asked:

@@ -1,4 +1,4 @@
-"""What failed lately, and what is tried again, in groups that an operation can act on."""
+"""Tasks that failed lately or wait for a retry, in groups that an operation can act on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RetryingGroupJSON = serializer_for(RetryingGroup)
 
 
 class FailuresQuery(Strict):
-    """How much of it."""
+    """The number of groups."""
 
     limit = Digits(
         required=False, default=MOST_GROUPS, min_value=1, max_value=MOST_GROUPS,
@@ -50,14 +50,14 @@ class FailuresShown(serializers.Serializer[Any]):
 
 
 class Failures(ApiView):
-    """What went wrong."""
+    """Groups of failed and of retrying tasks."""
 
     needs = {"GET": (VIEW_TASKS,)}
     tag = "stats"
 
     @describe("getFailures", answers={200: FailuresShown}, query=FailuresQuery)
     def get(self, request: Request) -> Response:
-        """The newest failed tasks by error and task, and by task those that are tried again."""
+        """The newest failed tasks by error and name, and the newest retrying tasks by name."""
         limit = self.validated_query(request, FailuresQuery)["limit"]
         ended, coming = failures(limit=limit + 1), retrying(request.user, limit=limit + 1)
         shown = FailuresShown(

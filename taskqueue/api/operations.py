@@ -1,4 +1,4 @@
-"""Operations: one verb done to many tasks in the background, asked for, watched, called off."""
+"""Operations: start, list, show and cancel bulk actions on tasks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DryRunJSON = serializer_for(DryRun)
 
 
 class Arguments(Strict):
-    """What the verb is given: `run_after` for reschedule, `changes` for update, else nothing."""
+    """Arguments of the verb: `run_after` for reschedule, `changes` for update, else none."""
 
     def get_fields(self) -> dict[str, Any]:
         return {
@@ -55,11 +55,11 @@ class Arguments(Strict):
 
 
 class Start(Reasoned, TaskChoice):
-    """What is to be done, and to which tasks: exactly one of ids, filter, q and everything."""
+    """The verb and its tasks: exactly one of ids, filter, q and everything."""
 
     verb = serializers.ChoiceField(choices=list(BULK_VERBS))
     arguments = Arguments(required=False)
-    dry_run = Flag(required=False, default=False, help_text="Only tell what it would come to: 200.")
+    dry_run = Flag(required=False, default=False, help_text="Only count the tasks: 200.")
 
 
 Operations = page_of(ShownOperation, "Operations, the newest first.")
@@ -75,7 +75,7 @@ class OperationList(ApiView):
 
     @describe("listOperations", answers={200: Operations}, query=Paged)
     def get(self, request: Request) -> Response:
-        """The newest first."""
+        """Operations, the newest first."""
         asked = self.validated_query(request, Paged)
         found = rows_after(control.operations(), "-id", asked, UUID)
 
@@ -86,9 +86,9 @@ class OperationList(ApiView):
 
     @describe("startOperation", answers={200: DryRunJSON, 202: OperationWholeJSON}, body=Start)
     def post(self, request: Request) -> Response:
-        """Have a verb done to many tasks by whichever worker has time. Needs the verb's own
-        permission; who may not stop tasks cancels those alone that do not run. To duplicate leaves
-        out tasks of types that may not be enqueued over REST.
+        """Start a verb on many tasks, which workers do in the background. It needs the permission
+        of the verb. Cancel leaves out running tasks without the permission to stop; duplicate
+        leaves out types that may not be enqueued over REST.
         """
         given = self.validated_body(request, Start)
         verb, arguments = BULK_VERBS[given["verb"]], given.get("arguments", {})
@@ -128,7 +128,7 @@ class OperationDetail(ApiView):
 
     @describe("getOperation", answers={200: OperationWholeJSON}, problems=(404,))
     def get(self, request: Request, operation_id: str) -> Response:
-        """How far it is."""
+        """Return an operation and its progress."""
         self.validated_query(request)
         return _answer(self, request, control.get_operation(operation_id))
 
@@ -162,18 +162,18 @@ def _may_cancel(user: Any, operation: Operation) -> bool:
 def _answer(
     view: ApiView, request: Request, operation: Operation, *, status: int = 200, **headers: str
 ) -> Response:
-    """The whole operation. For If-Match its status counts, and not how far it is."""
+    """Answer with the operation. If-Match compares its status, not its progress."""
     details = OperationWholeJSON(operation_details(operation, request.user)).data
     return view.shown(request, details, status=status, headers=headers, part=_part(operation))
 
 
 def _part(operation: Operation) -> str:
-    """The beginning of its ETag: its status, which people change."""
+    """The beginning of its ETag, which stands for its status."""
     return part_of([operation.id, operation.status])
 
 
 def _try(act: Any) -> Any:
-    """What the act gives. Raises 422 for a choice of tasks that is none."""
+    """Return the result of the act. Raises 422 for an invalid choice of tasks."""
     try:
         return act()
     except TaskQueueError:

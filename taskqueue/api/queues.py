@@ -1,4 +1,4 @@
-"""Queues: what waits in each, and pausing them."""
+"""Queues: the tasks that wait in each, and pausing them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class QueueList(ApiView):
 
     @describe("listQueues", answers={200: Queues}, query=LongPaged)
     def get(self, request: Request) -> Response:
-        """Queues by name, with what waits and runs in each."""
+        """Queues by name, with the numbers of waiting and running tasks."""
         asked = self.validated_query(request, LongPaged)
         found = queues_after(asked["cursor"], limit=asked["limit"] + 1)
         return self.shown(request, page(request, Queues, asked, found, "name"))
@@ -60,7 +60,7 @@ class QueueDetail(ApiView):
 
     @describe("getQueue", answers={200: QueueJSON}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
-        """A queue that some worker or task has, or has had."""
+        """Return a queue that a worker or a task has, or has had."""
         self.validated_query(request)
         return _answer(self, request, name)
 
@@ -96,7 +96,7 @@ ACTS = {
 
 
 def _answer(view: ApiView, request: Request, name: str) -> Response:
-    """The queue. For If-Match its pause counts, and not what waits in it."""
+    """Answer with the queue. If-Match compares its pause, not its tasks."""
     figures = _named(name)
     return view.shown(request, QueueJSON(figures).data, part=_part(figures))
 

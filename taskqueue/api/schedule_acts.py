@@ -1,4 +1,4 @@
-"""What is done to a schedule by hand: run now, pause, resume; and its times ahead."""
+"""Verbs on a schedule: run now, pause, resume; its next times and its runs."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ OccurrenceJSON = serializer_for(ShownOccurrence)
 
 
 class HowMany(Strict):
-    """How many times are asked for."""
+    """The number of times."""
 
     count = Digits(required=False, default=5, min_value=1, max_value=MOST_TIMES)
 
 
 class TimesToCome(serializers.Serializer[Any]):
-    """When a schedule is due next."""
+    """The next times of a schedule."""
 
-    rule_text = serializers.CharField(help_text="In words.")
+    rule_text = serializers.CharField(help_text="The rule in words.")
     times = serializers.ListField(
         child=Moment(),
-        help_text="In UTC, as if it was not paused; one at most where it waits for an end.",
+        help_text="In UTC, as if it were not paused; at most one if it waits for a run to finish.",
     )
 
 
 class SchedulePreview(ApiView):
-    """The times to come."""
+    """The next times of a schedule."""
 
     needs = {"GET": (VIEW_SCHEDULES,)}
     tag = "schedules"
 
     @describe("previewSchedule", answers={200: TimesToCome}, query=HowMany, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
-        """When it is due next."""
+        """Return its next times."""
         count = self.validated_query(request, HowMany)["count"]
         row = schedules.get(name)
         times = times_to_come(row, now(), count=count)
@@ -71,7 +71,7 @@ Runs = page_of(ShownOccurrence, "Runs, the newest first.")
 
 
 class ScheduleRuns(ApiView):
-    """What became of its times."""
+    """The runs of a schedule."""
 
     needs = {"GET": (VIEW_SCHEDULES, VIEW_OCCURRENCES)}
     tag = "schedules"
@@ -79,7 +79,7 @@ class ScheduleRuns(ApiView):
 
     @describe("listRuns", answers={200: Runs}, query=Paged, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
-        """What became of its nominal times, the newest first."""
+        """Its runs and the times that were skipped, the newest first."""
         asked = self.validated_query(request, Paged)
         found = rows_after(occurrences_of(schedules.get(name)), "-nominal_at", asked, _moment)
         shown = page(request, Runs, asked, found, "nominal_at", shown_occurrences)

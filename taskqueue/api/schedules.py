@@ -1,4 +1,4 @@
-"""Schedules: listed, looked at, created, edited, deleted."""
+"""Schedules: list, show, create, edit and delete them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from taskqueue.monitoring.read_models.schedule import (
 from taskqueue.monitoring.reading import now
 
 RESTING: Mapping[str, Any] = {"enabled": False}
-"""The edit that nothing is enqueued by, and that any schedule takes."""
+"""The edit that enqueues nothing, and that every schedule accepts."""
 
 
 ScheduleJSON = serializer_for(ShownSchedule, described={"rule": RuleField})
@@ -49,9 +49,9 @@ OneScheduleJSON = serializer_for(ScheduleDetails, described={"rule": RuleField})
 
 
 class ScheduleQuery(Paged):
-    """Which schedules."""
+    """The filter of schedules."""
 
-    task = Text(required=False, help_text="Of this task type only.")
+    task = Text(required=False, help_text="Only schedules of this task type.")
     source = serializers.ChoiceField(  # type: ignore[assignment]
         required=False, choices=[each.value for each in ScheduleSource]
     )
@@ -64,24 +64,24 @@ class Schedules(NextPage):
 
 
 class ScheduleEdited(Reasoned):
-    """What is to be changed; what is left out stays."""
+    """The changes; fields that are left out keep their values."""
 
     task = Text(required=False, help_text="The name of a task type.")
     rule = RuleField(required=False)
     args = serializers.ListField(child=Anything(allow_null=True), required=False)
     kwargs = serializers.DictField(child=Anything(allow_null=True), required=False)
-    options = StoredOptions(required=False, help_text="In place of the task type's own.")
+    options = StoredOptions(required=False, help_text="Replace the options of the task type.")
     missed = serializers.ChoiceField(
         choices=[each.value for each in Missed], required=False,
-        help_text="Which of the times run that passed while no worker served the schedule.",
+        help_text="How to handle missed runs: times that passed while no worker ran.",
     )  # fmt: skip
     missed_window = Seconds(
         required=False, allow_null=True, min_value=1,
-        help_text="For `missed: window`: how late a run may be.",
+        help_text="For `missed: window`: how late a run may start.",
     )  # fmt: skip
     overlap = serializers.ChoiceField(
         choices=[each.value for each in Overlap], required=False,
-        help_text="What becomes of a time while an earlier run has not ended.",
+        help_text="What to do at a time at which an earlier run has not finished.",
     )  # fmt: skip
     pause_after_failures = Whole(
         required=False, allow_null=True, min_value=1, max_value=MOST_FAILURES
@@ -92,7 +92,7 @@ class ScheduleEdited(Reasoned):
 class ScheduleCreated(ScheduleEdited):
     """A new schedule."""
 
-    name = Text(max_length=LONGEST_NAME, help_text="Unique, without `/`; it stays.")
+    name = Text(max_length=LONGEST_NAME, help_text="Unique, without `/`; it cannot be changed.")
     task = Text(help_text="The name of a task type.")
     rule = RuleField()
 
@@ -133,7 +133,7 @@ class ScheduleList(ApiView):
         "createSchedule", answers={201: OneScheduleJSON}, body=ScheduleCreated, problems=(409,)
     )
     def post(self, request: Request) -> Response:
-        """Create a schedule that counts from now on."""
+        """Create a schedule; its times begin now."""
         given = self.validated_body(request, ScheduleCreated)
         _check_call(given["task"], given)
         name = given.pop("name")
@@ -163,7 +163,7 @@ class ScheduleDetail(ApiView):
 
     @describe("getSchedule", answers={200: OneScheduleJSON}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
-        """A schedule with its next times and its last runs."""
+        """Return a schedule with its next times and its last runs."""
         self.validated_query(request)
         return answer(self, request, schedules.get(name))
 
@@ -172,9 +172,9 @@ class ScheduleDetail(ApiView):
         problems=(404, 409, 412),
     )  # fmt: skip
     def patch(self, request: Request, name: str) -> Response:
-        """Change it; a new rule counts from now on. Another task takes its arguments anew. All but
-        `{"enabled": false}` needs the permission to enqueue. What code declares is edited there:
-        409.
+        """Edit a schedule; a new rule applies from now on, and another task needs new arguments.
+        All edits but `{"enabled": false}` need the permission to enqueue. A schedule declared in
+        code is edited there: 409.
         """
         given = self.validated_body(request, ScheduleEdited)
         edits = {each: value for each, value in given.items() if each != "reason"}
@@ -196,7 +196,7 @@ class ScheduleDetail(ApiView):
 
     @describe("deleteSchedule", answers={204: None}, query=Why, problems=(404, 409, 412, 422))
     def delete(self, request: Request, name: str) -> Response:
-        """Delete it with what is known of its runs; its tasks stay."""
+        """Delete it with the history of its runs; its tasks are kept."""
         given = self.validated_query(request, Why)
 
         def act() -> Response:
@@ -210,8 +210,8 @@ class ScheduleDetail(ApiView):
 def answer(
     view: ApiView, request: Request, row: Schedule, *, status: int = 200, **headers: str
 ) -> Response:
-    """The whole schedule. Its ETag begins with what is its own: If-Match looks at that alone, for
-    the next time of a schedule is another each minute.
+    """Answer with the schedule. If-Match compares only what people edit: its next time changes by
+    itself.
     """
     whole = OneScheduleJSON(schedule_details(row, request.user, now())).data
     return view.shown(request, whole, status=status, headers=headers, part=_part(row))
@@ -239,9 +239,9 @@ def seen_and(request: Request, check: Callable[[Schedule], None] | None = None) 
 
 
 def _check_call(task: str, given: Mapping[str, Any]) -> None:
-    """Raise unless the API may have the task enqueued, with these arguments."""
+    """Raise unless the API may enqueue the task with these arguments."""
     definition = exposed(task, field="task")
     check_kept(definition, given.get("options", {}), at=("options",))
     values = [*given.get("args", ()), *given.get("kwargs", {}).values()]
     if REDACTED in values and definition.options.sensitive:
-        raise Problem(422, "redacted_value", f"Write the values anew that stand as {REDACTED}.")
+        raise Problem(422, "redacted_value", f"Enter the values shown as {REDACTED} again.")

@@ -1,4 +1,4 @@
-"""Task types: what may be enqueued over the API, and the arguments that each takes."""
+"""Task types that the API may enqueue, with a schema of their arguments."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class TaskTypeShown(serializers.Serializer[Any]):
     """A definition with `api=True`; durations are seconds."""
 
     name = serializers.CharField()
-    doc = serializers.CharField(help_text="What its docstring says.")
+    doc = serializers.CharField(help_text="Its docstring.")
     queue_name = serializers.CharField()
     priority = serializers.IntegerField()
     max_attempts = serializers.IntegerField()
-    timeout = serializers.FloatField(allow_null=True, help_text="Of an attempt.")
-    deadline = serializers.FloatField(allow_null=True, help_text="From its enqueue.")
+    timeout = serializers.FloatField(allow_null=True, help_text="The time limit of an attempt.")
+    deadline = serializers.FloatField(allow_null=True, help_text="The time limit from its enqueue.")
     expires_after = serializers.FloatField(allow_null=True)
-    has_unique_key = serializers.BooleanField(help_text="Whether it makes one by itself.")
-    unique_scope = serializers.CharField(help_text="Types with the same one share their keys.")
+    has_unique_key = serializers.BooleanField(help_text="Whether it has a unique key of its own.")
+    unique_scope = serializers.CharField(help_text="Types with the same scope share their keys.")
     unique_for = serializers.CharField(help_text="`finished`, `started`, `kept`, or seconds.")
     on_duplicate = serializers.CharField()
-    workers = serializers.IntegerField(help_text="How many distinct workers each run it.")
+    workers = serializers.IntegerField(help_text="The number of workers that each run it.")
     broadcast = serializers.BooleanField()
     sensitive = serializers.ListField(
         child=serializers.CharField(), help_text="Arguments that are never shown again."
@@ -44,7 +44,7 @@ class TaskTypeShown(serializers.Serializer[Any]):
 
 
 class TaskTypeWhole(TaskTypeShown):
-    """With its arguments."""
+    """A definition with a schema of its arguments."""
 
     arguments = serializers.DictField(
         child=Anything(), help_text="A JSON Schema (2020-12) of `args` and `kwargs`."
@@ -52,13 +52,13 @@ class TaskTypeWhole(TaskTypeShown):
 
 
 class TaskTypes(serializers.Serializer[Any]):
-    """All of them."""
+    """All task types."""
 
     results = TaskTypeShown(many=True)
 
 
 class TaskTypeList(ApiView):
-    """What may be enqueued."""
+    """The task types."""
 
     needs = {"GET": (ENQUEUE,)}
     tag = "task types"
@@ -72,7 +72,7 @@ class TaskTypeList(ApiView):
 
 
 class TaskTypeDetail(ApiView):
-    """One of what may be enqueued."""
+    """One task type."""
 
     needs = {"GET": (ENQUEUE,)}
     tag = "task types"
@@ -85,7 +85,7 @@ class TaskTypeDetail(ApiView):
         definition = registry.find(name)
         if definition is None or not definition.options.api:
             hint = did_you_mean(name, [each.name for each in exposed()])
-            detail = f"The API may enqueue nothing named {name!r}.{hint}"
+            detail = f"No task type that the API may enqueue is named {name!r}.{hint}"
             raise Problem(404, "task_type_not_found", detail)
         arguments = argument_schema(definition)
         return self.shown(
@@ -123,7 +123,7 @@ def _shown(definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
 
 
 def _seconds(value: Any) -> float | None:
-    """A duration; of a moment, which is the same for all tasks, there is none."""
+    """Return a duration in seconds; None for a fixed moment."""
     if value is None or isinstance(value, datetime):
         return None
     return value.total_seconds() if isinstance(value, timedelta) else float(value)

@@ -1,4 +1,4 @@
-"""Workers: who lives, what they are at, and asking them to be quiet or to end."""
+"""Workers: their state, and requests to quiet, resume, stop or kill them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WorkerList(ApiView):
 
     @describe("listWorkers", answers={200: Workers}, query=LongPaged)
     def get(self, request: Request) -> Response:
-        """Workers by name, those included that were lost or have ended lately."""
+        """Workers by name, including those that were lost or stopped lately."""
         asked = self.validated_query(request, LongPaged)
         found = workers_after(asked["cursor"], limit=asked["limit"] + 1)
         return self.shown(request, page(request, Workers, asked, found, "name"))
@@ -49,7 +49,7 @@ class WorkerDetail(ApiView):
 
     @describe("getWorker", answers={200: WorkerJSON}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
-        """A worker, also one that has ended."""
+        """Return a worker, also one that has stopped."""
         self.validated_query(request)
         return _answer(self, request, _named(name))
 
@@ -75,7 +75,7 @@ ACTS = {
 def _answer(
     view: ApiView, request: Request, figures: ShownWorker, *, status: int = 200
 ) -> Response:
-    """The worker. For If-Match its state counts and what is asked of it, and not its pings."""
+    """Answer with the worker. If-Match compares its state and its request, not its pings."""
     return view.shown(request, WorkerJSON(figures).data, status=status, part=_part(figures))
 
 

@@ -80,7 +80,7 @@ WRONG: list[tuple[dict[str, Any], int, str]] = [
     ({"name": "a\x00"}, 422, "NUL"),
     ({"nmae": "x"}, 422, "Did you mean 'name'"),
     ({"enabled": "yes"}, 422, "/enabled"),
-    ({"task": sign_in.name, "args": ["ann", "[redacted]"]}, 422, "anew"),
+    ({"task": sign_in.name, "args": ["ann", "[redacted]"]}, 422, "again"),
 ]
 
 

@@ -26,7 +26,7 @@ from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.exports import KEPT, begin_export, end_export, renew_export
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.base import json_form
-from taskqueue.monitoring.read_models.task import ExportedTask, task_columns, with_arguments
+from taskqueue.monitoring.read_models.task import ExportedTask, task_as, task_columns
 from taskqueue.monitoring.searching import Effort, SearchError, SearchNotAllowed, find
 from taskqueue.monitoring.searching.orders import is_cursor
 
@@ -103,7 +103,7 @@ class ExportRun:
             self.end()
 
     def _row(self, task: Task) -> Any:
-        return json_form(with_arguments(ExportedTask, task, self._viewer))
+        return json_form(task_as(ExportedTask, task, self._viewer))
 
     def _batches(self, before: str) -> Iterator[str]:
         left, cursor, spent = MOST_ROWS, before, 0.0

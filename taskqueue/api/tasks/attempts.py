@@ -1,4 +1,4 @@
-"""The attempts of a task: who ran it, when, and what came of it."""
+"""The attempts of a task: worker, times and outcome of each."""
 
 from __future__ import annotations
 
@@ -25,23 +25,27 @@ LARGEST = 2**31 - 1
 
 
 class AttemptPage(serializers.Serializer[Any]):
-    """Some attempts, oldest first."""
+    """A page of attempts, the oldest first."""
 
     results = AttemptJSON(many=True)
-    next = serializers.URLField(allow_null=True, help_text="The page of the later ones.")
+    next = serializers.URLField(allow_null=True, help_text="The page of later attempts.")
 
 
 class WhichAttempts(Strict):
-    """Which page."""
+    """The parameters of a page."""
 
     after = Digits(
-        required=False, default=0, min_value=0, max_value=LARGEST, help_text="Later ones alone."
+        required=False,
+        default=0,
+        min_value=0,
+        max_value=LARGEST,
+        help_text="Only attempts after this number.",
     )
     limit = Digits(required=False, default=PAGE, min_value=1, max_value=MOST)
 
 
 class TaskAttempts(TaskView):
-    """What its attempts came to."""
+    """The attempts of a task."""
 
     needs = {"GET": (VIEW_TASKS, VIEW_LEASES)}
     has_etag = True

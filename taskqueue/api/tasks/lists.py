@@ -20,30 +20,24 @@ from taskqueue.api.tasks.filters import Page, which_of
 from taskqueue.api.tasks.rows import ListedTaskJSON, ReceiptJSON
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
-from taskqueue.monitoring.read_models.task import (
-    ListedTask,
-    TaskSummary,
-    task_columns,
-    task_summary,
-)
-from taskqueue.monitoring.read_models.task import with_arguments as show_with_arguments
+from taskqueue.monitoring.read_models.task import ListedTask, TaskSummary, task_as, task_columns
 from taskqueue.monitoring.searching import find
 
 
 class TaskPage(serializers.Serializer[Any]):
-    """A page of tasks, newest first; by their end where all that fit have ended."""
+    """A page of tasks, the newest first; by their end if the filter is for finished tasks."""
 
     results = ListedTaskJSON(many=True)
-    next = serializers.URLField(allow_null=True, help_text="What is older.")
-    previous = serializers.URLField(allow_null=True, help_text="What is newer.")
+    next = serializers.URLField(allow_null=True, help_text="The page of older tasks.")
+    previous = serializers.URLField(allow_null=True, help_text="The page of newer tasks.")
     is_cut_short = serializers.BooleanField(
-        help_text="The page has fewer rows than it might, since enough had been read: go on "
-        "with `next`."
+        help_text="Whether the search stopped before the page was full, having read enough rows: "
+        "continue with `next`."
     )
-    searched_to = Moment(allow_null=True, help_text="About how far it has looked then.")
+    searched_to = Moment(allow_null=True, help_text="About how far back it has searched then.")
     holders = ListedTaskJSON(
         many=True,
-        help_text="Who holds a key that is looked for, where the search was cut short before it.",
+        help_text="The holders of a unique key in the filter, if the search stopped before them.",
     )
 
 
@@ -58,10 +52,9 @@ class TaskList(ApiView):
 
     @describe("listTasks", answers={200: TaskPage}, query=Page)
     def get(self, request: Request) -> Response:
-        """Tasks that fit, by pages; what no index has is looked for in bounded steps."""
+        """Tasks that match, by pages; a search without an index reads a bounded number of rows."""
         given = self.validated_query(request, Page)
-        with_arguments = "include" in given
-        model = ListedTask if with_arguments else TaskSummary
+        model = ListedTask if "include" in given else TaskSummary
         found = find(
             which_of(given, request.user),
             tasks=Task.objects.using(database_alias()).only(*task_columns(model)),
@@ -71,9 +64,7 @@ class TaskList(ApiView):
         )
 
         def shown(tasks: Sequence[Task]) -> list[TaskSummary]:
-            if not with_arguments:
-                return list(map(task_summary, tasks))
-            return [show_with_arguments(ListedTask, task, request.user) for task in tasks]
+            return [task_as(model, task, request.user) for task in tasks]
 
         page = TaskPage(
             {

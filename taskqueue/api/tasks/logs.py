@@ -1,4 +1,4 @@
-"""The log lines of a task, also as they come."""
+"""The log lines of a task, which a client can follow."""
 
 from __future__ import annotations
 
@@ -39,50 +39,52 @@ LogLineJSON = serializer_for(ShownLogLine)
 
 
 class LinePage(serializers.Serializer[Any]):
-    """Some lines, oldest first, and from where the next ones are asked for."""
+    """A page of lines, the oldest first, and the parameter of the next request."""
 
     results = LogLineJSON(many=True)
-    after = serializers.IntegerField(help_text="For the next request, also where more may come.")
-    has_more = serializers.BooleanField(help_text="Whether there are more by now.")
+    after = serializers.IntegerField(
+        help_text="The `after` of the next request, also while more may follow."
+    )
+    has_more = serializers.BooleanField(help_text="Whether there are more already.")
     status = serializers.ChoiceField(
-        choices=STATUSES, help_text="Of the task before its lines were read."
+        choices=STATUSES, help_text="The task's status before its lines were read."
     )
     is_complete = serializers.BooleanField(
-        help_text="Whether it has finished, and these are its last lines."
+        help_text="Whether the task has finished and these are its last lines."
     )
 
 
 class WhichLines(Strict):
-    """Which lines."""
+    """The filter of lines."""
 
-    after = Digits(required=False, default=0, min_value=0, help_text="Lines behind that id.")
+    after = Digits(required=False, default=0, min_value=0, help_text="Only lines after this id.")
     limit = Digits(required=False, default=PAGE, min_value=1, max_value=MOST)
     level = serializers.ChoiceField(
-        choices=list(LEVELS), required=False, help_text="Lines of that level or a higher one."
+        choices=list(LEVELS), required=False, help_text="Only lines of this level or above."
     )
     attempt = Digits(required=False, min_value=0, max_value=LARGEST_ATTEMPT)
     wait = Digits(
         required=False, default=0, min_value=0, max_value=LONGEST_WAIT,
-        help_text="Seconds to wait for a line, or for its end.",
+        help_text="Seconds to wait for a line or for the task's end.",
     )  # fmt: skip
 
 
 class Seen(NamedTuple):
-    """What a look has found."""
+    """The lines at one moment, and the status of the task before."""
 
     status: str
     lines: list[TaskLog]
 
 
 class TaskLogs(TaskView):
-    """What its bodies have said."""
+    """The log lines of a task."""
 
     needs = {"GET": (VIEW_TASKS, VIEW_LOGS)}
     has_etag = True
 
     @describe("listLogLines", answers={200: LinePage}, query=WhichLines, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """Lines in their order. To follow them, ask again with `after` and `wait`."""
+        """Lines in order. To follow them, repeat the request with `after` and `wait`."""
         given = self.validated_query(request, WhichLines)
         known, limit = id_of(task_id), given["limit"]
         found = waited(
@@ -108,7 +110,7 @@ class TaskLogs(TaskView):
 
 
 def _look(task_id: UUID, given: Mapping[str, Any]) -> Seen:
-    """The status first: what a body says is written before its end is. Raises 404."""
+    """Read the status first: lines are written before the end of their attempt. Raises 404."""
     status = status_of(project_connection(), task_id)
     lines = TaskLog.objects.using(database_alias()).filter(task_id=task_id, id__gt=given["after"])
     if "level" in given:

@@ -10,7 +10,8 @@ from taskqueue.management.cli.base import Subcommand, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.selection import add_filters, filter_of, has_filters
 from taskqueue.models import Task
-from taskqueue.monitoring.read_models.task import TaskSummary, task_columns, task_summary
+from taskqueue.monitoring.read_models.base import COMMAND_LINE
+from taskqueue.monitoring.read_models.task import TaskSummary, task_as, task_columns
 from taskqueue.monitoring.searching import Page, find
 from taskqueue.monitoring.searching.orders import is_cursor
 
@@ -56,7 +57,7 @@ def _list(flags: Namespace, output: Output) -> None:
         flags.query = " ".join(flags.words)
     which = filter_of(flags, everything=not has_filters(flags))
     tasks, last = _found(which, limit=flags.limit, cursor=flags.cursor or "")
-    summaries = list(map(task_summary, tasks))
+    summaries = [task_as(TaskSummary, task, COMMAND_LINE) for task in tasks]
     if output.is_json and flags.cursor is not None:
         output.sheet({"tasks": summaries, "next": last.older or None})
         return

@@ -161,7 +161,7 @@ class TaskHistory(ShownTask):
     audit: list[ShownAuditEntry] = about("Oldest first.")
 
 
-Listed = TypeVar("Listed", bound=ListedTask)
+T = TypeVar("T", bound=TaskSummary)
 Shown = TypeVar("Shown", bound=ShownTask)
 
 
@@ -170,21 +170,17 @@ def task_columns(model: type[TaskSummary]) -> list[str]:
     return list(columns_of(model).values())
 
 
-def task_summary(task: Task) -> TaskSummary:
-    """The task of a row with the columns of a summary."""
-    return from_row(TaskSummary, task)
-
-
-def with_arguments(model: type[Listed], task: Task, viewer: Viewer, **values: Any) -> Listed:
-    """Make a listed, exported or whole task, with the arguments that the viewer may see."""
-    call = visible_arguments(task.name, task.args, task.kwargs, viewer)
-    args, kwargs = (None, None) if call is None else call
-    return from_row(model, task, args=args, kwargs=kwargs, **values)
+def task_as(model: type[T], task: Task, viewer: Viewer, **values: Any) -> T:
+    """Make any of these models of a row; `values` are those of fields that are not columns."""
+    if issubclass(model, ListedTask):
+        call = visible_arguments(task.name, task.args, task.kwargs, viewer)
+        values["args"], values["kwargs"] = (None, None) if call is None else call
+    return from_row(model, task, **values)
 
 
 def task_details(task: Task, viewer: Viewer) -> TaskDetails:
     """The task with all its columns, without a query."""
-    return with_arguments(TaskDetails, task, viewer, **_computed(task))
+    return task_as(TaskDetails, task, viewer, **_computed(task))
 
 
 def shown_task(task: Task, viewer: Viewer) -> ShownTask:
@@ -208,7 +204,7 @@ def task_history(task: Task, viewer: Viewer) -> TaskHistory:
 
 def _shown(model: type[Shown], task: Task, viewer: Viewer, **values: Any) -> Shown:
     attempts = _attempts(task) if viewer.has_perm(VIEW_LEASES) else None
-    return with_arguments(
+    return task_as(
         model,
         task,
         viewer,
