@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.contrib.admin.utils import quote
 from django.db.models import Model
@@ -16,6 +18,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.display import EMPTY
+from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
 
 
@@ -72,6 +75,15 @@ class Links:
     def queue_act_url(self, name: str) -> str:
         """Return the address that a queue's buttons post to."""
         return self.url("queue_act", name_in_path(name))
+
+
+def kept_tasks(ids: Iterable[UUID | None]) -> set[UUID]:
+    """Return the ids of the tasks that are not pruned yet."""
+    wanted = [task_id for task_id in ids if task_id is not None]
+    if not wanted:
+        return set()
+    tasks = Task.objects.using(database_alias()).filter(id__in=wanted)
+    return set(tasks.values_list("id", flat=True))
 
 
 def name_in_path(name: str) -> str:

@@ -14,10 +14,10 @@ from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.display import EMPTY, WORDS, badge
 from taskqueue.admin.filters import row_id
+from taskqueue.admin.links import kept_tasks
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.page import (
     OCCURRENCE_COLUMNS,
-    kept_tasks,
     shown_requester,
     shown_status,
     shown_times,

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.columns import cell
 from taskqueue.admin.display import EMPTY, as_json, badge, breakable, moment, preformatted
 from taskqueue.admin.filters import WordedChoices
+from taskqueue.admin.links import kept_tasks
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.acts import is_deletable
 from taskqueue.admin.schedules.arguments import (
@@ -27,7 +28,6 @@ from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.admin.schedules.page import (
     StateFilter,
     extras,
-    kept_tasks,
     next_times,
     shown_source,
     state_of,

@@ -18,13 +18,13 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import schedules
 from taskqueue.admin.display import EMPTY, WORDS, badge, in_zone, moment
-from taskqueue.admin.links import Links
+from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.declarations.definition import registry
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import OVERDUE, conditions, rule_of
-from taskqueue.models import Audit, Occurrence, Schedule, Task
+from taskqueue.models import Audit, Occurrence, Schedule
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import AfterEnd
 
@@ -61,15 +61,6 @@ def _occurrences(schedule: Schedule, links: Links) -> list[dict[str, Any]]:
         }
         for row in newest
     ]
-
-
-def kept_tasks(ids: Any) -> set[Any]:
-    """Return the ids of the tasks that are not pruned yet."""
-    wanted = [task_id for task_id in ids if task_id is not None]
-    if not wanted:
-        return set()
-    tasks = Task.objects.using(database_alias()).filter(id__in=wanted)
-    return set(tasks.values_list("id", flat=True))
 
 
 def shown_times(row: Occurrence) -> SafeString:

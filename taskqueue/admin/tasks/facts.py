@@ -12,8 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.display import badge, moment, short_duration
-from taskqueue.admin.links import Links
-from taskqueue.admin.schedules.page import kept_tasks
+from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.tasks.arguments import folded_json
 from taskqueue.models import Audit, Queue, Schedule, Task
 from taskqueue.models.task import Route
