@@ -28,7 +28,7 @@ Queues = page_of(ShownQueue, "Queues by name.")
 
 
 class Pause(Reasoned):
-    """How long a queue is paused, and why."""
+    """The end of a pause, and its reason."""
 
     until = When(
         required=False, allow_null=True, default=None,

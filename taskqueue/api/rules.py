@@ -95,7 +95,7 @@ class RulePreviewed(Strict):
 
 
 class Times(serializers.Serializer[Any]):
-    """What a rule says."""
+    """A rule and its next times."""
 
     rule = RuleField(help_text="In its one canonical form.")
     rule_text = serializers.CharField(help_text="In words.")

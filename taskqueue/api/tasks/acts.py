@@ -36,7 +36,7 @@ AT_THE_TASK = ("update", "delete")
 
 
 class Changes(ChangeableOptions):
-    """What `update` changes; what is left out stays."""
+    """The changes of an update; fields that are left out keep their values."""
 
     left_out = frozenset({"backoff"})  # It cannot be changed in the background.
 
@@ -120,7 +120,7 @@ class RetryAct(TaskAct):
 
 
 class Duplicate(ChangeableOptions):
-    """What the new task has other than the old one."""
+    """The options of the new task that differ from the old one."""
 
     reason = Text(required=False, default="", allow_blank=True, max_length=1000)
 

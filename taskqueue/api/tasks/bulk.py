@@ -32,7 +32,7 @@ class EnqueueMany(Reasoned):
 
 
 class Receipts(serializers.Serializer[Any]):
-    """What became of each, in the order of the request."""
+    """The receipts, in the order of the request."""
 
     results = ReceiptJSON(many=True)
 

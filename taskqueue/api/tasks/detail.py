@@ -27,7 +27,7 @@ from taskqueue.engine.control.task_verbs import TASK_VERBS
 
 
 class Waiting(Strict):
-    """How long to wait."""
+    """The time to wait."""
 
     wait = Digits(
         required=False, default=0, min_value=0, max_value=LONGEST_WAIT,
@@ -36,7 +36,7 @@ class Waiting(Strict):
 
 
 class Change(ChangeableOptions):
-    """What is changed, and why."""
+    """The changes, and the reason."""
 
     reason = Text(
         required=False, default="", allow_blank=True, max_length=1000, help_text="For the audit."

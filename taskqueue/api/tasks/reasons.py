@@ -97,7 +97,7 @@ class ReasonShown(serializers.Serializer[Any]):
 
 
 class Reasons(serializers.Serializer[Any]):
-    """What keeps a task from running, who holds it, or how it ended."""
+    """The reasons for the status of a task."""
 
     id = serializers.UUIDField()
     status = serializers.ChoiceField(choices=STATUSES)
@@ -111,7 +111,7 @@ class TaskWhy(TaskView):
 
     @describe("explainTask", answers={200: Reasons}, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """What keeps it from running, who holds it until when, or how it ended.
+        """Explain why it waits, which worker holds it and until when, or how it ended.
 
         What is told of workers, attempts and pauses takes the permission to view these; without
         it, `code` and a `message` that names nobody remain.

@@ -17,7 +17,7 @@ from taskqueue.monitoring.read_models.task import STATUSES, ListedTask, ShownTas
 class Receipt:
     """The answer to an enqueue.
 
-    Of a task of another type that holds the unique key, who lacks `view_task` is told the id alone.
+    If a task of another type holds the unique key, a user without `view_task` sees only its id.
     """
 
     id: UUID
@@ -36,6 +36,6 @@ ReceiptJSON = serializer_for(Receipt)
 
 
 def receipt(result: Any, *, is_visible: bool) -> Receipt:
-    """What the handle on a task tells of its enqueue: of a holder that is hidden, its id alone."""
+    """The receipt of an enqueue; of a holder of the key that is hidden it has only the id."""
     hidden = {} if is_visible else dict.fromkeys(("name", "status", "enqueued_at", "ready_at"))
     return from_row(Receipt, result, **hidden)

@@ -1,4 +1,4 @@
-"""What a subcommand prints: readable tables, or one JSON document."""
+"""Print readable tables, or one JSON document."""
 
 from __future__ import annotations
 

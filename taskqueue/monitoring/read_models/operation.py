@@ -1,4 +1,4 @@
-"""Operations: one verb done to many tasks in the background, and what one would come to."""
+"""Operations: one verb done to many tasks in the background, and a dry run of one."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class SampleTask:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """What an operation would come to at this moment."""
+    """The tasks that an operation would process now."""
 
     fitting: int = about(
         "Of ids, the tasks that exist. Else the same as doable: tasks in another status are not"

@@ -1,4 +1,4 @@
-"""The queues: what waits there, what runs, who serves them."""
+"""Queues: their waiting and running tasks, and whether workers serve them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from taskqueue.models import Queue
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
-from taskqueue.monitoring.read_models.base import about
+from taskqueue.monitoring.read_models.base import about, from_row
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.reading import moment, read
 
 
 class Absence:
-    """Whom these workers do not include."""
+    """Knows which named workers are away."""
 
     def __init__(self, workers: Iterable[ShownWorker]) -> None:
         self._takers = {worker.name: worker for worker in workers if worker.takes_tasks}
@@ -40,9 +40,9 @@ class Absence:
 
 
 STEPS = 12
-"""Of five minutes, in what finished lately."""
+"""Steps of five minutes in an hour."""
 COUNTED = 100_000
-"""Ready tasks that are counted in all: the more queues, the fewer of each."""
+"""Ready tasks that are counted in all queues together: the more queues, the fewer of each."""
 LEAST_CAP = 1_000
 
 
@@ -81,15 +81,15 @@ class ShownQueue:
 
 
 @dataclass
-class _Lane:
-    """What the statements say of a queue."""
+class _Counts:
+    """The figures of a queue, as the statements give them."""
 
     waiting: int = 0
     cap: int = CAP
     oldest_seconds: float | None = None
     reachable_seconds: float | None = None
     held: int = 0
-    finished: list[int] = field(default_factory=lambda: [0] * STEPS)
+    finished_lately: list[int] = field(default_factory=lambda: [0] * STEPS)
     attempts_recently: int = 0
     failed_recently: int = 0
 
@@ -102,38 +102,38 @@ class _Lane:
 def read_queues(
     *, limit: int = 100, workers: Sequence[ShownWorker] | None = None
 ) -> list[ShownQueue]:
-    """The queues by name. `workers`, where they have been read already, spare a query."""
+    """Return the queues by name; `workers` that were read already spare a query."""
     if workers is None:
         workers = read_workers(limit=1_000)
     rows = _by_name(_rows()[:limit])
     cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
-    lanes = _lanes(limit, cap=cap, absence=Absence(workers))
-    names = sorted({*rows, *lanes})[:limit]
-    return [_figures(name, lanes[name], rows.get(name), workers) for name in names]
+    counts = _counts(limit, cap=cap, absence=Absence(workers))
+    names = sorted({*rows, *counts})[:limit]
+    return [_shown(name, counts[name], rows.get(name), workers) for name in names]
 
 
 def queues_after(name: str, *, limit: int) -> list[ShownQueue]:
-    """So many queues behind the one of that name, in the database's order."""
+    """Return so many queues after the one of that name, in the database's order."""
     workers = read_workers(limit=1_000)
     rows = _by_name(_rows().filter(name__gt=name)[:limit])
     cap = max(LEAST_CAP, min(CAP, COUNTED // limit))
     # One more: that of the name itself may be the first.
-    lanes = _lanes(limit + 1, cap=cap, absence=Absence(workers), first=name)
-    names = json.dumps([*{*rows, *lanes}])
-    following = [each for (each,) in read(NEXT, names=names, after=name, limit=limit)]
-    return [_figures(each, lanes[each], rows.get(each), workers) for each in following]
+    counts = _counts(limit + 1, cap=cap, absence=Absence(workers), first=name)
+    names = json.dumps([*{*rows, *counts}])
+    following = [queue for (queue,) in read(NEXT, names=names, after=name, limit=limit)]
+    return [_shown(queue, counts[queue], rows.get(queue), workers) for queue in following]
 
 
 def queue_named(name: str) -> ShownQueue | None:
-    """That queue, however many others there are; None if no task or worker has or had it."""
+    """Return the queue of that name; None if no task or worker has or had it."""
     if not is_storable(name):
         return None
     workers = read_workers(limit=1_000)
     row = _rows().filter(name=name).first()
-    lanes = _lanes(1, cap=CAP, absence=Absence(workers), first=name)
-    if row is None and name not in lanes:
+    counts = _counts(1, cap=CAP, absence=Absence(workers), first=name)
+    if row is None and name not in counts:
         return None
-    return _figures(name, lanes[name], row, workers)
+    return _shown(name, counts[name], row, workers)
 
 
 def _rows() -> QuerySet[Any]:
@@ -144,49 +144,50 @@ def _by_name(rows: Iterable[Any]) -> dict[str, Any]:
     return {row.name: row for row in rows}
 
 
-def _lanes(limit: int, *, cap: int, absence: Absence, first: str = "") -> defaultdict[str, _Lane]:
-    """By queue; one that no worker has seen yet is among them while something waits there.
+def _counts(
+    limit: int, *, cap: int, absence: Absence, first: str = ""
+) -> defaultdict[str, _Counts]:
+    """The counts by queue, also of queues that no worker has seen yet while tasks wait there.
 
-    What is ready is read from the first on.
+    Ready tasks are read from the `first` queue on.
     """
-    lanes: defaultdict[str, _Lane] = defaultdict(lambda: _Lane(cap=cap))
+    counts: defaultdict[str, _Counts] = defaultdict(lambda: _Counts(cap=cap))
     for kind, name, number, seconds, names in read(
         LANES, now=moment(), first=first, limit=limit, cap=cap + 1
     ):
         if kind == "running":
-            lanes[name].held += number
+            counts[name].held += number
             continue
-        lanes[name].waiting += number
-        lanes[name].note_age(seconds, is_reachable=not absence.keeps(name, names))
+        counts[name].waiting += number
+        counts[name].note_age(seconds, is_reachable=not absence.keeps(name, names))
     for name, ago, tasks, attempts, failed in read(FINISHED, now=moment()):
         if 0 <= ago < STEPS:
-            lanes[name].finished[STEPS - 1 - ago] += int(tasks)
-        lanes[name].attempts_recently += int(attempts)
-        lanes[name].failed_recently += int(failed)
-    return lanes
+            counts[name].finished_lately[STEPS - 1 - ago] += int(tasks)
+        counts[name].attempts_recently += int(attempts)
+        counts[name].failed_recently += int(failed)
+    return counts
 
 
-def _figures(name: str, lane: _Lane, row: Any | None, workers: Sequence[ShownWorker]) -> ShownQueue:
-    serving = [each for each in workers if each.takes_tasks and each.serves(name)]
-    slots = sum(each.slots for each in serving)
-    is_paused = row is not None and row.is_paused_at(row.now)
-    return ShownQueue(
+def _shown(
+    name: str, counts: _Counts, row: Any | None, workers: Sequence[ShownWorker]
+) -> ShownQueue:
+    serving = [worker for worker in workers if worker.takes_tasks and worker.serves(name)]
+    slots = sum(worker.slots for worker in serving)
+    paused = row if row is not None and row.is_paused_at(row.now) else None
+    return from_row(
+        ShownQueue,
+        counts,
         name=name,
-        waiting=min(lane.waiting, lane.cap),
-        is_waiting_capped=lane.waiting > lane.cap,
-        oldest_seconds=lane.oldest_seconds,
-        reachable_seconds=lane.reachable_seconds,
+        waiting=min(counts.waiting, counts.cap),
+        is_waiting_capped=counts.waiting > counts.cap,
         # Workers hold more than they run, so as not to wait for the next.
-        running=min(lane.held, slots) if slots else lane.held,
+        running=min(counts.held, slots) if slots else counts.held,
         slots=slots,
         is_served=bool(serving),
-        is_paused=is_paused,
-        paused_at=row.paused_at if row is not None and is_paused else None,
-        paused_until=row.paused_until if row is not None and is_paused else None,
-        paused_by=row.paused_by if row is not None and is_paused else "",
-        pause_reason=row.pause_reason if row is not None and is_paused else "",
-        finished_last_hour=sum(lane.finished),
-        finished_lately=lane.finished,
-        attempts_recently=lane.attempts_recently,
-        failed_recently=lane.failed_recently,
+        finished_last_hour=sum(counts.finished_lately),
+        is_paused=paused is not None,
+        paused_at=paused and paused.paused_at,
+        paused_until=paused and paused.paused_until,
+        paused_by=paused.paused_by if paused else "",
+        pause_reason=paused.pause_reason if paused else "",
     )
