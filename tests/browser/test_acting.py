@@ -44,7 +44,7 @@ def test_a_failed_task_is_retried_with_other_arguments(
     page.fill("#id_args", "[2, 3]")
     page.fill("#id_reason", "a number was meant")
     page.click(SUBMIT)
-    expect(page.locator(".messagelist .success")).to_contain_text("Enqueued")
+    expect(page.locator(".messagelist .success")).to_contain_text("enqueued")
     assert str(failed.id) not in page.url
     page.select_option("[data-refresh-seconds]", "2")
     start_worker("--concurrency", "1")

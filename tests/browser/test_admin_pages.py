@@ -56,7 +56,7 @@ def test_a_task_leads_to_its_lease_and_its_log_lines(
     page.goto(f"/admin/taskqueue/task/{talker.id}/change/")
     assert "said by a logger" in page.inner_text("#taskqueue-lines")
     look(page, tmp_path, "log-lines")
-    page.click("text=All its log lines")
+    page.click("text=All log lines")
     await_rows(page, "#result_list tbody tr", 4)
     look(page, tmp_path, "lines")
 

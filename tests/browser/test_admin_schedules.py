@@ -44,7 +44,7 @@ def test_a_schedule_is_made_paused_resumed_run_and_edited(page: Any, tmp_path: P
     page.click("#taskqueue-edit")
     edit(page, tmp_path)
     assert "Every 10 seconds" in page.inner_text(".field-rule_text")
-    page.click("text=All its occurrences")
+    page.click("text=All occurrences")
     await_rows(page, "#result_list tbody tr", 1)
     look(page, tmp_path, "occurrences")
     page.click("#result_list .field-schedule_link a")

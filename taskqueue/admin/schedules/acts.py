@@ -10,13 +10,13 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reasons import ReasonForm, reason_of
+from taskqueue.admin.reports import report
 from taskqueue.declarations.payload import storable
 from taskqueue.declarations.scheduled import LONGEST_NAME
 from taskqueue.engine.control.verb import Verb
@@ -137,17 +137,17 @@ class ScheduleActs(ReadOnlyAdmin):
         shown = storable(name, limit=LONGEST_NAME)
         self.log_change(request, Schedule(pk=key, name=shown), storable(what, limit=LONGEST_NOTE))
 
-    def ask_before_deleting(self, request: HttpRequest, chosen: list[Schedule]) -> TemplateResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _("Delete schedules"),
-            "opts": self.opts,
-            "media": self.media,
-            "chosen": [(each, is_deletable(each)) for each in chosen],
-            "is_any_deletable": any(map(is_deletable, chosen)),
-            "selected_name": ACTION_CHECKBOX_NAME,
-            "changelist_url": self.links.url("schedule_changelist"),
-            "reason": reason_of(request),
-            "is_action": "action" in request.POST,
-        }
-        return TemplateResponse(request, self.delete_template, context)
+    def ask_before_deleting(self, request: HttpRequest, chosen: list[Schedule]) -> HttpResponse:
+        """Show the page that asks; it changes nothing."""
+        return report(
+            self,
+            request,
+            self.delete_template,
+            _("Delete schedules"),
+            chosen=[(schedule, is_deletable(schedule)) for schedule in chosen],
+            is_any_deletable=any(map(is_deletable, chosen)),
+            selected_name=ACTION_CHECKBOX_NAME,
+            changelist_url=self.links.url("schedule_changelist"),
+            reason=reason_of(request),
+            is_action="action" in request.POST,
+        )

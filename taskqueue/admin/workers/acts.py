@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -14,6 +13,7 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import back
 from taskqueue.admin.reasons import reason_of
+from taskqueue.admin.reports import report
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.verbs import WORKER_VERBS
@@ -91,14 +91,13 @@ class WorkerActs(ReadOnlyAdmin):
         self.log_change(request, worker, told + (f" ({reason})" if reason else ""))
         self.message_user(request, told, messages.SUCCESS)
 
-    def _ask_before_killing(self, request: HttpRequest, worker: Worker) -> TemplateResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _("Kill %(worker)s?") % {"worker": worker.name},
-            "opts": self.opts,
-            "media": self.media,
-            "worker": worker,
-            "reason": reason_of(request),
-            "next": request.POST.get("next", ""),
-        }
-        return TemplateResponse(request, self.kill_template, context)
+    def _ask_before_killing(self, request: HttpRequest, worker: Worker) -> HttpResponse:
+        return report(
+            self,
+            request,
+            self.kill_template,
+            _("Kill %(worker)s?") % {"worker": worker.name},
+            worker=worker,
+            reason=reason_of(request),
+            next=request.POST.get("next", ""),
+        )
