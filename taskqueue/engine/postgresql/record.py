@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +25,9 @@ from taskqueue.engine.statement import change, fetch
 #
 # Locks: leases by id, then their tasks. A lease that no longer runs, or whose stop was seen,
 # drops out of `held`, and with it everything that its attempt would have written.
+PRUNE_SUCCEEDED = PRUNE_AFTER.format(
+    finished_at="held.finished_at", kept_for="%(kept_for)s::interval"
+)
 RECORD_SUCCESSES = f"""
 WITH held AS MATERIALIZED (
     SELECT
@@ -32,8 +36,10 @@ WITH held AS MATERIALIZED (
         clock.now - outcome.ended * interval '1 second' AS finished_at
     FROM (
         SELECT *
-        FROM unnest(%s::bigint[], %s::text[], %s::float8[], %s::float8[])
-            AS outcome (lease_id, return_value, started, ended)
+        FROM unnest(
+            %(lease_id)s::bigint[], %(return_value)s::text[],
+            %(started)s::float8[], %(ended)s::float8[]
+        ) AS outcome (lease_id, return_value, started, ended)
         ORDER BY lease_id
     ) AS outcome
     JOIN LATERAL (
@@ -59,16 +65,18 @@ SET status = 'succeeded',
     return_value = held.return_value::jsonb,
     started_at = COALESCE(task.started_at, held.started_at),
     finished_at = held.finished_at,
-    prune_after = {PRUNE_AFTER.format(finished_at="held.finished_at", kept_for="%s::interval")},
+    prune_after = {PRUNE_SUCCEEDED},
     holds_unique_key = {KEEPS_KEY}
 FROM held
 WHERE task.id = held.task_id AND task.status = 'running'
 RETURNING held.id
 """  # noqa: S608  (of constants)
 
-_PRUNE_ENDED = PRUNE_AFTER.format(
+PRUNE_ENDED = PRUNE_AFTER.format(
     finished_at="clock_timestamp()",
-    kept_for="CASE verdict.status WHEN 'failed' THEN %s::interval ELSE %s::interval END",
+    kept_for="""CASE verdict.status
+                WHEN 'failed' THEN %(keep_failed)s::interval ELSE %(keep_cancelled)s::interval
+            END""",
 )
 # Locks: leases by id, then their tasks by id. Decides under these locks whether attempts remain.
 # `effect` is a row of the table of outcomes, which comes as a parameter; a join with that table
@@ -85,10 +93,11 @@ WITH held AS MATERIALIZED (
     FROM (
         SELECT *
         FROM unnest(
-            %s::bigint[], %s::text[], %s::float8[], %s::text[], %s::text[], %s::text[],
-            %s::float8[], %s::bool[], %s::float8[]
+            %(lease_id)s::bigint[], %(kind)s::text[], %(error_class)s::text[],
+            %(error_message)s::text[], %(traceback)s::text[], %(delay)s::float8[],
+            %(retryable)s::bool[], %(started)s::float8[], %(ended)s::float8[]
         ) AS outcome (
-            lease_id, kind, ended, error_class, error_message, traceback, delay, retryable, started
+            lease_id, kind, error_class, error_message, traceback, delay, retryable, started, ended
         )
         ORDER BY lease_id
     ) AS outcome
@@ -120,7 +129,7 @@ WITH held AS MATERIALIZED (
             WHEN CASE limited_by
                 WHEN 'max_attempts' THEN NOT retryable OR failures + 1 >= max_attempts
                 WHEN 'max_crashes' THEN crashes + 1 >= max_crashes
-                WHEN 'park_limit' THEN parked_at < clock_timestamp() - %s::interval
+                WHEN 'park_limit' THEN parked_at < clock_timestamp() - %(park_limit)s::interval
             END THEN 'failed'
             ELSE effect.task_status
         END AS status,
@@ -129,7 +138,7 @@ WITH held AS MATERIALIZED (
             ELSE effect.lease_status
         END AS lease_status
     FROM locked
-    CROSS JOIN LATERAL jsonb_to_record(%s::jsonb -> locked.kind)
+    CROSS JOIN LATERAL jsonb_to_record(%(effects)s::jsonb -> locked.kind)
         AS effect (lease_status text, task_status text, limited_by text, counts_as text)
 ), withdrawn AS (
     DELETE FROM taskqueue_lease AS lease
@@ -173,7 +182,7 @@ SET status = verdict.status,
     finished_at = CASE
         WHEN verdict.status IN ('failed', 'cancelled') THEN clock_timestamp()
     END,
-    prune_after = CASE WHEN verdict.status IN ('failed', 'cancelled') THEN {_PRUNE_ENDED} END,
+    prune_after = CASE WHEN verdict.status IN ('failed', 'cancelled') THEN {PRUNE_ENDED} END,
     holds_unique_key = task.holds_unique_key AND (
         verdict.status NOT IN ('failed', 'cancelled') OR {KEEPS_KEY}
     )
@@ -249,22 +258,22 @@ def texts(values: Sequence[str | None]) -> Any:
     return "{" + ",".join(["NULL"] * len(values)) + "}"
 
 
-_EFFECTS = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.items()})
+EFFECTS_JSON = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.items()})
 
 
 def record_successes(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], retention: timedelta | None
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], kept_for: timedelta | None
 ) -> dict[int, Recorded]:
     rows = fetch(
         connection,
         RECORD_SUCCESSES,
-        (
-            numbers([outcome.lease_id for outcome in outcomes]),
-            texts([outcome.return_value for outcome in outcomes]),
-            numbers([outcome.started for outcome in outcomes]),
-            numbers([outcome.ended for outcome in outcomes]),
-            retention,
-        ),
+        {
+            "lease_id": numbers([outcome.lease_id for outcome in outcomes]),
+            "return_value": texts([outcome.return_value for outcome in outcomes]),
+            "started": numbers([outcome.started for outcome in outcomes]),
+            "ended": numbers([outcome.ended for outcome in outcomes]),
+            "kept_for": kept_for,
+        },
     )
     return {row[0]: SUCCESS for row in rows}
 
@@ -272,10 +281,12 @@ def record_successes(
 def record_endings(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], policy: EndPolicy
 ) -> dict[int, Recorded]:
-    lease_ids, kinds, ended, _, *others = map(list, zip(*outcomes, strict=True))
-    columns = [lease_ids, list(map(str, kinds)), ended, *others]
-    settings = policy.park_limit, _EFFECTS, policy.keep_failed, policy.keep_cancelled
-    rows = fetch(connection, RECORD_ENDINGS, (*columns, *settings))
+    columns = map(list, zip(*outcomes, strict=True))
+    parameters: dict[str, Any] = dict(zip(Outcome._fields, columns, strict=True))
+    parameters["kind"] = list(map(str, parameters["kind"]))
+    rows = fetch(
+        connection, RECORD_ENDINGS, parameters | asdict(policy) | {"effects": EFFECTS_JSON}
+    )
     return {row[0]: Recorded(row[1], row[2]) for row in rows}
 
 

@@ -48,29 +48,30 @@ WHERE lease.id = %s AND lease.status = 'running' AND NOT lease.is_shared
 
 END = """
 UPDATE taskqueue_lease
-SET status = %s, started_at = COALESCE(started_at, %s), finished_at = %s,
-    error_class = %s, error_message = %s, traceback = %s
-WHERE id = %s
+SET status = %(status)s, started_at = COALESCE(started_at, %(started_at)s),
+    finished_at = %(finished_at)s, error_class = %(error_class)s,
+    error_message = %(error_message)s, traceback = %(traceback)s
+WHERE id = %(lease_id)s
 """
 
 WITHDRAW = "DELETE FROM taskqueue_lease WHERE id = %s"
 
 FINISH = """
 UPDATE taskqueue_task
-SET status = %s,
-    attempt = attempt - %s,
-    failures = failures + %s,
-    crashes = crashes + %s,
-    run_after = COALESCE(%s, run_after),
-    ready_at = COALESCE(%s, ready_at),
-    parked_at = %s,
-    started_at = COALESCE(started_at, %s),
-    error_class = %s,
-    error_message = %s,
-    finished_at = %s,
-    prune_after = %s,
-    holds_unique_key = %s
-WHERE id = %s AND status = 'running'
+SET status = %(status)s,
+    attempt = attempt - %(is_withdrawn)s,
+    failures = failures + %(failures)s,
+    crashes = crashes + %(crashes)s,
+    run_after = COALESCE(%(run_after)s, run_after),
+    ready_at = COALESCE(%(ready_at)s, ready_at),
+    parked_at = %(parked_at)s,
+    started_at = COALESCE(started_at, %(started_at)s),
+    error_class = %(error_class)s,
+    error_message = %(error_message)s,
+    finished_at = %(finished_at)s,
+    prune_after = %(prune_after)s,
+    holds_unique_key = %(holds_unique_key)s
+WHERE id = %(task_id)s AND status = 'running'
 """
 
 KEEP_UNTIL = "UPDATE taskqueue_task SET prune_after = %s WHERE id = %s"
@@ -180,45 +181,45 @@ def _end(
     if lease_status is None:
         cursor.execute(WITHDRAW, (held.lease_id,))
     else:
-        cursor.execute(
-            END,
-            (
-                lease_status,
-                started_at,
-                ago(moment, outcome.ended),
-                outcome.error_class,
-                message,
-                outcome.traceback,
-                held.lease_id,
-            ),
-        )
+        lease: dict[str, Any] = {
+            "lease_id": held.lease_id,
+            "status": lease_status,
+            "started_at": started_at,
+            "finished_at": ago(moment, outcome.ended),
+            "error_class": outcome.error_class,
+            "error_message": message,
+            "traceback": outcome.traceback,
+        }
+        cursor.execute(END, lease)
     status = _verdict(held, outcome, policy, moment)
-    finished = status in FINISHED
     wait = None
     if status in WAITING:
         wait = timedelta(seconds=outcome.delay)
         if effect.counts_as == "crash":
             wait = timedelta(microseconds=held.crash_delay)
-    retention = retention_of(*held[-4:])
-    cursor.execute(
-        FINISH,
-        (
-            status,
-            lease_status is None,
-            effect.counts_as == "failure",
-            effect.counts_as == "crash",
-            stored(moment + wait) if wait is not None else None,
-            stored(moment) if status == TaskStatus.READY else None,
-            _parked_at(held, effect, moment),
-            stored(loaded(held.started_at)) or started_at,
-            outcome.error_class if finished else "",
-            message if finished else "",
-            stored(moment) if finished else None,
-            stored(retention.prune_after(moment, policy.kept_for(status))) if finished else None,
-            retention.keeps_key if finished else held.holds_unique_key,
-            held.task_id,
-        ),
-    )
+    task: dict[str, Any] = {
+        "task_id": held.task_id,
+        "status": status,
+        "is_withdrawn": lease_status is None,
+        "failures": effect.counts_as == "failure",
+        "crashes": effect.counts_as == "crash",
+        "run_after": stored(moment + wait) if wait is not None else None,
+        "ready_at": stored(moment) if status == TaskStatus.READY else None,
+        "parked_at": _parked_at(held, effect, moment),
+        "started_at": stored(loaded(held.started_at)) or started_at,
+        "error_class": "",
+        "error_message": "",
+        "finished_at": None,
+        "prune_after": None,
+        "holds_unique_key": held.holds_unique_key,
+    }
+    if status in FINISHED:
+        retention = retention_of(*held[-4:])
+        task["error_class"], task["error_message"] = outcome.error_class, message
+        task["finished_at"] = stored(moment)
+        task["prune_after"] = stored(retention.prune_after(moment, policy.kept_for(status)))
+        task["holds_unique_key"] = retention.keeps_key
+    cursor.execute(FINISH, task)
     return Recorded(status, lease_status)
 
 

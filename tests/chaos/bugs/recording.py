@@ -116,7 +116,7 @@ def crashes_not_counted(planting: Planting) -> None:
             f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "(verdict.counts_as = 'crash')::int", "0"
         )
     else:
-        planting.rewrite(f"{ENGINE}.sqlite.record:FINISH", "crashes + %s", "crashes + 0 * %s")
+        planting.rewrite(f"{ENGINE}.sqlite.record:FINISH", "crashes + %(crashes)s", "crashes")
 
 
 def return_costs_an_attempt(planting: Planting) -> None:
