@@ -15,6 +15,7 @@ STEPS = 4
 """Buckets for each doubling."""
 LOWEST, HIGHEST = -40, 84
 """Up to 2^-10 s, about a millisecond; beyond 2^21 s, about 24 days."""
+_SHORTEST = 2 ** (LOWEST / STEPS)
 
 Histogram = Counter[int]
 """How many durations are in each bucket."""
@@ -22,7 +23,7 @@ Histogram = Counter[int]
 
 def bucket_of(seconds: float) -> int:
     """Return the bucket whose bounds hold a duration: above its predecessor's, up to its own."""
-    if seconds <= 2 ** (LOWEST / STEPS):
+    if seconds <= _SHORTEST:
         return LOWEST
     return min(HIGHEST, math.ceil(math.log2(seconds) * STEPS))
 

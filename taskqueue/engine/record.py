@@ -58,11 +58,11 @@ def record(
         return {}
     tally = tally or Tally()
     subjects = tally.subjects(connection, [*recorded, *shared])
-    ends = [
-        Ended(*subjects[lease_id][:3], status)
-        for lease_id, (status, _) in recorded.items()
-        if status in FINISHED
-    ]
+    ends = []
+    for lease_id, (status, _) in recorded.items():
+        if status in FINISHED:
+            task_id, queue_name, name, _ = subjects[lease_id]
+            ends.append(Ended(task_id, queue_name, name, status))
     recorded.update(shared)
     tally.add_attempts(outcomes, recorded, subjects, now=began)
     announce(connection, ends + shared_ends, tally=tally)

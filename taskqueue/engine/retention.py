@@ -7,7 +7,6 @@ that it deletes, however many others are kept longer by a retention or a unique 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -16,8 +15,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
 
 
-@dataclass(frozen=True, slots=True)
-class EndPolicy:
+class EndPolicy(NamedTuple):
     """The settings that decide what an end leads to: retention, and how long tasks stay parked."""
 
     keep_succeeded: timedelta | None

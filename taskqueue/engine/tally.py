@@ -112,15 +112,10 @@ class Tally:
         self, connection: BaseDatabaseWrapper, lease_ids: Iterable[int]
     ) -> dict[int, Subject]:
         """Return the subject of each lease; one that was withdrawn may be missing."""
-        known: dict[int, Subject] = {}
-        unknown: list[int] = []
-        for lease_id in lease_ids:
-            subject = self._subject_of(lease_id)
-            if subject is None:
-                unknown.append(lease_id)
-            else:
-                known[lease_id] = subject
-        return known | _look_up(connection, unknown) if unknown else known
+        known = {lease_id: self._subject_of(lease_id) for lease_id in lease_ids}
+        unknown = [lease_id for lease_id, subject in known.items() if subject is None]
+        found = _look_up(connection, unknown) if unknown else {}
+        return {lease_id: subject for lease_id, subject in known.items() if subject} | found
 
     def add_attempts(
         self,
@@ -132,6 +127,7 @@ class Tally:
     ) -> None:
         """Count the attempts that were recorded; the ages in `outcomes` are before `now`."""
         self._begin()
+        row = None
         for outcome in outcomes:
             lease_id = outcome.lease_id
             subject = subjects.get(lease_id)
@@ -140,14 +136,16 @@ class Tally:
             lease_status = recorded[lease_id].lease_status
             if lease_status is None:
                 continue
-            row = self._row(subject.queue_name, subject.name)
+            task_id, queue_name, name, ready_at = subject
+            if row is None or row.name != name or row.queue_name != queue_name:
+                row = self._row(queue_name, name)
             row.attempts[lease_status] += 1
             started = outcome.started
             if started is not None:
                 if outcome.kind in WHOLE_RUNS:
-                    row.ran(started - outcome.ended, subject.task_id)
-                if subject.ready_at is not None:
-                    row.waited(max(0.0, now - started - subject.ready_at))
+                    row.ran(started - outcome.ended, task_id)
+                if ready_at is not None:
+                    row.waited(max(0.0, now - started - ready_at))
 
     def add_lost(self, queue_name: str, name: str, number: int) -> None:
         """Count attempts as lost that nobody began."""
@@ -157,8 +155,9 @@ class Tally:
     def add_ends(self, ended: Iterable[Ended]) -> None:
         """Count tasks that ended."""
         self._begin()
-        for _, queue_name, name, status in ended:
-            self._row(queue_name, name).tasks[status] += 1
+        counts = Counter(task[1:] for task in ended)
+        for (queue_name, name, status), number in counts.items():
+            self._row(queue_name, name).tasks[status] += number
 
     def write(self, connection: BaseDatabaseWrapper) -> None:
         """Write what was counted since the last write."""

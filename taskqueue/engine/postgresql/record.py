@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -264,30 +263,29 @@ EFFECTS_JSON = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.it
 def record_successes(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], kept_for: timedelta | None
 ) -> dict[int, Recorded]:
-    rows = fetch(
-        connection,
-        RECORD_SUCCESSES,
-        {
-            "lease_id": numbers([outcome.lease_id for outcome in outcomes]),
-            "return_value": texts([outcome.return_value for outcome in outcomes]),
-            "started": numbers([outcome.started for outcome in outcomes]),
-            "ended": numbers([outcome.ended for outcome in outcomes]),
-            "kept_for": kept_for,
-        },
-    )
-    return {row[0]: SUCCESS for row in rows}
+    columns = _columns(outcomes)
+    parameters = {
+        "lease_id": numbers(columns["lease_id"]),
+        "return_value": texts(columns["return_value"]),
+        "started": numbers(columns["started"]),
+        "ended": numbers(columns["ended"]),
+        "kept_for": kept_for,
+    }
+    return {row[0]: SUCCESS for row in fetch(connection, RECORD_SUCCESSES, parameters)}
 
 
 def record_endings(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], policy: EndPolicy
 ) -> dict[int, Recorded]:
-    columns = map(list, zip(*outcomes, strict=True))
-    parameters: dict[str, Any] = dict(zip(Outcome._fields, columns, strict=True))
+    parameters = {name: list(values) for name, values in _columns(outcomes).items()}
     parameters["kind"] = list(map(str, parameters["kind"]))
-    rows = fetch(
-        connection, RECORD_ENDINGS, parameters | asdict(policy) | {"effects": EFFECTS_JSON}
-    )
+    parameters |= policy._asdict() | {"effects": EFFECTS_JSON}
+    rows = fetch(connection, RECORD_ENDINGS, parameters)
     return {row[0]: Recorded(row[1], row[2]) for row in rows}
+
+
+def _columns(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    return dict(zip(Outcome._fields, zip(*outcomes, strict=True), strict=True))
 
 
 def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
