@@ -109,7 +109,7 @@ def test_why_says_each_reason_in_a_line() -> None:
 
 
 def test_why_of_no_task_exits_with_1() -> None:
-    assert refused("why", "nonsense") == (1, "'nonsense' is not the id of a task.")
+    assert refused("why", "nonsense") == (1, "'nonsense' is not the id of a task: write a UUID.")
 
 
 # stats, queues, workers

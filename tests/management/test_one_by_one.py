@@ -66,7 +66,8 @@ def test_where_all_are_refused_each_says_why() -> None:
     assert tried("cancel", "xx", missing) == (
         1,
         "2 were refused.",
-        f"xx  cancel: 'xx' is not the id of a task.\n{missing}  cancel: There is no task {missing}."
+        f"xx  cancel: 'xx' is not the id of a task: write a UUID.\n"
+        f"{missing}  cancel: There is no task {missing}."
         "\n",
     )
     assert tried("schedules", "pause", "no1", "no2")[2].count("There is no schedule") == 2

@@ -96,7 +96,7 @@ def test_what_cannot_be_done_exits_with_1() -> None:
     missing = uuid4()
     assert refused("cancel", missing) == (1, f"There is no task {missing}.")
     assert refused("show", missing)[0] == 1
-    assert refused("cancel", "nonsense") == (1, "'nonsense' is not the id of a task.")
+    assert refused("cancel", "nonsense") == (1, "'nonsense' is not the id of a task: write a UUID.")
 
 
 @pytest.mark.parametrize(
