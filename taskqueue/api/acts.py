@@ -34,7 +34,7 @@ class Act(ApiView):
         key = self.key_of(task_id or name or operation_id)
         reason = given.pop("reason")
         self.check(request, key, given)
-        return self.once(request, lambda: self.done(request, key, reason, given))
+        return self.idempotent(request, lambda: self.done(request, key, reason, given))
 
     def key_of(self, text: str) -> Any:
         """Return the key that the verb takes. Raises 404."""

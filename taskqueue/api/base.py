@@ -204,18 +204,18 @@ class ApiView(APIView):
 
     # Acts
 
-    def once(self, request: Request, act: Callable[[], Response]) -> Response:
+    def idempotent(self, request: Request, act: Callable[[], Response]) -> Response:
         """Run the action in one transaction, once for each Idempotency-Key."""
         for _ in range(TRIES - 1):
             try:
-                return self._once(request, act)
+                return self._answered(request, act)
             except (DatabaseError, InterfaceError) as error:
                 # Within another transaction, nothing can be tried again.
                 if not is_passing(error) or project_connection().in_atomic_block:
                     raise
-        return self._once(request, act)
+        return self._answered(request, act)
 
-    def _once(self, request: Request, act: Callable[[], Response]) -> Response:
+    def _answered(self, request: Request, act: Callable[[], Response]) -> Response:
         with atomic(using=database_alias()):
             return idempotency.answered(request, act)
 

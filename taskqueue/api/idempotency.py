@@ -31,10 +31,10 @@ def answered(request: Request, act: Callable[[], Response]) -> Response:
         return act()
     key = _checked(request.META[HEADER])
     connection, actor = project_connection(), _actor_of(request)
-    found = first_answer(connection, actor=actor, key=key, fingerprint=_fingerprint(request))
-    if found is not None:
-        headers = {**found.headers, "Idempotency-Replayed": "true"}
-        return Response(json.loads(found.body), status=found.status, headers=headers)
+    first = first_answer(connection, actor=actor, key=key, fingerprint=_fingerprint(request))
+    if first is not None:
+        headers = {**first.headers, "Idempotency-Replayed": "true"}
+        return Response(json.loads(first.body), status=first.status, headers=headers)
     response = act()
     headers = {name: response[name] for name in KEPT_HEADERS if name in response}
     body = json.dumps(response.data, cls=JSONEncoder)
@@ -65,7 +65,7 @@ def _fingerprint(request: Request) -> str:
     """Return a digest of the request and of the permissions of its user."""
     digest = hashlib.sha256()
     known = (f"{APP}.{codename}" for codename in sorted(ADMINISTRATOR.permissions))
-    held = [each for each in known if request.user.has_perm(each)]
+    held = [permission for permission in known if request.user.has_perm(permission)]
     for part in (str(request.method), request.get_full_path(), *held):
         digest.update(part.encode() + b"\0")
     digest.update(request._request.body)

@@ -106,7 +106,7 @@ class OperationList(ApiView):
                 held_by_lost=control.count_held_by_lost(which, verb.name),
             )
             return Response(DryRunJSON(shown).data)
-        return self.once(request, lambda: self._started(request, which, given))
+        return self.idempotent(request, lambda: self._started(request, which, given))
 
     def _started(self, request: Request, which: TaskFilter, given: dict[str, Any]) -> Response:
         begun = _try(

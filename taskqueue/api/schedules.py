@@ -146,7 +146,7 @@ class ScheduleList(ApiView):
             place = address(request, "schedule", name)
             return answer(self, request, made, status=201, Location=place)
 
-        return self.once(request, act)
+        return self.idempotent(request, act)
 
 
 class ScheduleDetail(ApiView):
@@ -192,7 +192,7 @@ class ScheduleDetail(ApiView):
             edited = schedules.edit(name, by=request.user, seen=seen, **given)
             return answer(self, request, edited)
 
-        return self.once(request, act)
+        return self.idempotent(request, act)
 
     @describe("deleteSchedule", answers={204: None}, query=Why, problems=(404, 409, 412, 422))
     def delete(self, request: Request, name: str) -> Response:
@@ -204,7 +204,7 @@ class ScheduleDetail(ApiView):
             schedules.delete(name, by=request.user, reason=given["reason"], seen=seen)
             return Response(status=204)
 
-        return self.once(request, act)
+        return self.idempotent(request, act)
 
 
 def answer(

@@ -62,7 +62,7 @@ class TaskBulk(ApiView):
             shown = Receipts({"results": results}).data
             return Response(shown, status=201 if is_new else 200)
 
-        return self.once(request, act)
+        return self.idempotent(request, act)
 
 
 def _wanted(tasks: Sequence[Mapping[str, Any]]) -> list[Wanted]:

@@ -97,7 +97,7 @@ class TaskDetail(TaskView):
             control.update(known, changes, seen=seen_by(request), **who)
             return answer_now(request, known)
 
-        return self.once(request, act)
+        return self.idempotent(request, act)
 
     @describe("deleteTask", answers={204: None}, query=Because, problems=(404, 409, 412, 422))
     def delete(self, request: Request, task_id: str) -> Response:
@@ -109,7 +109,7 @@ class TaskDetail(TaskView):
             control.delete(known, by=request.user, reason=reason, seen=seen_by(request))
             return Response(status=204)
 
-        return self.once(request, act)
+        return self.idempotent(request, act)
 
 
 def _wait_for_end(request: Request, task_id: UUID, seconds: float) -> Waited[str]:

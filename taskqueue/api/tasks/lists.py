@@ -93,7 +93,7 @@ class TaskList(ApiView):
         self.validated_query(request)
         given = self.validated_body(request, EnqueueOne)
         each = wanted(given)
-        return self.once(request, lambda: answer_of_one(request, each, given["reason"]))
+        return self.idempotent(request, lambda: answer_of_one(request, each, given["reason"]))
 
 
 def _page_url(request: Request, parameter: str, cursor: str) -> str | None:

@@ -90,10 +90,10 @@ def test_an_act_that_is_begun_anew_is_done_as_the_first_time(
         with atomic():
             act()
             set_rollback(True)
-        return once(self, request, act)
+        return idempotent(self, request, act)
 
-    once = ApiView.once
-    monkeypatch.setattr(ApiView, "once", after_a_deadlock)
+    idempotent = ApiView.idempotent
+    monkeypatch.setattr(ApiView, "idempotent", after_a_deadlock)
     answer = knock(clients.superuser, ask.method, address(route, ask, made), body_of(ask, made))
     assert answer.status_code == ask.answers, answer.content
 
