@@ -190,7 +190,7 @@ def delete(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None
 
 
 def cancel_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Cancel all of them: what waits ends now, what runs is stopped as with `request_stop`."""
+    """Cancel all of them: waiting tasks end now, running ones are asked to stop."""
     return act_on_many(which, "cancel", by=by, reason=reason)
 
 

@@ -11,7 +11,7 @@ APP = "taskqueue"
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """What whoever is in the group may do."""
+    """A group with its permissions."""
 
     group: str
     permissions: frozenset[str]
@@ -33,7 +33,7 @@ ROLES = (VIEWER, OPERATOR, ADMINISTRATOR)
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """What was done to one group."""
+    """The changes to one group."""
 
     role: Role
     is_new: bool

@@ -22,7 +22,7 @@ from taskqueue.engine.schedules.verbs import (
 )
 
 MAKES_TASKS = (EDIT_SCHEDULES, ENQUEUE)
-"""Whoever lets a schedule make tasks may enqueue them."""
+"""A schedule makes tasks, so these verbs need the permission to enqueue."""
 
 
 def _table(*verbs: Verb) -> dict[str, Verb]:
@@ -149,7 +149,7 @@ SCHEDULE_VERBS = _table(
         label=_("Run now"),
         entry=_("run schedule"),
         done=_("Run of schedule %(name)s requested."),
-        help="run a schedule now, besides its rule, also while it is paused",
+        help="run a schedule now, in addition to its rule, also while it is paused",
         details="409 if its overlap policy would skip the run.",
     ),
     Verb(
@@ -178,7 +178,7 @@ SCHEDULE_VERBS = _table(
         entry=_("remove schedule"),
     ),
 )
-"""`disable` is the edit that lets nothing be due; the code alone removes what it declares."""
+"""`disable` is the edit `enabled=False`; only the code removes a schedule that it declares."""
 OPERATION_VERBS = _table(
     Verb(
         noun="operation",

@@ -21,6 +21,7 @@ from tests.admin.schedule_rows import messages_of
 from tests.admin.test_admin import read, url
 from tests.engine.test_control import task_that_is
 from tests.sample.tasks import noop
+from tests.verb_needs import NEEDS
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/taskqueue/task/"
@@ -29,10 +30,6 @@ EVERY = [*sorted({*TaskStatus} - {*LATE}), *LATE]
 """What is ready comes last: the others are made by a claim of all that is ready. What runs comes
 late: a retry fits it only where its worker is lost."""
 KINDS = ("view_task", "operate", "stop", "purge", "enqueue")
-NEEDED = {
-    "retry": ["operate"], "run_now": ["operate"], "stop": ["stop"], "cancel": ["operate"],
-    "duplicate": ["operate", "enqueue"], "delete": ["purge"],
-}  # fmt: skip
 
 
 def press(client: Client, task: Any, verb: str, **more: str) -> str:
@@ -99,7 +96,7 @@ def test_each_verb_asks_for_the_permission_of_its_kind(kinds: list[str], log_in_
             offered, before = shown_buttons(read(client, url("task", "change", task.id))), state()
             given = {"verb": name, **sure(name)}
             status = client.post(url("task", "act", task.id), given).status_code
-            may = set(NEEDED[name]) <= set(kinds)
+            may = set(NEEDS["task", name].split()) <= set(kinds)
             assert status == (302 if may else 403), name
             assert (state() != before) == (name in offered) == may, name
 

@@ -85,7 +85,7 @@ def test_a_quiet_worker_is_resumed_and_one_that_is_to_stop_is_not(
     assert Audit.objects.get(noun="worker", verb="resume").reason == "it is over"
     root.act("workers/host/1/stop/")
     refusal = root.act("workers/host/1/resume/")
-    assert (refusal.status_code, "asked to stop" in refusal.json()["detail"]) == (409, True)
+    assert (refusal.status_code, "is to stop" in refusal.json()["detail"]) == (409, True)
 
 
 @pytest.mark.parametrize("name", ["nobody", "nobody/quiet", "%00", "%ff"])

@@ -287,10 +287,10 @@ def test_asked_for_twice_with_one_id_it_is_begun_once() -> None:
     key = uuid7()
     made = [start_operation("duplicate", FAILED, operation_id=key, by="a") for _ in range(2)]
     assert [each.id for each in made] == [key, key]
-    with pytest.raises(ValueError, match="another"):
+    with pytest.raises(ValueError, match="a different one"):
         start_operation("duplicate", FAILED, operation_id=key, by="b")
-    with pytest.raises(ValueError, match="another"):
+    with pytest.raises(ValueError, match="a different one"):
         start_operation("retry", FAILED, operation_id=key, by="a")
-    with pytest.raises(ValueError, match="another"):
+    with pytest.raises(ValueError, match="a different one"):
         start_operation("duplicate", TaskFilter(everything=True), operation_id=key, by="a")
     assert Audit.objects.filter(noun="operation", verb="start").count() == 1

@@ -22,13 +22,13 @@ def test_what_cannot_take_the_terms_is_not_tried_again_and_the_end_says_why(
     serve_all()
     assert figures(one) == ("finished", 1, 0)
     why = f"Task {short[0]}: ping_interval must be at most a third of lease_duration"
-    assert seen(one).error.startswith(f"1 task refused the terms. {why}")
+    assert seen(one).error.startswith(f"1 task refused the changes. {why}")
     fill(2)
     fill(4, lease_duration=9)
     several = start_operation("update", everything, arguments=changes)
     assert serve_all() == 3, "in chunks of three, and none comes back to what was refused"
     assert figures(several) == ("finished", 7, 2)
-    assert seen(several).error.startswith("5 tasks refused the terms. Task ")
+    assert seen(several).error.startswith("5 tasks refused the changes. Task ")
 
 
 def test_the_audit_does_not_tell_values_of_arguments() -> None:

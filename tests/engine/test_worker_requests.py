@@ -99,7 +99,7 @@ def test_only_a_quiet_worker_is_resumed_and_a_stop_stands(request_: str) -> None
     registered()
     if request_:
         VERBS[request_]("w1", by="anna")
-    with pytest.raises(TransitionRefused, match=request_ or "not asked to be quiet"):
+    with pytest.raises(TransitionRefused, match=request_ or "is not quiet"):
         resume_worker("w1")
     assert resume_workers(WorkerFilter(everyone=True)) == []
     assert asked() == request_

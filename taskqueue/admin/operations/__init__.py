@@ -1,1 +1,1 @@
-"""Operations in the admin: asked for, confirmed, watched, called off."""
+"""Operations in the admin: started, confirmed, watched, cancelled."""

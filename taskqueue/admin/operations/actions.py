@@ -60,7 +60,7 @@ class TaskBulk(ReadOnlyAdmin):
     def response_action(
         self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
     ) -> HttpResponse | None:
-        """Of what was ticked, what is no id is left out: the ORM would refuse it."""
+        """Leave out ticked values that are not ids: the ORM would refuse them."""
         given = request.POST.copy()
         ids = ticked(request, ACTION_CHECKBOX_NAME)
         given.setlist(ACTION_CHECKBOX_NAME, list(map(str, ids)))

@@ -31,7 +31,7 @@ class Choice:
 
     @classmethod
     def of(cls, given: QueryDict) -> Choice:
-        """What a form or an address says; ticked tasks go before a search."""
+        """Read the choice from a form or an address; ticked tasks take precedence over a search."""
         if "ids" in given:
             return cls(ids=uuids(given.getlist("ids")))
         return cls(query=given.get("q", "").strip(), is_all=given.get("everything") == "1")
@@ -61,7 +61,7 @@ class Choice:
 
 
 def uuids(texts: Iterable[str]) -> tuple[UUID, ...]:
-    """Those of the texts that are ids, each once, in their order."""
+    """Return the ids among the texts, each once, in their order."""
     found: dict[UUID, None] = {}
     for text in texts:
         for part in text.split(","):
@@ -78,7 +78,7 @@ def ticked(request: HttpRequest, name: str) -> tuple[UUID, ...]:
 
 
 def hidden_fields(verb: str, choice: Choice, operation_id: UUID) -> list[Mapping[str, str]]:
-    """What a form carries along, so that its answer says the same, and sent twice counts once."""
+    """Return the hidden fields that repeat the choice and make a second submit do nothing."""
     fields = [("verb", verb), ("operation", str(operation_id))]
     if choice.ids is None:
         fields.append(("q", choice.query))

@@ -1,4 +1,4 @@
-"""What the page that asks before many tasks are changed takes, besides which tasks and why."""
+"""Forms for the arguments of a bulk action."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StartForm(forms.Form):
     reason = ReasonField()
 
     def arguments(self) -> dict[str, Any]:
-        """What the verb is given, of a form that is valid."""
+        """Return the arguments of the verb, from a valid form."""
         return {}
 
 
@@ -94,5 +94,5 @@ KINDS: dict[str, type[StartForm]] = {"moment": RescheduleForm, "changes": Update
 
 
 def form_for(verb: TaskVerb) -> type[StartForm]:
-    """Return the form that takes what the verb is given besides which tasks."""
+    """Return the form for the arguments of the verb."""
     return KINDS[verb.parameters[0].kind] if verb.parameters else StartForm

@@ -35,7 +35,7 @@ CANCEL = OPERATION_VERBS["cancel"]
 
 
 class OperationAdmin(OperationStart):
-    """Shows them to who may view them; calls off what they might have asked for themselves."""
+    """Shows them to who may view them; cancels them for users who may do the verb."""
 
     page_template = "admin/taskqueue/operation/page.html"
     fragment_template = "admin/taskqueue/operation/fragment.html"
@@ -154,7 +154,7 @@ class OperationAdmin(OperationStart):
 
 
 def verb_label(operation: Operation) -> str:
-    """What is done, in words; of a newer version's verb, its name."""
+    """Return the verb in words; the name of a verb of a newer version."""
     verb = BULK_VERBS.get(operation.verb)
     return operation.verb if verb is None else str(verb.label)
 
@@ -167,7 +167,7 @@ def _found(object_id: object) -> Operation:
 
 
 def _arguments(operation: Operation) -> list[tuple[str, object]]:
-    """What the verb is given besides, in words."""
+    """Return the arguments of the verb in words."""
     given = operation.arguments
     words = {"run_after": _("Time"), "priority": _("Priority"), "queue_name": _("Queue")}
     values = {**given, **given.get("changes", {})}

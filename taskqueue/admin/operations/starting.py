@@ -126,7 +126,7 @@ class OperationStart(ReadOnlyAdmin):
 
 
 def _chosen(choice: Choice, verb: TaskVerb, user: Any) -> TaskFilter:
-    """Those that the user may change. Raises `SearchError`.
+    """Return the filter for the tasks that the user may change. Raises `SearchError`.
 
     Who ticks a running task means it: its retry ends the attempt of a lost worker.
     """

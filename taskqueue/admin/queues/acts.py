@@ -24,7 +24,7 @@ LONGEST_PAUSE = 366 * 24 * 60
 
 
 class ActForm(forms.Form):
-    """What a button of a queue posts."""
+    """The fields that a button of a queue posts."""
 
     verb = forms.ChoiceField(choices=[(name, name) for name in QUEUE_VERBS])
     minutes = forms.IntegerField(

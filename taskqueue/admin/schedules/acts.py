@@ -1,4 +1,4 @@
-"""What people do to schedules in the admin: each one verb, refused ones told as messages."""
+"""The buttons and actions of schedules, from the table of verbs; refusals are messages."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ScheduleActs(ReadOnlyAdmin):
     def response_action(
         self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
     ) -> HttpResponse | None:
-        """Of what was chosen, what is the key of no row is left out: a database may refuse it."""
+        """Leave out chosen values that are no keys: a database may refuse them."""
         given = request.POST.copy()
         keys = given.getlist(ACTION_CHECKBOX_NAME)
         given.setlist(ACTION_CHECKBOX_NAME, [key for key in keys if row_id(key) is not None])

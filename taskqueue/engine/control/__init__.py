@@ -1,1 +1,1 @@
-"""What people do by hand to tasks, queues and workers: guarded and audited."""
+"""Verbs of people on tasks, queues and workers: guarded and audited."""

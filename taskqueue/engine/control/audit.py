@@ -19,14 +19,14 @@ VALUES (%s, %s, %s, %s, %s, %s, %s)
 
 
 class Person(NamedTuple):
-    """Who acts, and why; as text that any database can store."""
+    """The person who acts, and the reason, as text that any database can store."""
 
     by: str
     reason: str
 
 
 class Act(NamedTuple):
-    """What was done to one subject: the status that it had, and what was changed."""
+    """An action on one subject, with its former status and what was changed."""
 
     subject: str
     before: str = ""
@@ -34,7 +34,7 @@ class Act(NamedTuple):
 
 
 def person(by: object, reason: object) -> Person:
-    """What was given as text fit for any column, None as none; never raises.
+    """Return both as text that fits any column, None as empty text; never raise.
 
     `by` may be a user object.
     """
@@ -46,7 +46,7 @@ def person(by: object, reason: object) -> Person:
 def _text(value: object) -> str:
     try:
         return "" if value is None else str(value)
-    except Exception:  # Whoever acts is not stopped by how an object shows itself.
+    except Exception:  # An object whose str() fails must not prevent the action.
         return type(value).__name__
 
 

@@ -43,7 +43,7 @@ class BulkOutcome(NamedTuple):
 
     @property
     def refused(self) -> int:
-        """Those that were in no status for it, or ended meanwhile."""
+        """Tasks whose status did not allow it, or that changed meanwhile."""
         return self.matched - self.done
 
 
@@ -54,7 +54,7 @@ def dry_run(
     changes: Mapping[str, Any] | None = None,
     run_after: Moment | None = None,
 ) -> BulkOutcome:
-    """What the bulk verb would come to at this moment; writes nothing.
+    """Count the tasks that match and those that the verb would be done to; write nothing.
 
     `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`, `delete`,
     `duplicate`. Raises ValueError for another, and `InvalidTask` for `changes` or `run_after` that
@@ -73,7 +73,7 @@ def dry_run(
 
 
 def count_held_by_lost(which: TaskFilter, verb: str) -> int:
-    """Of the tasks that match, those that lost workers hold, and whose attempts the verb ends."""
+    """Count the matching tasks of lost workers whose attempts the verb would end."""
     known = bulk_verb(verb)
     statuses = known.statuses_among(which.statuses)
     if not known.ends_attempt or TaskStatus.RUNNING not in statuses:
@@ -105,16 +105,16 @@ def act_on_many(
 def _do(
     connection: BaseDatabaseWrapper, ids: Sequence[UUID], statuses: Statuses, each: Each
 ) -> int:
-    """Do it to a chunk, and again to what somebody else held; to how many it was done."""
+    """Do it to a chunk, again to tasks that others held; return the number of tasks done."""
     done = 0
     for number in range(TRIES):
         if number:
             time.sleep(PAUSE)
         with atomic(using=connection.alias):
-            found = frozenset(each(connection, ids))
-        done += len(found)
+            done_now = frozenset(each(connection, ids))
+        done += len(done_now)
         left = Task.objects.using(connection.alias).filter(
-            id__in=[task_id for task_id in ids if task_id not in found],
+            id__in=[task_id for task_id in ids if task_id not in done_now],
             status__in=sorted(statuses),
         )
         ids = list(left.values_list("id", flat=True))
@@ -124,13 +124,13 @@ def _do(
 
 
 def _chunks(which: TaskFilter, connection: BaseDatabaseWrapper) -> Iterator[list[UUID]]:
-    """The ids, in order. What is enqueued from now on is left out, or it might never end."""
+    """Yield the ids in order, without tasks enqueued from now on: it might never end."""
     ids = which.tasks(connection).order_by("id").values_list("id", flat=True)
     last = ids.last()
-    found: list[UUID] = []
-    while last is not None and (not found or found[-1] != last):
-        rest = ids.filter(id__gt=found[-1]) if found else ids
-        found = list(rest.filter(id__lte=last)[:CHUNK])
-        if not found:
+    chunk: list[UUID] = []
+    while last is not None and (not chunk or chunk[-1] != last):
+        rest = ids.filter(id__gt=chunk[-1]) if chunk else ids
+        chunk = list(rest.filter(id__lte=last)[:CHUNK])
+        if not chunk:
             return
-        yield found
+        yield chunk

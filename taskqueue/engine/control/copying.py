@@ -26,7 +26,7 @@ from taskqueue.exceptions import EnqueuedBefore, InvalidArguments, TaskQueueErro
 from taskqueue.models import Task
 
 LARGEST = 2**31
-"""What is stored was measured when it was enqueued; the setting may have changed since."""
+"""Stored arguments were measured at their enqueue; the setting may have changed since."""
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def duplicate_each(
 ) -> dict[UUID, UUID]:
     """Duplicate those of the tasks that have these statuses; the new ids, by the old ones.
 
-    They are only read, so nobody is waited for, with `skip_locked` or without.
+    Tasks are only read, so that `skip_locked` makes no difference.
     """
     wanted = dict(zip(sorted(ids), uuid7_hexes(len(ids)), strict=True))
     return _duplicates(connection, wanted, statuses, person)

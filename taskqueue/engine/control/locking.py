@@ -23,7 +23,7 @@ Seen = Mapping[str, Any] | Callable[[Any], bool] | None
 
 
 class Identified(Protocol):
-    """What has the id of a task, such as a `TaskResult`."""
+    """An object with the id of a task, such as a `TaskResult`."""
 
     @property
     def id(self) -> UUID | str:

@@ -1,4 +1,4 @@
-"""Pause and resume queues: what runs goes on, nothing more is claimed meanwhile."""
+"""Pause and resume queues: no tasks of a paused queue are claimed, running ones continue."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def pause(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Pause a queue: a claim that begins after this leaves its tasks; what runs goes on.
+    """Pause a queue: later claims leave its tasks, running tasks continue.
 
     The queue needs no row before. `until`, a datetime or a duration from now, ends the pause by
     itself. Pausing again replaces time and reason. Raises `InvalidTask` for a name that no queue
-    can have, or a time that is over.
+    can have, or a time in the past.
     """
     connection = project_connection()
     check_options({"queue_name": name}, declared=False)
@@ -46,7 +46,7 @@ def pause(
         now = dialect_for(connection).now(connection)
         ends = None if until is None else moment_of(until, now, what="until")
         if ends is not None and ends <= now:
-            raise InvalidTask(f"until must lie ahead, not at {ends.isoformat()}.")
+            raise InvalidTask(f"until must be in the future, not at {ends.isoformat()}.")
         before = _paused(connection, now).filter(name=name).exists()
         Queue.objects.using(connection.alias).filter(name=name).update(
             paused_at=now, paused_until=ends, paused_by=who.by, pause_reason=who.reason

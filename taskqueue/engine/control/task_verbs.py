@@ -256,7 +256,7 @@ TASK_VERBS: dict[str, TaskVerb] = {
 }
 """By their names; buttons and actions stand in this order."""
 BULK_VERBS = {verb.name: verb for verb in TASK_VERBS.values() if verb.for_many}
-"""Those for many tasks at once."""
+"""Verbs for many tasks at once."""
 
 
 def bulk_verb(name: str) -> TaskVerb:

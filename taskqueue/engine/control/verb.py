@@ -1,4 +1,4 @@
-"""What a verb is: something that people do by hand, declared once for every face.
+"""Verbs: actions of people, each declared once for every face.
 
 A face parses, calls `act_by` or a verb's form for many, and shows. The tables are `task_verbs` and,
 with the verbs of all other nouns, `taskqueue.engine.verbs`.
@@ -46,11 +46,11 @@ TRIES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """Something that a verb takes besides who and why."""
+    """An argument of a verb, besides the person and the reason."""
 
     name: str
     kind: str
-    """What it is, such as `moment` or `changes`: each face has one field for each kind."""
+    """Such as `moment` or `changes`: each face has one field for each kind."""
     is_required: bool = True
     to_json: Callable[[Any], Any]
     """Check it and make it fit for JSON, for an operation. Raises `InvalidTask`."""
@@ -70,14 +70,14 @@ class Verb:
     label: Words
     """The text of a button."""
     entry: Words
-    """What an audit entry calls it."""
+    """Its words in an audit entry, such as `pause schedule`."""
     done: Words = ""
     effect: Words = ""
-    """What it does, for people who are about to confirm it."""
+    """Its effect, for people who are about to confirm it."""
     help: str = ""
-    """The same in a line, for the command line and the REST schema."""
+    """One line for the command line and the REST schema, in English."""
     details: str = ""
-    """What else the REST schema tells."""
+    """Further sentences of the REST schema."""
     is_grave: bool = False
 
     def is_for(self, user: Any) -> bool:
@@ -106,9 +106,9 @@ class TaskVerb(Verb):
 
     noun: str = "task"
     statuses: Statuses
-    """Those that allow it."""
+    """Statuses that allow it."""
     also_of_one: Statuses = frozenset()
-    """Those that allow it besides where somebody asks for them."""
+    """Further statuses that allow it if somebody asks for them: for one task, or in a filter."""
     each: Each
     one: Each | None = None
     """In place of `each` where one task is given; raises where `each` leaves a task out."""
@@ -126,13 +126,13 @@ class TaskVerb(Verb):
     nothing_left: str = ""
     """The reason then, behind the task's id."""
     refusals: Callable[..., Mapping[UUID, str]] = field(default=lambda *given, **arguments: {})
-    """Those of the ids that cannot take the arguments, whoever holds them, and why."""
+    """Return the tasks that the arguments do not fit, with the reasons, by id."""
     title: Words = ""
     """The title of the page that confirms it for many."""
     allowed: Words
     """Which tasks allow it, as a sentence."""
     past: Words
-    """What the history of a task calls it."""
+    """Its words in the history of a task."""
 
     # One
 
@@ -146,7 +146,7 @@ class TaskVerb(Verb):
         statuses: Statuses | None = None,
         **arguments: Any,
     ) -> Any:
-        """Do it to one task, also narrowed to `statuses`; what came of it.
+        """Do it to one task, if it is in one of `statuses`; return the result.
 
         Raises `TaskDoesNotExist`, `TransitionRefused` if the task does not allow it, and its
         `ChangedMeanwhile` if the task is not as the caller saw it.

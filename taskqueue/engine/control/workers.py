@@ -1,4 +1,4 @@
-"""Ask workers to be quiet, to resume, to stop, to stop at once; their next ping tells them."""
+"""Requests to workers, which receive them with their next ping: quiet, resume, stop, kill."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ GONE = frozenset({WorkerStatus.STOPPED, WorkerStatus.LOST})
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerFilter:
-    """Which of the workers that have not ended: those that fit all that is given."""
+    """Workers that have not ended and match all conditions."""
 
     names: Collection[str] | None = None
-    """An empty one is a choice too: nobody fits it."""
+    """An empty one is a choice too: no worker matches."""
     host: str = ""
     queue_name: str = ""
-    """Those that take tasks from this queue, also because they serve all."""
+    """Workers that take tasks from this queue, also because they serve all queues."""
     everyone: bool = False
     """Says that no other choice is meant."""
 
@@ -44,7 +44,7 @@ class WorkerFilter:
 
 
 def quiet_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Ask a worker to claim nothing more, to finish what runs, and to stay until it is resumed.
+    """Ask a worker to claim no more tasks, to finish running ones, and to stay until resumed.
 
     Raises `WorkerDoesNotExist`.
     """
@@ -61,8 +61,8 @@ def resume_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = 
         rows = Worker.objects.using(project_connection().alias).filter(name=name)
         asked = rows.values_list("request", flat=True).first()
         if asked:
-            raise TransitionRefused(f"Worker {name!r} is asked to {asked}: it cannot be resumed.")
-        raise TransitionRefused(f"Worker {name!r} is not asked to be quiet: nothing to resume.")
+            raise TransitionRefused(f"Worker {name!r} is to {asked} and cannot be resumed.")
+        raise TransitionRefused(f"Worker {name!r} is not quiet: nothing to resume.")
 
 
 def stop_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -72,7 +72,7 @@ def stop_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = No
 
 
 def kill_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Ask a worker to return what runs, and to end at once. Raises `WorkerDoesNotExist`."""
+    """Ask a worker to end at once and return running tasks. Raises `WorkerDoesNotExist`."""
     which = WorkerFilter(names=[name])
     request_workers(which, WorkerRequest.KILL, by=by, reason=reason, seen=seen)
 
@@ -173,7 +173,7 @@ def _chosen(connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen) ->
 def _missing(connection: BaseDatabaseWrapper, name: str, which: WorkerFilter) -> str:
     rows = Worker.objects.using(connection.alias)
     if which.host or which.queue_name:
-        return f"No worker named {name!r} fits the host and the queue given."
+        return f"No worker named {name!r} matches the given host and queue."
     ended = rows.filter(name=name, status__in=sorted(GONE)).first() if is_storable(name) else None
     if ended is not None:
         return f"Worker {name!r} is {ended.status}: there is nobody to ask."

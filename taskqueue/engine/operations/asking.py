@@ -1,4 +1,4 @@
-"""Asking for an operation, and calling it off: audited in the same transaction."""
+"""Start and cancel operations, audited in the same transaction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def start_operation(
     arguments: Mapping[str, Any] | None = None,
     operation_id: UUID | None = None,
 ) -> Operation:
-    """Have a verb done to all tasks that fit, in the background, by whichever worker has time.
+    """Start a verb on all matching tasks; any worker does it in the background.
 
     `verb` is one of `BULK_VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`,
     `update` takes `{"changes": {an option: its value}}`, the others no arguments. `query` is shown
@@ -65,7 +65,7 @@ def start_or_find(
     arguments: Mapping[str, Any] | None,
     operation_id: UUID | None,
 ) -> tuple[Operation, bool]:
-    """As `start_operation`, with whether it was begun now rather than before."""
+    """As `start_operation`, with whether it is new."""
     known = bulk_verb(verb)
     stored = known.stored(arguments or {})
     if which.ids is not None and len(which.ids) > MOST_IDS:
@@ -95,7 +95,7 @@ def start_or_find(
             raise
         found = get_operation(operation_id)
         if not _is_same(found, operation):
-            raise ValueError(f"Operation {operation_id} is there already, and another.") from None
+            raise ValueError(f"Operation {operation_id} exists, and is a different one.") from None
         return found, False
     return get_operation(operation.id), True
 
@@ -133,7 +133,7 @@ def _is_same(found: Operation, asked: Operation) -> bool:
 
 
 def _words(which: TaskFilter, query: str) -> str:
-    """Which tasks, for the audit: its readers need not be such as may view arguments."""
+    """Describe the choice of tasks for the audit, whose readers may not view arguments."""
     if "arguments" in which.given:
         return "by a search for arguments" if query else "by a filter of arguments"
     if query:

@@ -23,12 +23,12 @@ MOST_LOOKS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What an operation would come to at this moment."""
+    """The tasks that an operation would find now."""
 
     fitting: int
-    """Of ids, the tasks that there are; of a filter, only those that `doable` counts."""
+    """For ids, the tasks that exist; for a filter, the same as `doable`."""
     doable: int
-    """Those of them to which it may be done."""
+    """Tasks that allow the verb."""
     is_capped: bool
     """Whether there may be more."""
     sample: list[Task] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Serving operations: a duty that any worker does, a chunk of one of them in one transaction.
+"""Serve operations, a duty of every worker: one chunk of one operation in one transaction.
 
-Who is killed in between has done all of a chunk, and noted it, or nothing; two workers never have
-the same one, for its row is locked meanwhile.
+A worker that is killed has done and recorded a whole chunk, or nothing. Two workers never serve the
+same operation, because its row is locked.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _locked(connection: BaseDatabaseWrapper, operation_id: UUID) -> Operation | 
 
 
 def _advance(connection: BaseDatabaseWrapper, operation: Operation) -> None:
-    """Do the next chunk, and note it. Locks: the operation, then what the verb locks."""
+    """Do the next chunk and save the progress. Locks the operation, then what the verb locks."""
     verb, walk = BULK_VERBS[operation.verb], Walk.of(operation)
     if walk.is_through or len(walk.held) >= MOST_HELD:
         _come_back(connection, operation, verb, walk)
@@ -148,7 +148,7 @@ def _go_on(
 def _come_back(
     connection: BaseDatabaseWrapper, operation: Operation, verb: TaskVerb, walk: Walk
 ) -> None:
-    """To what somebody held. What is held too often is given up, and counts as refused."""
+    """Try tasks again that others held. After some tries they count as refused."""
     ids, rest = walk.held[:CHUNK], walk.held[CHUNK:]
     left = _do(connection, operation, verb, walk, ids)
     walk.tries += 1
@@ -164,7 +164,7 @@ def _do(
     walk: Walk,
     ids: list[UUID],
 ) -> list[UUID]:
-    """Do it to a chunk; those that it could be done to, had nobody held them."""
+    """Do it to a chunk; return the tasks that only a lock of others kept from it."""
     given = verb.given(operation.arguments)
     statuses = verb.statuses_among(which_of(operation).statuses)
     done = frozenset(
@@ -194,7 +194,7 @@ def _refused_words(walk: Walk) -> str:
     if not walk.refused:
         return ""
     tasks = "1 task" if walk.refused == 1 else f"{walk.refused} tasks"
-    return storable(f"{tasks} refused the terms. {walk.refusal}", limit=LONGEST_ERROR)
+    return storable(f"{tasks} refused the changes. {walk.refusal}", limit=LONGEST_ERROR)
 
 
 def _note_error(connection: BaseDatabaseWrapper, operation: Operation, error: Exception) -> None:

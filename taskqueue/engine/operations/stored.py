@@ -1,4 +1,4 @@
-"""What an operation's row remembers as JSON: which tasks are meant, and what is left to come to."""
+"""The JSON in an operation's row: the choice of tasks, and the progress of the walk over them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Walk:
 
 
 def chosen_json(which: TaskFilter) -> dict[str, Any]:
-    """What `Operation.chosen` holds at its beginning."""
+    """Return the first value of `Operation.chosen`."""
     return {"which": which.to_json()}
 
 

@@ -33,7 +33,7 @@ class Look(NamedTuple):
 
 
 def narrowed(which: TaskFilter, verb: TaskVerb) -> TaskFilter:
-    """Those in a status in which the verb may be done, where tasks were not chosen one by one."""
+    """Narrow a filter to statuses that allow the verb, unless it lists ids."""
     if which.ids is not None:
         return which
     return replace(which, everything=False, statuses=sorted(verb.statuses_among(which.statuses)))
@@ -53,7 +53,7 @@ def next_look(
     last: UUID | None,
     limit: int,
 ) -> Look:
-    """The first of those that fit behind `after`, up to `last`, which only a filter heeds."""
+    """Return the first matching tasks after `after`; for a filter, up to `last`."""
     after = after or LEAST
     if which.ids is not None:
         return _next_chosen(connection, which, after, limit)
@@ -110,7 +110,7 @@ def _first(tasks: QuerySet[Task], limit: int, *, reached: UUID | None) -> Look:
 
 
 def _of_rare(tasks: QuerySet[Task], parts: list[Q], limit: int) -> Look:
-    """In any order, for that of the ids would have the planner walk along the primary key."""
+    """Unordered: an ORDER BY id would make the planner walk the primary key."""
     found = set(_united(tasks, parts))
     ids = sorted(found)[:limit]
     return Look(ids, ids[-1] if len(found) > limit else None)

@@ -44,7 +44,7 @@ def _stop(flags: Namespace, output: Output) -> None:
     elif flags.request is not None:
         raise usage_error("--quiet and --kill are for workers.")
     else:
-        # Not `request_stop`: whoever wants a task stopped does not care whether it just waits.
+        # Not `request_stop`: a task that only waits is to end too.
         act_on_ids(
             flags,
             output,
@@ -66,7 +66,7 @@ def _stop_workers(which: control.WorkerFilter, flags: Namespace, output: Output)
 
 
 def _asked(names: Collection[str]) -> dict[str, str]:
-    """What each is really asked for: a weaker request does not replace a stronger one."""
+    """Return the request of each worker: a weaker request does not replace a stronger one."""
     workers = Worker.objects.using(project_connection().alias).filter(name__in=names)
     return dict(workers.order_by("name").values_list("name", "request"))
 
