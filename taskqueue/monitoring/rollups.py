@@ -10,10 +10,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from taskqueue.core.histogram import loaded
-from taskqueue.engine.sqlite.values import clock, stored
 
 # A row for each step from the first that is wanted, read by a range of the index of its own: to
 # group them all, PostgreSQL would sort the histograms, on disk. One without a step where the first
@@ -163,19 +161,6 @@ class Span:
         """Return the starts of the parts, up to the current one."""
         first = self.starts(now)[0]
         return [first + number * self.part for number in range((now - first) // self.part + 1)]
-
-    def parameters(self) -> dict[str, Any]:
-        """For the statements that sum rollups up: for PostgreSQL, which asks its own clock, the
-        lengths; for SQLite, whose clock is this process's, the moments.
-        """
-        now = clock()
-        return {
-            "step": self.step,
-            "rest": (self.steps - 1) * self.step,
-            "seconds": self.step_seconds,
-            "now": stored(now),
-            "since": whole_seconds(self.starts(now)[0]),
-        }
 
 
 def whole_seconds(moment: datetime) -> str:
