@@ -21,6 +21,7 @@ from taskqueue.engine.rows import (
     Renewal,
     RollupRow,
 )
+from taskqueue.engine.sessions import is_postgresql, is_sqlite
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 from taskqueue.engine.statement import Statement
 
@@ -173,11 +174,11 @@ class Dialect(Protocol):
 
 def dialect_for(connection: BaseDatabaseWrapper) -> Dialect:
     """The dialect for a connection's database. Raises ValueError for an unsupported one."""
-    if connection.vendor == "postgresql":
+    if is_postgresql(connection):
         from taskqueue.engine.postgresql import DIALECT as POSTGRESQL
 
         return POSTGRESQL
-    if connection.vendor == "sqlite":
+    if is_sqlite(connection):
         from taskqueue.engine.sqlite import DIALECT as SQLITE
 
         return SQLITE

@@ -51,7 +51,7 @@ def enqueue_many(
 ) -> list[Enqueued]:
     """Insert many tasks, all or none, in their order."""
     connection = project_connection()
-    plain = not spec.is_apart and all(each.unique_key is None for each in payloads)
+    plain = not spec.is_apart and all(payload.unique_key is None for payload in payloads)
     if not payloads:
         return []
     dialect = dialect_for(connection)
@@ -63,8 +63,8 @@ def enqueue_many(
             spec = replace(spec, at=dialect.now(connection))
         # Two enqueues of the same keys in different orders would wait for each other.
         order = sorted(range(len(payloads)), key=lambda i: payloads[i].unique_key or "")
-        found = {i: enqueue(spec, payloads[i], on_duplicate=on_duplicate) for i in order}
-    return [found[i] for i in range(len(payloads))]
+        results = {i: enqueue(spec, payloads[i], on_duplicate=on_duplicate) for i in order}
+    return [results[i] for i in range(len(payloads))]
 
 
 def _clear_expired_holder(connection: BaseDatabaseWrapper, scope: str, unique_key: str) -> bool:

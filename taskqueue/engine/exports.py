@@ -28,10 +28,10 @@ def begin_export(connection: BaseDatabaseWrapper, *, actor: str) -> UUID | None:
         rows.bulk_create([Export(number=n) for n in range(1, MOST + 1)], ignore_conflicts=True)
         places = list(rows.select_for_update().filter(number__lte=MOST).order_by("number"))
         now = dialect_for(connection).now(connection)
-        taken = [each for each in places if each.expires_at and each.expires_at > now]
-        if any(each.actor == actor or each.process == process for each in taken):
+        taken = [place for place in places if place.expires_at and place.expires_at > now]
+        if any(place.actor == actor or place.process == process for place in taken):
             return None
-        free = next((each for each in places if each not in taken), None)
+        free = next((place for place in places if place not in taken), None)
         if free is None:
             return None
         token = uuid4()

@@ -41,18 +41,18 @@ def first_answer(
     waits here until that has ended. Raises `IdempotencyKeyReused` for another request.
     """
     keys = IdempotencyKey.objects.using(connection.alias)
-    found = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
-    if found is not None and found.created_at < dialect_for(connection).now(connection) - KEPT:
+    known = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
+    if known is not None and known.created_at < dialect_for(connection).now(connection) - KEPT:
         # Workers delete these too, where there are any.
-        keys.filter(id=found.id).delete()
-        found = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
-    if found is None:
+        keys.filter(id=known.id).delete()
+        known = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
+    if known is None:
         return None
-    if found.fingerprint != fingerprint:
+    if known.fingerprint != fingerprint:
         raise IdempotencyKeyReused(
             "This Idempotency-Key came with another request, or other permissions, before."
         )
-    return Answer(status=found.status, headers=found.headers, body=found.body)
+    return Answer(status=known.status, headers=known.headers, body=known.body)
 
 
 def _taken(
@@ -65,8 +65,8 @@ def _taken(
                 keys.create(actor=actor, key=key, fingerprint=fingerprint)
         except IntegrityError:
             # None where it was deleted meanwhile.
-            if found := keys.filter(actor=actor, key=key).first():
-                return found
+            if known := keys.filter(actor=actor, key=key).first():
+                return known
         else:
             return None
     # Above READ COMMITTED, one that came after the transaction's snapshot is never found.

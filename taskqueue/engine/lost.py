@@ -13,6 +13,7 @@ from django.db.models.expressions import RawSQL
 
 from taskqueue.conf import get_settings
 from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.engine.statement import SINCE, Statement, text_of
 from taskqueue.models import Lease, Task, Worker
 
 # A worker is lost when it has ended, when another process has taken its name since the claim, or
@@ -27,26 +28,20 @@ taskqueue_lease.status = 'running' AND COALESCE(
         SELECT
             worker.status = 'stopped'
             OR worker.started_at > taskqueue_lease.claimed_at
-            OR {silence} > worker.lease_seconds
+            OR {since worker.seen_at} > worker.lease_seconds
         FROM taskqueue_worker AS worker
         WHERE worker.name = taskqueue_lease.worker_id
     ),
-    {age} > %s
+    {since taskqueue_lease.claimed_at} > %s
 )
 """
-_SECONDS_SINCE = {
-    "postgresql": (
-        "EXTRACT(epoch FROM clock_timestamp() - GREATEST({column}, pg_postmaster_start_time()))"
+IS_LOST = Statement(
+    postgresql=SINCE.sub(
+        r"EXTRACT(epoch FROM clock_timestamp() - GREATEST(\1, pg_postmaster_start_time()))",
+        _IS_LOST,
     ),
-    "sqlite": "(julianday('now') - julianday({column})) * 86400.0",
-}
-IS_LOST = {
-    vendor: _IS_LOST.format(
-        silence=since.format(column="worker.seen_at"),
-        age=since.format(column="taskqueue_lease.claimed_at"),
-    )
-    for vendor, since in _SECONDS_SINCE.items()
-}
+    sqlite=SINCE.sub(r"(julianday('now') - julianday(\1)) * 86400.0", _IS_LOST),
+)
 ENDED_BY_HAND = "Its worker was lost, and somebody ended the attempt by hand."
 """The message of an attempt that a person ended; its body may still have run."""
 
@@ -79,7 +74,7 @@ def all_lost_attempts(connection: BaseDatabaseWrapper, *, limit: int) -> list[Lo
 
 def is_held_by_lost_worker(connection: BaseDatabaseWrapper) -> Q:
     """Match the tasks of which a lost worker holds an attempt."""
-    text = f"SELECT task_id FROM taskqueue_lease WHERE {IS_LOST[connection.vendor]}"  # noqa: S608
+    text = f"SELECT task_id FROM taskqueue_lease WHERE {text_of(connection, IS_LOST)}"  # noqa: S608
     return Q(id__in=RawSQL(text, (_usual_lease(),)))  # noqa: S611  (both are constants)
 
 
@@ -88,7 +83,7 @@ def _usual_lease() -> float:
 
 
 def _lost(connection: BaseDatabaseWrapper) -> QuerySet[Lease]:
-    is_lost = RawSQL(IS_LOST[connection.vendor], (_usual_lease(),), output_field=BooleanField())  # noqa: S611
+    is_lost = RawSQL(text_of(connection, IS_LOST), (_usual_lease(),), output_field=BooleanField())  # noqa: S611
     return Lease.objects.using(connection.alias).filter(is_lost).order_by("worker_id", "id")
 
 

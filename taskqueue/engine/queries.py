@@ -11,19 +11,19 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.sqlite.values import clock, microseconds, stored
-from taskqueue.engine.statement import Statement, change, fetch
+from taskqueue.engine.statement import Statement, change, fetch, text_of
 
 
 def select(
     connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any
 ) -> list[tuple[Any, ...]]:
     """Run a statement; its rows."""
-    return fetch(connection, *_worded(connection, statement, parameters))
+    return fetch(connection, text_of(connection, statement), _adapted(connection, parameters))
 
 
 def execute(connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any) -> int:
     """Run a statement; how many rows it changed."""
-    return change(connection, *_worded(connection, statement, parameters))
+    return change(connection, text_of(connection, statement), _adapted(connection, parameters))
 
 
 def select_ids(
@@ -38,16 +38,14 @@ def as_uuid(value: UUID | str) -> UUID:
     return value if isinstance(value, UUID) else UUID(value)
 
 
-def _worded(
-    connection: BaseDatabaseWrapper, statement: Statement, parameters: dict[str, Any]
-) -> tuple[str, dict[str, Any]]:
+def _adapted(connection: BaseDatabaseWrapper, parameters: dict[str, Any]) -> dict[str, Any]:
     if not is_sqlite(connection):
-        return statement.postgresql, parameters
-    adapted = {name: _adapted(value) for name, value in parameters.items()}
-    return statement.sqlite, {"now": stored(clock()), **adapted}
+        return parameters
+    stored_values = {name: _stored(value) for name, value in parameters.items()}
+    return {"now": stored(clock()), **stored_values}
 
 
-def _adapted(value: Any) -> Any:
+def _stored(value: Any) -> Any:
     """A parameter as SQLite stores it; a list as JSON text for `json_each`."""
     if isinstance(value, datetime):
         return stored(value)

@@ -48,6 +48,11 @@ class Fact(Statement):
     """A query for whether something is needed, or how many there are of something."""
 
 
+def text_of(connection: BaseDatabaseWrapper, statement: Statement) -> str:
+    """Return the statement as the connection's database wants it."""
+    return statement.sqlite if connection.vendor == "sqlite" else statement.postgresql
+
+
 def fetch(
     connection: BaseDatabaseWrapper, statement: str, parameters: Parameters = ()
 ) -> list[tuple[Any, ...]]:

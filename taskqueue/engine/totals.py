@@ -52,16 +52,16 @@ def add_arrivals(connection: BaseDatabaseWrapper) -> bool:
     for _ in range(LONGEST_ROUND):
         try:
             with orm_transaction(connection):
-                found = dialect_for(connection).take_arrivals(connection, limit=ARRIVALS)
-                if found:
+                arrivals = dialect_for(connection).take_arrivals(connection, limit=ARRIVALS)
+                if arrivals:
                     totals = Totals(connection)
-                    for queue_name, name, number, _rows in sorted(found):
+                    for queue_name, name, number, _rows in sorted(arrivals):
                         for total in totals.of(queue_name, name):
                             total.enqueued += number
                     totals.write(["enqueued"])
         except IntegrityError:  # Another worker has just added the first of a queue or name.
             return True
-        if sum(rows for _, _, _, rows in found) < ARRIVALS:
+        if sum(rows for _, _, _, rows in arrivals) < ARRIVALS:
             return False
     return True
 

@@ -150,7 +150,7 @@ class Quiet(NamedTuple):
     seconds: float
     """Since its last sign of life."""
     marked_for: float | None
-    """Seconds since it was found to be wedged; None: it was not."""
+    """Seconds since it was marked as wedged; None: it is not."""
 
 
 def mark_wedged(
@@ -170,25 +170,26 @@ def mark_wedged(
         Quiet(row[0], str(as_uuid(row[1])), *row[2:])
         for row in select(connection, QUIET, least=least)
     ]
-    for each in quiet:
-        if each.marked_for is not None and each.seconds < each.marked_for:
-            execute(connection, CLEAR_WEDGED, lease=each.lease_id)
-    suspects = [each for each in quiet if each.marked_for is None]
+    for attempt in quiet:
+        if attempt.marked_for is not None and attempt.seconds < attempt.marked_for:
+            execute(connection, CLEAR_WEDGED, lease=attempt.lease_id)
+    suspects = [attempt for attempt in quiet if attempt.marked_for is None]
     if not suspects:
         return 0
-    names = sorted({each.name for each in suspects})
+    names = sorted({attempt.name for attempt in suspects})
     usual = _usual(select(connection, RECENT_RUNS, names=names, sample=sample), enough)
     marked = 0
-    for each in suspects:
-        seconds = usual.get(each.name)
-        if seconds is None or each.seconds <= factor * seconds:
+    for attempt in suspects:
+        seconds = usual.get(attempt.name)
+        if seconds is None or attempt.seconds <= factor * seconds:
             continue
-        if execute(connection, SET_WEDGED, lease=each.lease_id):
+        if execute(connection, SET_WEDGED, lease=attempt.lease_id):
             marked += 1
             logger.warning(
                 "Attempt seems wedged task=%s id=%s attempt=%s worker=%s"
                 " quiet_seconds=%.0f usual_seconds=%.3f",
-                each.name, each.task_id, each.attempt, each.worker, each.seconds, seconds,
+                attempt.name, attempt.task_id, attempt.attempt, attempt.worker, attempt.seconds,
+                seconds,
             )  # fmt: skip
     return marked
 
@@ -199,9 +200,9 @@ def _usual(runs: Iterable[tuple[Any, ...]], enough: int) -> dict[str, float]:
     for name, seconds in runs:
         durations[name].append(seconds)
     return {
-        name: sorted(found)[math.ceil(SHARE * len(found)) - 1]
-        for name, found in durations.items()
-        if len(found) >= enough
+        name: sorted(times)[math.ceil(SHARE * len(times)) - 1]
+        for name, times in durations.items()
+        if len(times) >= enough
     }
 
 

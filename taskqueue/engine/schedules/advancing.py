@@ -102,12 +102,12 @@ def _serve_times(
 
 def _only_the_last(decisions: Sequence[Decision]) -> list[Decision]:
     """Where each run cancels the one before, only the last of those that come together begins."""
-    last = max((each.nominal_at for each in decisions if not each.reason), default=None)
+    last = max((decision.nominal_at for decision in decisions if not decision.reason), default=None)
     return [
-        each
-        if each.reason or each.nominal_at == last or last is None
-        else each._replace(reason=f"The run of {last.isoformat()} has come.")
-        for each in decisions
+        decision
+        if decision.reason or decision.nominal_at == last or last is None
+        else decision._replace(reason=f"The run of {last.isoformat()} has come.")
+        for decision in decisions
     ]
 
 
@@ -175,7 +175,7 @@ def _carry_out(
     # None exists, unless the row was brought back from an older copy of the database.
     known = frozenset(
         occurrences.filter(
-            schedule_id=schedule.id, nominal_at__in=[each.nominal_at for each in decisions]
+            schedule_id=schedule.id, nominal_at__in=[decision.nominal_at for decision in decisions]
         ).values_list("nominal_at", flat=True)
     )
     skipped: list[Occurrence] = []

@@ -252,7 +252,7 @@ def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) 
 def _is_plain(value: Any) -> bool:
     """Return whether JSON keeps the value, as it keeps a timedelta by its seconds."""
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_plain(each) for key, each in value.items())
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     if isinstance(value, type):

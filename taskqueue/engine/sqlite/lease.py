@@ -54,8 +54,8 @@ def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
     )
     with connection.cursor() as cursor:
         cursor.execute(RENEW, (packed,))
-        found = cursor.fetchall()
-        renewed = frozenset(row[0] for row in found)
+        leases = cursor.fetchall()
+        renewed = frozenset(row[0] for row in leases)
         missing = [lease.lease_id for lease in held if lease.lease_id not in renewed]
         statuses: dict[int, str] = {}
         if missing:
@@ -65,7 +65,7 @@ def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
         renewed=renewed,
         ended=frozenset(id for id in missing if statuses.get(id) != "running"),
         succeeded=frozenset(id for id in missing if statuses.get(id) == "succeeded"),
-        stops=tuple(StopRequest(row[0], row[2], row[3]) for row in found if row[1] is not None),
+        stops=tuple(StopRequest(row[0], row[2], row[3]) for row in leases if row[1] is not None),
     )
 
 

@@ -59,7 +59,7 @@ def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) ->
 def take_arrivals(
     connection: BaseDatabaseWrapper, *, limit: int
 ) -> list[tuple[str, str, int, int]]:
-    found = fetch(connection, COUNT_ARRIVALS, (limit,))
-    if found:
-        change(connection, DELETE_ARRIVALS, (max(row[4] for row in found),))
-    return [(row[0], row[1], row[2], row[3]) for row in found]
+    counts = fetch(connection, COUNT_ARRIVALS, (limit,))
+    if counts:
+        change(connection, DELETE_ARRIVALS, (max(row[4] for row in counts),))
+    return [(row[0], row[1], row[2], row[3]) for row in counts]

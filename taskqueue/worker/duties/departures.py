@@ -39,7 +39,11 @@ class Departures:
             self._asked_at = time.monotonic()
             self._strangers = set()
         self._strangers &= there
-        ended = [each for each in sorted(there - self._strangers) if _has_ended(each)]
+        ended = [
+            incarnation
+            for incarnation in sorted(there - self._strangers)
+            if _has_ended(incarnation)
+        ]
         if not ended:
             return 0
         known = known_incarnations(connection, ended)
