@@ -39,11 +39,12 @@ class TaskBulk(ReadOnlyAdmin):
 
     actions: Any = tuple(map(_action, VERBS.values()))
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions that the user may use."""
+    def get_actions(self, request: HttpRequest, action_location: Any = None) -> dict[str, Any]:
+        """Return the actions that the user may use; Django 6.1 asks for those of a location."""
+        location = () if action_location is None else (action_location,)
         return {
             name: action
-            for name, action in super().get_actions(request).items()
+            for name, action in super().get_actions(request, *location).items()
             if name not in VERBS or VERBS[name].is_for(request.user)
         }
 
