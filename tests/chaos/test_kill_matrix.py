@@ -28,7 +28,7 @@ def test_a_bug_fits_into_the_code(bug: Bug) -> None:
 def test_a_bug_that_no_longer_fits_says_so() -> None:
     with planting() as made:
         with pytest.raises(DoesNotFit, match="must be mended"):
-            made.rewrite("taskqueue.engine.takeover:MESSAGE", "no such words", "")
+            made.rewrite("taskqueue.engine.takeover:EXPIRED", "no such words", "")
         with pytest.raises(DoesNotFit, match="must be mended"):
             made.replace("taskqueue.engine.takeover:no_such_name", None)
 
@@ -36,12 +36,12 @@ def test_a_bug_that_no_longer_fits_says_so() -> None:
 def test_what_was_planted_is_taken_back() -> None:
     from taskqueue.engine import takeover
 
-    made, before = Planting(), takeover.MESSAGE
-    made.rewrite("taskqueue.engine.takeover:MESSAGE", "The lease", "No lease")
-    made.rewrite("taskqueue.engine.takeover:MESSAGE", "No lease", "Nothing")
-    assert before != takeover.MESSAGE
+    made, before = Planting(), takeover.EXPIRED
+    made.rewrite("taskqueue.engine.takeover:EXPIRED", "The lease", "No lease")
+    made.rewrite("taskqueue.engine.takeover:EXPIRED", "No lease", "Nothing")
+    assert before != takeover.EXPIRED
     made.restore()
-    assert before == takeover.MESSAGE
+    assert before == takeover.EXPIRED
 
 
 def test_each_invariant_that_a_run_can_break_has_its_bug() -> None:
