@@ -123,10 +123,10 @@ def test_who_stopped_an_earlier_run_has_not_cancelled_this_one() -> None:
 
 def test_the_command_line_tells_who_and_why() -> None:
     result = noop.enqueue()
-    assert "cancelled_by" not in run("show", str(result.id))
+    assert "cancellation" not in run("show", str(result.id))
     result.cancel("a mistake", by="ann")
     shown = run_json("show", str(result.id))
-    assert (shown["cancelled_by"], shown["cancel_reason"]) == ("ann", "a mistake")
+    assert shown["cancellation"] == {"by": "ann", "reason": "a mistake"}
 
 
 def test_who_waits_on_the_command_line_is_told_who_cancelled_it() -> None:

@@ -143,10 +143,10 @@ class TaskQueueBackend(BaseTaskBackend):
         caller: use `aget_result` there.
         """
         from taskqueue.backend.results import read_rows, stored_result
-        from taskqueue.results import identifier_of
+        from taskqueue.engine.control.locking import id_of
 
         try:
-            identifier = identifier_of(result_id)
+            identifier = id_of(result_id)
         except TaskDoesNotExist as error:
             raise TaskResultDoesNotExist(result_id) from error
         row = read_rows([identifier]).get(identifier)

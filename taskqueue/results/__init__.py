@@ -8,7 +8,6 @@ from taskqueue.results.reading import (
     Cancellation,
     Progress,
     errors_of,
-    identifier_of,
 )
 
 __all__ = [
@@ -21,5 +20,4 @@ __all__ = [
     "enqueue_many",
     "errors_of",
     "get_result",
-    "identifier_of",
 ]

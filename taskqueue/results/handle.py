@@ -15,6 +15,7 @@ from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.locking import id_of
 from taskqueue.engine.specs import Enqueued
 from taskqueue.exceptions import Duration
 from taskqueue.models import Lease, Task
@@ -25,7 +26,6 @@ from taskqueue.results.reading import (
     Progress,
     cancellation_of,
     errors_of,
-    identifier_of,
     naming_arefresh,
     record_of,
     row_of,
@@ -256,7 +256,7 @@ class TaskResult(TaskVerbs, Generic[R]):
 
 def get_result(task_id: UUID | str) -> TaskResult[Any]:
     """Return the handle on a task by its id. Raises `TaskDoesNotExist`."""
-    task = row_of(identifier_of(task_id))
+    task = row_of(id_of(task_id))
     return TaskResult.of(task, registry.find(task.name))
 
 

@@ -194,11 +194,3 @@ def row_of(task_id: UUID) -> Task:
             f"There is no task {task_id}: it was never committed, or it was pruned."
         )
     return task
-
-
-def identifier_of(task_id: UUID | str) -> UUID:
-    """Return the id of a task from a UUID or its text. Raises `TaskDoesNotExist`."""
-    try:
-        return task_id if isinstance(task_id, UUID) else UUID(str(task_id))
-    except ValueError:
-        raise TaskDoesNotExist(f"{task_id!r} is not the id of a task: write a UUID.") from None

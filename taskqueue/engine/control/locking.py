@@ -44,7 +44,7 @@ def id_of(task: object) -> UUID:
             return UUID(given)
     except ValueError:
         pass
-    raise TaskDoesNotExist(f"{task!r} is not the id of a task.")
+    raise TaskDoesNotExist(f"{task!r} is not the id of a task: write a UUID.")
 
 
 def locked(

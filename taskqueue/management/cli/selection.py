@@ -18,6 +18,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.bulk import act_on_many
 from taskqueue.engine.control.filter_fields import LIST, MOMENT
 from taskqueue.engine.control.filters import FILTERS
+from taskqueue.engine.control.locking import id_of
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.lost import lost_attempts
 from taskqueue.exceptions import TaskQueueError, TransitionRefused
@@ -25,7 +26,6 @@ from taskqueue.management.cli.base import TROUBLE, given, person_of, sentence_of
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.times import past
 from taskqueue.monitoring.searching import parse
-from taskqueue.results import identifier_of
 
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 ALL_AND_SOME = "--all chooses every task: omit it, or the other flags that choose tasks."
@@ -116,7 +116,7 @@ def act_on_ids(
     """Use a verb on the tasks with these ids; raises CommandError if one of them was refused."""
 
     def attempt(text: str) -> dict[str, Any]:
-        task_id = identifier_of(text)
+        task_id = id_of(text)
         if not verb.ends_attempt or _makes_another(flags):
             return _told(one(task_id, **person_of(flags)))
         held = held_by_lost(task_id)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from taskqueue.engine.control.locking import id_of
 from taskqueue.management.cli.base import Subcommand
 from taskqueue.management.cli.output import Output, without_controls
 from taskqueue.models.task import Route
 from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.task import task_history
 from taskqueue.monitoring.why import why
-from taskqueue.results import identifier_of
 from taskqueue.results.reading import row_of
 
 IN_ATTEMPTS = ("running", "errors", "can", "is_finished")
@@ -24,7 +24,7 @@ def _add_show(parser: ArgumentParser) -> None:
 
 
 def _show(flags: Namespace, output: Output) -> None:
-    task = row_of(identifier_of(flags.id))
+    task = row_of(id_of(flags.id))
     is_ordinary = task.route != Route.APART
     output.sheet(
         task_history(task, COMMAND_LINE),
@@ -46,7 +46,7 @@ def _add_why(parser: ArgumentParser) -> None:
 
 
 def _why(flags: Namespace, output: Output) -> None:
-    task = row_of(identifier_of(flags.id))
+    task = row_of(id_of(flags.id))
     reasons = why(task)
     heading = f"{task.id}  {task.name}  {task.status}  queue {task.queue_name}"
     lines = [heading, *(f"  {reason.sentence}" for reason in reasons)]
