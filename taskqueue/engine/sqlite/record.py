@@ -15,7 +15,7 @@ from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sqlite.values import ago, clock, loaded, retention_of, rows, stored
 
-ENDSUCCESS = """
+END_SUCCEEDED = """
 UPDATE taskqueue_lease
 SET status = 'succeeded', started_at = COALESCE(started_at, %s), finished_at = %s,
     progress = CASE WHEN progress IS NOT NULL THEN 100.0 END
@@ -23,7 +23,7 @@ WHERE id = %s AND status = 'running' AND stop_seen_at IS NULL AND NOT is_shared
 RETURNING task_id
 """
 
-FINISHSUCCESS = """
+FINISH_SUCCEEDED = """
 UPDATE taskqueue_task
 SET status = 'succeeded',
     return_value = %s,
@@ -133,12 +133,12 @@ def record_successes(
         for outcome in sorted(outcomes):
             started_at = ago(moment, outcome.started)
             finished_at = ago(moment, outcome.ended)
-            cursor.execute(ENDSUCCESS, (started_at, finished_at, outcome.lease_id))
+            cursor.execute(END_SUCCEEDED, (started_at, finished_at, outcome.lease_id))
             row = cursor.fetchone()
             if row is None:
                 continue
             cursor.execute(
-                FINISHSUCCESS,
+                FINISH_SUCCEEDED,
                 (
                     outcome.return_value,
                     started_at,
