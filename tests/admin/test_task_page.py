@@ -127,7 +127,7 @@ def test_why_it_waits_stands_on_the_page(log_in_as: LogIn) -> None:
 def test_who_holds_what_runs_stands_on_the_page_in_its_language(log_in_as: LogIn) -> None:
     task, client = task_that_is(TaskStatus.RUNNING), log_in_as("superuser")
     page = page_of(client, task).content.decode()
-    assert re.search(r"The worker w1 (claimed it at|has run it since) <time", page)
+    assert re.search(r"The worker w1 (claimed it at|has been running it since) <time", page)
     assert "it is renewed" in page
     with override_settings(LANGUAGE_CODE="zh-hans"):
         assert "租约若不续期" in page_of(client, task).content.decode()
