@@ -150,7 +150,9 @@ def test_a_rule_that_cannot_be_read_is_shown_as_such() -> None:
     create()
     Schedule.objects.update(rule={"kind": "lunar"})
     shown = run_json("show", "s")
-    assert (shown["rule"], shown["next_times"]) == (None, [])
+    assert (shown["rule"], shown["next_times"]) == ({"kind": "lunar"}, [])
+    assert run_json("list")[0]["rule"] == {"kind": "lunar"}
+    assert '{"kind": "lunar"}' in run("show", "s")
     assert shown["rule_text"].startswith("A rule that cannot be read: There is no kind of rule")
     assert "A rule that cannot be read" in run("show", "s")
     assert "A rule that cannot be read" in run("list")

@@ -20,6 +20,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.management.commands.taskqueue import Command
 from taskqueue.models import Audit, Lease, Queue, Task, Worker
 from taskqueue.monitoring.read_models.base import json_form
+from taskqueue.monitoring.read_models.task import MOST_RETRIES
 from taskqueue.results import get_result
 from tests.engine.steps import claim, claim_one, end, future, lease_of, task_of
 from tests.engine.test_workers import registered, row
@@ -366,6 +367,14 @@ def test_who_retried_it_with_other_arguments_can_be_followed_both_ways() -> None
     new = old.retry(args=[2])
     assert run_json("show", old.id)["retries"] == [str(new.id)]
     assert run_json("show", new.id)["retry_of"] == str(old.id)
+
+
+def test_every_task_made_from_one_is_listed() -> None:
+    old = failed(1)
+    retries = [str(old.retry(args=[number]).id) for number in range(MOST_RETRIES + 2)]
+    assert run_json("show", old.id)["retries"] == retries[::-1]
+    text = run("show", old.id)
+    assert all(retry in text for retry in retries)
 
 
 def test_arguments_that_may_be_secret_are_not_shown() -> None:

@@ -65,6 +65,9 @@ class ShownSchedule:
     rule: dict[str, Any] | None = about(
         "null: another version wrote it, and this one cannot read it."
     )
+    stored_rule: Any = about(
+        "The rule as stored, also one that cannot be read.", column="rule", in_json=False
+    )
     rule_text: str = about("The rule in words.")
     args: list[Any] | None = about("null: you lack the permission to see arguments.", empty=HIDDEN)
     kwargs: dict[str, Any] | None = about(empty=HIDDEN)

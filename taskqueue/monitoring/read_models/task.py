@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES
@@ -157,6 +158,7 @@ class ShownTask(TaskDetails):
 class TaskHistory(ShownTask):
     """A task with its attempts and with what people did to it."""
 
+    retries: list[UUID] = about("All tasks made from it with other arguments, the newest first.")
     latest_attempts: list[ShownAttempt] = about("Oldest first.")
     audit: list[ShownAuditEntry] = about("Oldest first.")
 
@@ -185,7 +187,7 @@ def task_details(task: Task, viewer: Viewer) -> TaskDetails:
 
 def shown_task(task: Task, viewer: Viewer) -> ShownTask:
     """The task with what belongs to it, by a few queries."""
-    return _shown(ShownTask, task, viewer)
+    return _shown(ShownTask, task, viewer, retries=list(_retries(task)[:MOST_RETRIES]))
 
 
 def task_history(task: Task, viewer: Viewer) -> TaskHistory:
@@ -197,12 +199,15 @@ def task_history(task: Task, viewer: Viewer) -> TaskHistory:
         TaskHistory,
         task,
         viewer,
+        retries=list(_retries(task)),
         latest_attempts=shown_attempts(leases.order_by("-attempt")[:MOST_ROWS])[::-1],
         audit=audit_entries(entries.order_by("id")[:MOST_ROWS]),
     )
 
 
-def _shown(model: type[Shown], task: Task, viewer: Viewer, **values: Any) -> Shown:
+def _shown(
+    model: type[Shown], task: Task, viewer: Viewer, *, retries: list[UUID], **values: Any
+) -> Shown:
     attempts = _attempts(task) if viewer.has_perm(VIEW_LEASES) else None
     return task_as(
         model,
@@ -211,7 +216,7 @@ def _shown(model: type[Shown], task: Task, viewer: Viewer, **values: Any) -> Sho
         **values,
         **_computed(task),
         schedule=_schedule(task),
-        retries=_retries(task),
+        retries=retries,
         running=None if attempts is None else running_attempts(attempts),
         errors=None if attempts is None else failures_of(task, attempts),
         cancellation=_cancellation(task, attempts, viewer),
@@ -250,9 +255,10 @@ def _schedule(task: Task) -> str | None:
     return None if name is None else str(name)
 
 
-def _retries(task: Task) -> list[UUID]:
+def _retries(task: Task) -> QuerySet[Task, UUID]:
+    """The ids of the tasks made from it, the newest first."""
     kin = Task.objects.using(database_alias()).filter(retry_of_id=task.id)
-    return list(kin.order_by("-id").values_list("id", flat=True)[:MOST_RETRIES])
+    return kin.order_by("-id").values_list("id", flat=True)
 
 
 def _attempts(task: Task) -> list[Lease]:

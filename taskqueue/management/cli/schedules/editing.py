@@ -17,10 +17,11 @@ from taskqueue.management.cli.json_values import json_list, json_object
 from taskqueue.management.cli.options import VALUES, options_of, typed_option
 from taskqueue.management.cli.output import Output, utc
 from taskqueue.management.cli.schedules.rule_flags import NONE, add_rule, has_rule, rule_from
+from taskqueue.management.cli.schedules.showing import schedule_json
 from taskqueue.management.cli.schedules.syncing import load_tasks
 from taskqueue.management.cli.times import duration, whole_number
 from taskqueue.models import Schedule
-from taskqueue.monitoring.read_models.base import COMMAND_LINE, json_form
+from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.schedule import shown_schedules
 from taskqueue.monitoring.reading import now
 
@@ -180,7 +181,7 @@ def _tell(schedule: Schedule, what: str, output: Output) -> None:
     (shown,) = shown_schedules([schedule], COMMAND_LINE, now())
     output.say(
         f"{schedule.name}  {what}: {rule_text(schedule)}{when}",
-        {"done": what, **json_form(shown)},
+        {"done": what, **schedule_json(shown)},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import Any
 
 from taskqueue import schedules
 from taskqueue.engine.connections import database_alias, project_connection
@@ -35,9 +36,14 @@ def _list(flags: Namespace, output: Output) -> None:
     schedules = list(Schedule.objects.using(project_connection().alias).order_by("name")[:MOST])
     shown = shown_schedules(schedules, COMMAND_LINE, now())
     if output.is_json:
-        output.models(shown, ())
+        output.models([schedule_json(schedule) for schedule in shown], ())
     else:
         output.say("\n".join(_lines(shown)) or NONE_YET, {})
+
+
+def schedule_json(schedule: ShownSchedule) -> dict[str, Any]:
+    """Return the JSON form with the rule as stored, which helps where it cannot be read."""
+    return {**json_form(schedule), "rule": schedule.stored_rule}
 
 
 def _lines(schedules: list[ShownSchedule]) -> list[str]:
@@ -127,11 +133,12 @@ def _show(flags: Namespace, output: Output) -> None:
     acts = Audit.objects.using(database_alias()).filter(noun="schedule", subject=flags.name)
     entries = audit_entries(acts.order_by("-id")[:ACTS])
     if output.is_json:
-        output.sheet({**json_form(shown), "audit": entries})
+        output.sheet({**schedule_json(shown), "audit": entries})
         return
     rule = rule_of(schedule)
     text = {
         **readable(shown),
+        "rule": shown.stored_rule,
         "next_times": "\n".join(time_lines(rule, shown.next_times) if shown.next_times else ()),
         "last_runs": "\n".join(history_lines((shown.last_runs or [])[:RUNS])),
         "audit": "\n".join(_act_lines(entries)),
