@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ from taskqueue.api.tasks.bodies import exposed
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.engine.verbs import SCHEDULE_VERBS
-from taskqueue.models import Schedule
+from taskqueue.models import Occurrence, Schedule
 from taskqueue.monitoring.read_models.schedule import (
     ShownOccurrence,
     occurrences_of,
@@ -82,7 +82,11 @@ class ScheduleRuns(ApiView):
         """Its runs and the times that were skipped, the newest first."""
         asked = self.validated_query(request, Paged)
         found = rows_after(occurrences_of(schedules.get(name)), "-nominal_at", asked, _moment)
-        shown = page(request, Runs, asked, found, "nominal_at", shown_occurrences)
+
+        def show(rows: Sequence[Occurrence]) -> list[ShownOccurrence]:
+            return shown_occurrences(rows, request.user)
+
+        shown = page(request, Runs, asked, found, "nominal_at", show)
         return self.shown(request, shown)
 
 
@@ -110,7 +114,7 @@ class ScheduleRun(ScheduleAct):
     answers = {202: OccurrenceJSON}
 
     def answer(self, request: Request, key: str, result: Any) -> Response:
-        (shown,) = shown_occurrences([result])
+        (shown,) = shown_occurrences([result], request.user)
         return Response(OccurrenceJSON(shown).data, status=202)
 
 

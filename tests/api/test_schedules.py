@@ -206,6 +206,27 @@ def test_arguments_are_shown_as_far_as_somebody_may_see_them(
     assert (told["args"], told["kwargs"], told["last_runs"]) == (None, None, None)
 
 
+def test_the_status_of_a_task_is_shown_to_those_who_may_see_tasks(
+    root: ApiClient, member: Callable[..., ApiClient]
+) -> None:
+    created(root)
+    schedules.run_now("reports")
+    seen = ("view_schedule", "view_occurrence")
+    for client, status in ((member(*seen), ""), (member(*seen, "view_task"), "ready")):
+        shown = client.look("schedules/reports/").json()
+        (listed,) = client.look("schedules/").json()["results"]
+        (run,) = client.look("schedules/reports/runs/").json()["results"]
+        assert (shown["last_task_status"], listed["last_task_status"]) == (status, status)
+        assert (shown["last_runs"][0]["task_status"], run["task_status"]) == (status, status)
+    Task.objects.all().delete()
+    Schedule.objects.update(last_status="succeeded")
+    Occurrence.objects.update(status="ended", task_status="succeeded")
+    client = member(*seen)
+    (run,) = client.look("schedules/reports/runs/").json()["results"]
+    assert run["task_status"] == "succeeded"
+    assert client.look("schedules/").json()["results"][0]["last_task_status"] == ""
+
+
 def test_schedules_are_listed_by_pages(root: ApiClient) -> None:
     for name in ("c", "a", "b & d"):
         created(root, name=name)

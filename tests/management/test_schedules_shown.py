@@ -58,6 +58,19 @@ def test_a_run_whose_task_was_pruned_is_shown_as_it_ended() -> None:
     assert run_json()[0]["last_task_status"] == "succeeded"
 
 
+def test_the_result_of_the_last_run_is_told_to_scripts() -> None:
+    make()
+    serve(at(1))
+    end(1)
+    serve(at(1.5))
+    Schedule.objects.update(last_return_value=7)
+    for shown in (run_json("list")[0], run_json("show", "s")):
+        assert (shown["last_return_value"], shown["last_error"]) == (7, "")
+    Schedule.objects.update(last_status="failed", last_error="Broken.")
+    for shown in (run_json("list")[0], run_json("show", "s")):
+        assert (shown["last_return_value"], shown["last_error"]) == (None, "Broken.")
+
+
 def test_why_a_schedule_rests_stands_below_it() -> None:
     create("paused")
     create("disabled", "--disabled")

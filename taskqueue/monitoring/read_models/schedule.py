@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from django.db.models import QuerySet
 
 from taskqueue import schedules
-from taskqueue.access.permissions import VIEW_OCCURRENCES
+from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_TASKS
 from taskqueue.core.policies import Missed, Overlap
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import database_alias
@@ -45,7 +45,10 @@ class ShownOccurrence:
     status: str = about(choices=[status.value for status in OccurrenceStatus])
     reason: str = about("Why it has no task.")
     task_id: UUID | None = about("The task may have been pruned since.")
-    task_status: str = about("The status of its task.", choices=TASK_STATUSES)
+    task_status: str = about(
+        "The status of its task; empty until it ends, if you lack the permission to see tasks.",
+        choices=TASK_STATUSES,
+    )
     requested_by: str | None = about("The person who ran it by hand; null: the rule did.")
     created_at: datetime
     enqueued_at: datetime | None
@@ -94,12 +97,16 @@ class ShownSchedule:
     next_at: datetime | None = about("null also while it is paused: its times are skipped.")
     last_nominal_at: datetime | None
     last_task_id: UUID | None
-    last_task_status: str = about("The status of that task; empty: none was enqueued.")
+    last_task_status: str = about(
+        "The status of that task; empty: none was enqueued, or you lack the permission to see it."
+    )
     last_status: str = about(
         "The status at the end of the run that ended last.",
         choices=["", *sorted(status.value for status in FINISHED)],
     )
     last_finished_at: datetime | None
+    last_return_value: Any
+    last_error: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +114,6 @@ class ScheduleDetails(ShownSchedule):
     """A schedule with its next times and its last runs."""
 
     next_times: list[datetime] = about("None while it is paused.")
-    last_return_value: Any
-    last_error: str
     last_runs: list[ShownOccurrence] | None = about(
         "The newest first; null: you lack the permission to see them."
     )
@@ -119,13 +124,12 @@ S = TypeVar("S", bound=ShownSchedule)
 
 def shown_schedules(rows: Sequence[Schedule], viewer: Viewer, now: datetime) -> list[ShownSchedule]:
     """Make the read models of rows, by one query."""
-    statuses = _statuses(row.last_task_id for row in rows)
+    statuses = _statuses((row.last_task_id for row in rows), viewer)
     return [_shown(ShownSchedule, row, viewer, now, statuses) for row in rows]
 
 
 def schedule_details(row: Schedule, viewer: Viewer, now: datetime) -> ScheduleDetails:
     """The schedule with what belongs to it, by a few queries."""
-    is_success = row.last_status == TaskStatus.SUCCEEDED
     has_times = due_at(row) is not None
     sees_runs = viewer.has_perm(VIEW_OCCURRENCES)
     return _shown(
@@ -133,10 +137,9 @@ def schedule_details(row: Schedule, viewer: Viewer, now: datetime) -> ScheduleDe
         row,
         viewer,
         now,
-        _statuses([row.last_task_id]),
+        _statuses([row.last_task_id], viewer),
         next_times=times_to_come(row, now, count=MOST_TIMES) if has_times else [],
-        last_return_value=row.last_return_value if is_success else None,
-        last_runs=shown_occurrences(occurrences_of(row)[:MOST_RUNS]) if sees_runs else None,
+        last_runs=shown_occurrences(occurrences_of(row)[:MOST_RUNS], viewer) if sees_runs else None,
     )
 
 
@@ -146,10 +149,10 @@ def occurrences_of(schedule: Schedule) -> QuerySet[Occurrence]:
     return rows.order_by("-nominal_at")
 
 
-def shown_occurrences(rows: Iterable[Occurrence]) -> list[ShownOccurrence]:
+def shown_occurrences(rows: Iterable[Occurrence], viewer: Viewer) -> list[ShownOccurrence]:
     """Make the read models of rows, by a query if the tasks of some have not ended."""
     found = list(rows)
-    statuses = _statuses(row.task_id for row in found if not row.task_status)
+    statuses = _statuses((row.task_id for row in found if not row.task_status), viewer)
     return [
         from_row(
             ShownOccurrence,
@@ -187,8 +190,10 @@ def _shown(
     call = visible_arguments(row.task_name, row.args, row.kwargs, viewer)
     args, kwargs = (None, None) if call is None else call
     found = conditions(row, now)
+    is_success = row.last_status == TaskStatus.SUCCEEDED
+    sees_task = row.last_task_id is not None and viewer.has_perm(VIEW_TASKS)
     # A task that has been pruned had ended.
-    last_task_status = statuses.get(row.last_task_id, row.last_status) if row.last_task_id else ""
+    last_task_status = statuses.get(row.last_task_id, row.last_status) if sees_task else ""
     return from_row(
         model,
         row,
@@ -201,12 +206,15 @@ def _shown(
         why=resting_reason(row),
         next_at=due_at(row),
         last_task_status=last_task_status,
+        last_return_value=row.last_return_value if is_success else None,
         **values,
     )
 
 
-def _statuses(task_ids: Iterable[UUID | None]) -> dict[UUID | None, str]:
-    """The statuses of the tasks that still exist."""
+def _statuses(task_ids: Iterable[UUID | None], viewer: Viewer) -> dict[UUID | None, str]:
+    """The statuses of the tasks that still exist; none for a viewer who may not see tasks."""
+    if not viewer.has_perm(VIEW_TASKS):
+        return {}
     wanted = {task_id for task_id in task_ids if task_id is not None}
     if not wanted:
         return {}

@@ -87,7 +87,7 @@ def _history(flags: Namespace, output: Output) -> None:
     rows = occurrences_of(schedule)
     if flags.skipped:
         rows = rows.filter(status=OccurrenceStatus.SKIPPED)
-    occurrences = shown_occurrences(rows[: flags.count])
+    occurrences = shown_occurrences(rows[: flags.count], COMMAND_LINE)
     if output.is_json:
         output.models(occurrences, ())
     else:
