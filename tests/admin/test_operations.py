@@ -359,7 +359,7 @@ def test_the_id_of_another_operation_is_refused(log_in_as: LogIn, given: dict[st
     asked = {"verb": "retry", "q": "status:failed", "operation": key}
     confirm(client, **asked)
     answer = confirm(client, **{**asked, **given})
-    assert "is there already" in answer.content.decode()
+    assert "exists, and is a different one" in answer.content.decode()
     assert Operation.objects.count() == LogEntry.objects.count() == 1
 
 

@@ -30,7 +30,7 @@ def test_a_reason_with_a_nul_is_kept_without_it_by_a_button(verb: str, log_in_as
     schedule, client = simple_schedule(), log_in_as("superuser")
     press(client, schedule, verb, reason=NUL)
     assert Audit.objects.latest("id").reason == CLEAN
-    assert LogEntry.objects.get().change_message.endswith(CLEAN)
+    assert LogEntry.objects.get().change_message.endswith(f"({CLEAN})")
 
 
 @pytest.mark.parametrize("address", ["page", "list"])
@@ -47,7 +47,7 @@ def test_a_reason_with_a_nul_is_kept_without_it_by_a_deletion(
         gone = chosen("delete_chosen", schedule, post="yes", reason=NUL)
         assert "deleted" in messages_of(client, LIST, gone)
     assert Audit.objects.get(noun="schedule", verb="delete").reason == CLEAN
-    assert LogEntry.objects.get().change_message.endswith(CLEAN)
+    assert LogEntry.objects.get().change_message.endswith(f"({CLEAN})")
 
 
 def test_a_reason_of_an_action_is_made_fit_and_cut(log_in_as: LogIn) -> None:

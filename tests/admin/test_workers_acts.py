@@ -48,7 +48,7 @@ def test_less_than_was_asked_for_before_changes_nothing(rows: Rows, log_in_as: L
 
 def test_a_quiet_worker_is_resumed(rows: Rows, log_in_as: LogIn) -> None:
     client = log_in_as("viewer", "view_worker", "stop")
-    assert "not asked to be quiet" in press(client, rows.worker, "resume")
+    assert "is not quiet: nothing to resume" in press(client, rows.worker, "resume")
     press(client, rows.worker, "quiet")
     Worker.objects.update(status="quiet")
     page = client.get(url("worker", "change", rows.worker.pk)).content.decode()

@@ -115,6 +115,6 @@ def test_a_write_lock_that_somebody_holds_is_said_to_be_held(tmp_path: Path) -> 
         for arguments in (["stop", ID], ["pause", "mail"]):
             code, said = manage(database, "taskqueue", *arguments)
             assert (code, "\n" in said) == (1, False)
-            assert "busy: somebody holds its write lock, perhaps the task itself" in said
+            assert "busy: another transaction holds its write lock, perhaps an atomic task" in said
     finally:
         holder.close()
