@@ -85,6 +85,9 @@ def _marked_in_python(tree: ast.Module) -> Iterator[Text]:
         if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation"
         for alias in node.names
     }
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "_":
+            names["_"] = "gettext_noop"  # Where Django is not imported.
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield from _texts(node, names.get(node.func.id, ""))

@@ -153,8 +153,9 @@ def _make_records(made: Everything, name: str) -> None:
     subjects = [str(made.tasks["failed"].pk), text, made.rows["schedule"].name]
     for subject in subjects:
         made.rows["audit"] = Audit.objects.create(
-            actor=text, verb="retry", subject=subject, reason=text, before="failed", detail=text
-        )
+            actor=text, noun="task", verb="retry", subject=subject, reason=text, before="failed",
+            detail=text,
+        )  # fmt: skip
     for named in (name, text):
         made.rows["rollup"] = Rollup.objects.create(
             resolution=60, starts_at=now.replace(second=0, microsecond=0), queue_name=text,

@@ -108,7 +108,7 @@ def test_pages_have_chinese_headings_ways_and_buttons(made: Everything, ask_in: 
     for words in ("任务", "搜索任务", "等待重试", "已取消", "导出"):
         assert words in tasks
     failed = text_of(client.get(f"/admin/taskqueue/task/{made.tasks['failed'].pk}/change/"))
-    for words in ("经过", "选项与限制", "第 4 次尝试失败", "立即重试", "以其他参数重试"):
+    for words in ("时间线", "选项与限制", "第 4 次尝试失败", ">重试</button>", "以其他参数重试…"):
         assert words in failed
 
 
