@@ -58,7 +58,7 @@ def test_a_quiet_worker_is_resumed(rows: Rows, log_in_as: LogIn) -> None:
     line = Audit.objects.get(noun="worker", verb="resume")
     assert (line.actor, line.reason) == ("user", EVIL)
     press(client, rows.worker, "stop")
-    assert "asked to stop" in press(client, rows.worker, "resume")
+    assert "is to stop and cannot be resumed" in press(client, rows.worker, "resume")
     assert Worker.objects.get().request == "stop"
 
 
