@@ -187,7 +187,7 @@ class OutcomeRefused(Fault):
     databases = BOTH
 
     def prepare(self) -> None:
-        refused = kinds.OutcomeKind(
+        refused = kinds.Kind(
             name="be_refused", weight=3, definition=tasks.be_refused,
             arguments=lambda path, chance: (path,), ends=frozenset({"failed"}), most=3,
         )  # fmt: skip
