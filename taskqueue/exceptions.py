@@ -1,4 +1,4 @@
-"""What taskqueue raises, and what a body may raise to say what should happen next."""
+"""The exceptions of taskqueue, and those that a body may raise to say what should happen next."""
 
 from __future__ import annotations
 

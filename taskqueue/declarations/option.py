@@ -1,4 +1,4 @@
-"""What is declared of an option: its kind, where it may be given, and how a task carries it."""
+"""The declaration of an option: its kind, where it may be given, and how a task carries it."""
 
 from __future__ import annotations
 

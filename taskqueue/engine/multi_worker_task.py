@@ -37,7 +37,7 @@ WRITTEN_LEASE = (
     "status", "started_at", "finished_at", "error_class", "error_message", "traceback",
     "return_value", "retry_at", "progress",
 )  # fmt: skip
-"""What the end of an attempt may change."""
+"""The columns that the end of an attempt may change."""
 WITHDRAW = Statement.of("DELETE FROM taskqueue_lease WHERE id = %(lease)s")
 
 

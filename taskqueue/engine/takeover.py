@@ -90,7 +90,7 @@ class Departed(NamedTuple):
 
     name: str
     lost: Mapping[int, Recorded]
-    """What was recorded, by lease."""
+    """The records, by lease."""
     is_done: bool
     """Whether no lease is left."""
 

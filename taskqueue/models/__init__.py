@@ -1,4 +1,4 @@
-"""What is stored, one file a noun."""
+"""The models, one file a noun."""
 
 from taskqueue.models.arrival import Arrival
 from taskqueue.models.audit import Audit

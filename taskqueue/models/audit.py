@@ -24,7 +24,7 @@ class Audit(models.Model):
     before = models.CharField(max_length=10, default="", blank=True)
     """The status that it had."""
     detail = models.CharField(max_length=1000, db_default="", blank=True)
-    """What was changed, and to what."""
+    """The changes, with the new values."""
 
     class Meta:
         default_permissions = VIEW_ONLY

@@ -56,7 +56,7 @@ class Occurrence(models.Model):
         db_index=False,
     )
     task_status = models.CharField(max_length=10, choices=TASK_STATUSES, default="", blank=True)
-    """What its task came to."""
+    """The final status of its task."""
     requested_by = models.CharField(max_length=150, null=True)
     """Who had it run by hand; null for a nominal time of the rule."""
     created_at = models.DateTimeField(db_default=DatabaseClock())

@@ -36,7 +36,7 @@ class Check:
     """`database` or `migrations`."""
     is_ok: bool
     detail: str = ""
-    """What is wrong, in the database's words: not for the public."""
+    """The database's error message: not for the public."""
 
 
 @dataclass(frozen=True, kw_only=True)

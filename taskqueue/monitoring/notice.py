@@ -46,7 +46,7 @@ class Notice:
 
     @property
     def remedy(self) -> str:
-        """What to do, with commands that can be pasted into a shell."""
+        """The remedy, with commands that can be pasted into a shell."""
         values = self._values() | {"subject": quote(self.subject)}
         return TEXTS[self.code].remedy.format(**values)
 

@@ -40,7 +40,7 @@ class Mode:
 
 
 class Inbox:
-    """What pings and notifications bring, left for the main thread."""
+    """The results of pings and notifications, left for the main thread."""
 
     def __init__(self, wake: Callable[[], None], vitals: Vitals) -> None:
         self._wake = wake

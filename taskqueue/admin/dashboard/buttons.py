@@ -29,7 +29,7 @@ class Button:
     verb: str
     url: str
     question: str
-    """What is asked before."""
+    """The question of the confirmation."""
     note: str = ""
     """What it comes to."""
     label: str

@@ -20,7 +20,7 @@ def number(value: int) -> str:
 
 
 def figures(operation: Operation, verb_label: object, viewer: Viewer) -> dict[str, Any]:
-    """What the refreshed part of the page shows."""
+    """The context of the refreshed part of the page."""
     progress = operation_details(operation, viewer)
     has_ended_early = operation.status in (OperationStatus.FAILED, OperationStatus.CANCELLED)
     return {

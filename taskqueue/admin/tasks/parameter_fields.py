@@ -159,7 +159,7 @@ def is_left_out(parameter: Parameter, value: Any, raw: Any) -> bool:
 
 
 def _shown_default(parameter: Parameter) -> Any:
-    """What the field holds at first."""
+    """The initial value of the field."""
     if isinstance(parameter.default, Enum):
         return parameter.default.value
     return "" if parameter.default is None and parameter.kind is str else parameter.default

@@ -41,7 +41,7 @@ class Finding:
     seen: str
     """A sentence; may contain text from users."""
     remedy: str = ""
-    """What to do; empty where all is well."""
+    """The remedy; empty where all is well."""
     subject: str = ""
     """The queue, worker, session or table that it is about."""
 

@@ -1,4 +1,4 @@
-"""Who holds a running task, or how a task ended."""
+"""The reasons of running and finished tasks: the holder, or how the task ended."""
 
 from __future__ import annotations
 
