@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import override_settings
+from django.utils.translation import override
 
 from taskqueue import control
 from taskqueue.core.outcomes import OutcomeKind
@@ -51,7 +52,7 @@ def test_a_search_that_is_none_exits_with_2(arguments: list[str]) -> None:
 
 
 def test_what_is_wrong_with_a_search_is_said_in_english_everywhere() -> None:
-    with override_settings(LANGUAGE_CODE="zh-hans"):
+    with override_settings(LANGUAGE_CODE="zh-hans"), override("zh-hans", deactivate=True):
         assert refused("list", "status:runing") == (
             2, "There is no status “runing”. Did you mean “running”?",
         )  # fmt: skip
