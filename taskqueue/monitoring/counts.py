@@ -9,8 +9,8 @@ from django.utils.formats import number_format
 from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.reading import read
 
+# The highest count: an exact one would read the whole table.
 CAP = 10_000
-"""The highest count: an exact one would read the whole table."""
 
 
 @dataclass(frozen=True)

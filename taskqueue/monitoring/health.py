@@ -24,19 +24,19 @@ from taskqueue.monitoring.read_models.worker import (
 OK, UNAVAILABLE = "ok", "unavailable"
 DATABASE, MIGRATIONS = "database", "migrations"
 APP = "taskqueue"
+# Seconds; probes give up after one to five.
 LONGEST = 2.0
-"""Seconds; probes give up after one to five."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
     """The result of a check."""
 
+    # `database` or `migrations`.
     name: str
-    """`database` or `migrations`."""
     is_ok: bool
+    # The database's error message: not for the public.
     detail: str = ""
-    """The database's error message: not for the public."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,24 +111,24 @@ def _applied() -> frozenset[str]:
     return frozenset(rows.values_list("name", flat=True))
 
 
+# Workers, and queues, that are looked at.
 MOST = 1_000
-"""Workers, and queues, that are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """The requirements of a probe. Times in seconds."""
 
+    # The name of the worker; empty: any.
     worker: str = ""
-    """The name of the worker; empty: any."""
+    # The host of the worker; empty: any.
     host: str = ""
-    """The host of the worker; empty: any."""
+    # Queues that must each have a worker that takes tasks.
     queues: tuple[str, ...] = ()
-    """Queues that must each have a worker that takes tasks."""
+    # Age of the last heartbeat at most; None: the worker's own lease.
     max_age: float | None = None
-    """Age of the last heartbeat at most; None: the worker's own lease."""
+    # Waiting time of the oldest ready task of these queues, or of any, at most.
     max_latency: float | None = None
-    """Waiting time of the oldest ready task of these queues, or of any, at most."""
 
 
 def probe(wanted: Wanted) -> Health:

@@ -30,8 +30,8 @@ class What(StrEnum):
     WAITING = "waiting"
 
 
+# They tell what the task does at this moment.
 NOW = (What.RUNNING, What.WAITING)
-"""They tell what the task does at this moment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +40,13 @@ class Event:
 
     at: datetime
     what: What
+    # The status of the attempt, or of the task, that ended.
     status: str = ""
-    """The status of the attempt, or of the task, that ended."""
+    # The verb of an action.
     verb: str = ""
-    """The verb of an action."""
     attempt: int = 0
+    # How long the wait, the run or the whole took that ended with this event.
     seconds: float | None = None
-    """How long the wait, the run or the whole took that ended with this event."""
     who: str = ""
     error_class: str = ""
     detail: str = ""
@@ -56,12 +56,12 @@ class Event:
 class Stretch:
     """A part of a task's life."""
 
+    # `wait`, `idle` after an end, or the status of the attempt that ran.
     kind: str
-    """`wait`, `idle` after an end, or the status of the attempt that ran."""
     start: datetime
     end: datetime
+    # Attempts of several workers overlap: each has a row of its own.
     row: int = 0
-    """Attempts of several workers overlap: each has a row of its own."""
 
     @property
     def seconds(self) -> float:

@@ -22,22 +22,22 @@ class Notice:
     """A condition that was found; the admin's pages have translated sentences of their own."""
 
     code: Code
+    # `warning` or `error`.
     level: str
-    """`warning` or `error`."""
+    # The queue, worker, schedule, task or name of tasks.
     subject: str = ""
-    """The queue, worker, schedule, task or name of tasks."""
+    # The number of tasks concerned; of attempts for `failing`, of runs for a schedule.
     count: int | None = None
-    """The number of tasks concerned; of attempts for `failing`, of runs for a schedule."""
+    # Whether there are more than `count`.
     is_capped: bool = False
-    """Whether there are more than `count`."""
+    # Attempts that ended, for `failing`; workers that a task wants, for `too_few_workers`.
     total: int | None = None
-    """Attempts that ended, for `failing`; workers that a task wants, for `too_few_workers`."""
+    # The id of the task that waits longest.
     example: str = ""
-    """The id of the task that waits longest."""
+    # For how long that task waits.
     seconds: float | None = None
-    """For how long that task waits."""
+    # The trouble of a worker or schedule; names of workers; the number of missing workers.
     detail: str = ""
-    """The trouble of a worker or schedule; names of workers; the number of missing workers."""
 
     @property
     def sentence(self) -> str:

@@ -20,18 +20,18 @@ from taskqueue.monitoring.reading import now
 
 __all__ = ["ERROR", "WARNING", "Notice", "notices"]
 
+# Waiting time of a ready task, while a worker has a free slot, that is not normal.
 STALLED_SECONDS = 60.0
-"""Waiting time of a ready task, while a worker has a free slot, that is not normal."""
+# Seconds for which a lost worker is reported.
 LATELY_SECONDS = 3600.0
-"""Seconds for which a lost worker is reported."""
+# Failed attempts of a queue within a quarter of an hour that are not normal.
 FAILURES_WORTH_NOTICE = 10
-"""Failed attempts of a queue within a quarter of an hour that are not normal."""
+# Shares of failed attempts of a queue: of a warning, and of an error.
 FAILING_SHARE, MOSTLY_FAILING_SHARE = 0.1, 0.5
-"""Shares of failed attempts of a queue: of a warning, and of an error."""
+# Codes that come before others of their level.
 FOREMOST = frozenset({"no_worker", "lost_holds", "lost_worker"})
-"""Codes that come before others of their level."""
+# Tasks that are read for each condition without an index.
 LOOKED_AT = 1_000
-"""Tasks that are read for each condition without an index."""
 
 
 def notices(
@@ -144,10 +144,10 @@ def held_by_lost(*, most: int) -> Iterator[Notice]:
 
 MOST = 20
 IN_TROUBLE = Q(paused_at=None) & ~Q(trouble="")
+# As `Schedule.paused_itself`.
 PAUSED_ITSELF = Q(
     paused_at__isnull=False, paused_by="", failures_in_row__gte=F("pause_after_failures")
 )
-"""As `Schedule.paused_itself`."""
 
 
 def resting_schedules() -> Iterator[Notice]:

@@ -17,10 +17,10 @@ from taskqueue.monitoring.read_models.queue import Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker
 from taskqueue.monitoring.searching.streams import IS_APART, literal
 
+# Time for which a worker may be gone, as in a restart.
 LATE = timedelta(minutes=1)
-"""Time for which a worker may be gone, as in a restart."""
+# Tasks with too few workers whose attempts are read, the oldest first.
 MOST_CHECKED = 100
-"""Tasks with too few workers whose attempts are read, the oldest first."""
 MOST_NAMED = 5
 FIELDS = (
     "id", "queue_name", "status", "run_after", "worker_names", "workers", "broadcast", "open_slots",

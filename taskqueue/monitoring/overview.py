@@ -20,15 +20,15 @@ MOST = 1_000
 class Overview:
     """The state of everything at one moment."""
 
+    # By the database's clock.
     at: datetime
-    """By the database's clock."""
     counts: dict[str, Count]
     queues: list[ShownQueue]
+    # The running workers, then lost and stopped ones.
     workers: list[ShownWorker]
-    """The running workers, then lost and stopped ones."""
     running: list[RunningTask]
+    # Attempts by minute.
     hour: Series
-    """Attempts by minute."""
     notices: list[Notice]
 
     @property

@@ -67,10 +67,10 @@ class Known:
     sums: Mapping[str, Sum]
 
 
+# Sums by database and span: a page that is opened again reads only what is newer.
 known: dict[tuple[str, str], Known] = {}
-"""Sums by database and span: a page that is opened again reads only what is newer."""
+# Difference of the clocks of the database and this process that disables the cache.
 SKEW = timedelta(minutes=1)
-"""Difference of the clocks of the database and this process that disables the cache."""
 
 
 def performance(span: str) -> list[NamePerformance]:

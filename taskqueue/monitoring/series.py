@@ -15,11 +15,11 @@ from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import SERIES, SPANS, Span, span_of, summed, whole_seconds
 
+# A step that has been over for so long changes no more: a process writes a row for ten seconds from
+# its start (`taskqueue.engine.tally`), and the server ends a transaction that idles.
 SETTLES_AFTER = timedelta(minutes=5)
-"""A step that has been over for so long changes no more: a process writes a row for ten seconds
-from its start (`taskqueue.engine.tally`), and the server ends a transaction that idles."""
+# Seconds after which all steps are read again.
 FORGOTTEN_AFTER = 600.0
-"""Seconds after which all steps are read again."""
 MOST_CHARTS = 50
 
 T = TypeVar("T")

@@ -14,14 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.checks import check_schedules, check_settings, check_transactions
-from taskqueue.monitoring.doctor.finding import (
-    OK,
-    PROBLEM,
-    WARNING,
-    Check,
-    Finding,
-    by_limits,
-)
+from taskqueue.monitoring.doctor.finding import OK, PROBLEM, WARNING, Check, Finding, by_limits
 from taskqueue.monitoring.notice import duration
 from taskqueue.monitoring.reading import is_postgresql, now
 
@@ -112,8 +105,8 @@ def look_at_migrations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         yield MIGRATIONS.ok("All migrations are applied.")
 
 
+# Seconds.
 SOME, MUCH = 1.0, 60.0
-"""Seconds."""
 
 
 def look_at_clocks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:

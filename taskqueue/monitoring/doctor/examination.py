@@ -27,11 +27,12 @@ from taskqueue.monitoring.reading import is_postgresql, worded
 
 Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
 TROUBLE = (DatabaseError, InterfaceError)
+# The limit of each statement: the doctor must not become the disease.
 PATIENCE = "10s"
-"""The limit of each statement: the doctor must not become the disease."""
+# Seconds that the server may take for a connection and its first answer.
 LONGEST_SILENCE = 5.0
-"""Seconds that the server may take for a connection and its first answer."""
 
+# Checks that need no table.
 BY_VENDOR: dict[str, dict[str, Look]] = {
     "postgresql": {
         "server": look_at_server,
@@ -41,7 +42,6 @@ BY_VENDOR: dict[str, dict[str, Look]] = {
     },
     "sqlite": {"sqlite": look_at_sqlite},
 }
-"""Checks that need no table."""
 OF_TABLES: dict[str, dict[str, Look]] = {
     "postgresql": {
         "tables": look_at_tables,

@@ -13,12 +13,12 @@ class Severity(StrEnum):
     """The severity of a finding, from the least on."""
 
     OK = "ok"
+    # Worth knowing; nothing is wrong.
     INFO = "info"
-    """Worth knowing; nothing is wrong."""
+    # Slow, or about to go wrong.
     WARNING = "warning"
-    """Slow, or about to go wrong."""
+    # Tasks do not run, or may be lost.
     PROBLEM = "problem"
-    """Tasks do not run, or may be lost."""
 
     @property
     def rank(self) -> int:
@@ -27,23 +27,23 @@ class Severity(StrEnum):
 
 
 OK, INFO, WARNING, PROBLEM = Severity
+# Nothing that is due waits longer while a worker is running.
 LATE = timedelta(minutes=1)
-"""Nothing that is due waits longer while a worker is running."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """The result of a check, and what to do about it."""
 
+    # The name of the check, such as `snapshots`.
     check: str
-    """The name of the check, such as `snapshots`."""
     severity: Severity
+    # A sentence; may contain text from users.
     seen: str
-    """A sentence; may contain text from users."""
+    # The remedy; empty where all is well.
     remedy: str = ""
-    """The remedy; empty where all is well."""
+    # The queue, worker, session or table that it is about.
     subject: str = ""
-    """The queue, worker, session or table that it is about."""
 
 
 class Check(str):

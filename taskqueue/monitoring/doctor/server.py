@@ -26,8 +26,8 @@ SERVER, POOLING = Check("server"), Check("pooling")
 
 LEAST_VERSION = 140_000
 CROWDED, FULL = 0.8, 0.95
+# Transactions since rows were frozen; at two thousand million the server refuses to write.
 OLD, TOO_OLD = 1_000_000_000, 1_800_000_000
-"""Transactions since rows were frozen; at two thousand million the server refuses to write."""
 
 SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY (%s::text[])"
 STATE = """

@@ -23,10 +23,10 @@ from taskqueue.monitoring.doctor.finding import (
 from taskqueue.monitoring.notice import duration
 
 CHECK = Check("snapshots")
+# Seconds.
 LONG, TOO_LONG = 300.0, 3600.0
-"""Seconds."""
+# Transactions since.
 MANY, TOO_MANY = 1_000_000, 50_000_000
-"""Transactions since."""
 MUCH_LOG = 1024**3
 MOST = 5
 

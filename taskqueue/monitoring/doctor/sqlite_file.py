@@ -11,22 +11,15 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.statement import fetch
-from taskqueue.monitoring.doctor.finding import (
-    INFO,
-    OK,
-    PROBLEM,
-    Check,
-    Finding,
-    megabytes,
-)
+from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, Check, Finding, megabytes
 from taskqueue.monitoring.notice import duration
 
 CHECK = Check("sqlite")
 LEAST_VERSION = (3, 35)
+# Milliseconds; the worker's own batches hold the lock for less.
 SHORT = 5_000
-"""Milliseconds; the worker's own batches hold the lock for less."""
+# A file of such a size, so much of which is free, is worth a VACUUM.
 LARGE, EMPTY = 64 * 1024**2, 0.5
-"""A file of such a size, so much of which is free, is worth a VACUUM."""
 NETWORKS = frozenset(
     (
         "9p", "afs", "afpfs", "ceph", "cifs", "davfs", "fuse.s3fs", "fuse.sshfs", "glusterfs",

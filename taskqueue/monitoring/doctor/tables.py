@@ -13,19 +13,14 @@ from datetime import datetime
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.statement import fetch
-from taskqueue.monitoring.doctor.finding import (
-    Check,
-    Finding,
-    megabytes,
-    table_names,
-)
+from taskqueue.monitoring.doctor.finding import Check, Finding, megabytes, table_names
 
 TABLE_CHECK, INDEX_CHECK = Check("tables"), Check("indexes")
 
+# Fewer dead rows are nothing to speak of.
 LEAST_DEAD = 50_000
-"""Fewer dead rows are nothing to speak of."""
+# Of the living ones.
 SHARE_DEAD = 0.5
-"""Of the living ones."""
 
 TABLES = """
 SELECT
@@ -76,12 +71,12 @@ def _sizes(rows: list[tuple[object, ...]]) -> str:
     return f"The tables take {megabytes(total)}: {largest}."
 
 
+# A smaller index is read so fast that it does not matter.
 LEAST = 16 * 1024 * 1024
-"""A smaller index is read so fast that it does not matter."""
+# Of its pages so much should be needed.
 FULL = 0.4
-"""Of its pages so much should be needed."""
+# Octets of an entry beside its columns: header and pointer.
 ENTRY = 12
-"""Octets of an entry beside its columns: header and pointer."""
 PAGE, FILLED = 8192, 0.9
 
 # Of a column without statistics nothing is known: 16 octets, as an id has.

@@ -150,12 +150,12 @@ def _pruning(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Find
         )
 
 
+# By the code of a notice; all others are about queues.
 CHECKS = {
     "failing": FAILURES,
     **dict.fromkeys(("schedule_trouble", "schedule_paused_itself"), SCHEDULES),
     **dict.fromkeys(("lost_worker", "worker_trouble", "wedged", "lost_holds", "parked"), WORKERS),
 }
-"""By the code of a notice; all others are about queues."""
 
 
 def finding_of(notice: Notice) -> Finding:

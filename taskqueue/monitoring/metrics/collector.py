@@ -24,10 +24,10 @@ from taskqueue.monitoring.reading import is_postgresql
 logger = logging.getLogger("taskqueue.metrics")
 
 MOST_WORKERS = 1_000
+# The limit of a statement; the next scrape tries again.
 LONGEST_STATEMENT = "5s"
-"""The limit of a statement; the next scrape tries again."""
+# Seconds for a scrape, including the connect: Prometheus gives up after ten.
 LONGEST = 8.0
-"""Seconds for a scrape, including the connect: Prometheus gives up after ten."""
 
 
 class DatabaseCollector(Collector):

@@ -123,10 +123,10 @@ FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
 }
 
 
+# Statuses of tasks that have not ended.
 STATUSES = ("blocked", "scheduled", "ready", "running", "retrying")
-"""Statuses of tasks that have not ended."""
+# Queues that are read.
 MOST_QUEUES = 1_000
-"""Queues that are read."""
 
 
 @dataclass
@@ -134,12 +134,12 @@ class Lane:
     """The gauges of one queue, or of queues that share a label."""
 
     tasks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES, 0))
+    # Statuses with perhaps more tasks than were counted.
     capped: set[str] = field(default_factory=set)
-    """Statuses with perhaps more tasks than were counted."""
+    # Without tasks for named workers that are not running.
     oldest_seconds: float = 0.0
-    """Without tasks for named workers that are not running."""
+    # Of those.
     absent_seconds: float = 0.0
-    """Of those."""
     is_paused: bool = False
     workers: int = 0
 

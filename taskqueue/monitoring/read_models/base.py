@@ -35,8 +35,8 @@ class ViewerWithout:
 
 
 EVERYTHING = ViewerWithout()
+# The viewer of the CLI: arguments that cannot be redacted stay hidden on a terminal.
 COMMAND_LINE = ViewerWithout(frozenset({VIEW_ARGUMENTS}))
-"""The viewer of the CLI: arguments that cannot be redacted stay hidden on a terminal."""
 
 
 def visible_arguments(

@@ -17,10 +17,10 @@ from taskqueue.monitoring.read_models.base import Viewer, about
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.searching import search_text
 
+# Failed tasks that are looked at.
 NEWEST = 10_000
-"""Failed tasks that are looked at."""
+# Characters of an example.
 LONGEST_MESSAGE = 1000
-"""Characters of an example."""
 
 # Reads the newest failed tasks by the index of ended tasks, then one row for each group by its key.
 # What is of one moment is told apart by the key.

@@ -16,10 +16,10 @@ from taskqueue.models.operation import OperationStatus
 from taskqueue.monitoring.read_models.base import Viewer, about, from_row
 from taskqueue.monitoring.searching import shown_to
 
+# Seconds after which a pace can be told.
 SOONEST_PACE = 1.0
-"""Seconds after which a pace can be told."""
+# Keys of a stored filter that are no properties of tasks.
 HOW = ("ids", "everything", "arguments_of_unknown")
-"""Keys of a stored filter that are no properties of tasks."""
 
 
 @dataclass(frozen=True, kw_only=True)

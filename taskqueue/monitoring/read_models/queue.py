@@ -39,10 +39,10 @@ class Absence:
         return not any(worker.serves(queue_name) for worker in there)
 
 
+# Steps of five minutes in an hour.
 STEPS = 12
-"""Steps of five minutes in an hour."""
+# Ready tasks that are counted in all queues together: the more queues, the fewer of each.
 COUNTED = 100_000
-"""Ready tasks that are counted in all queues together: the more queues, the fewer of each."""
 LEAST_CAP = 1_000
 
 

@@ -21,12 +21,7 @@ from taskqueue.engine.schedules.runs import resting_reason
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.monitoring.read_models.base import (
-    Viewer,
-    about,
-    from_row,
-    visible_arguments,
-)
+from taskqueue.monitoring.read_models.base import Viewer, about, from_row, visible_arguments
 
 MOST_RUNS = 20
 MOST_TIMES = 5

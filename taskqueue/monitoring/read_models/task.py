@@ -39,10 +39,10 @@ from taskqueue.results.reading import cancellation_of
 
 STATUSES = [status.value for status in TaskStatus]
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
+# Attempts, and audit entries, of a history.
 MOST_ROWS = 100
-"""Attempts, and audit entries, of a history."""
+# Fields that stand in the column `options`, with the value of one that is absent.
 IN_OPTIONS = {option.name: option_to_json(option.default) for option in SNAPSHOT}
-"""Fields that stand in the column `options`, with the value of one that is absent."""
 
 
 @dataclass(frozen=True, kw_only=True)

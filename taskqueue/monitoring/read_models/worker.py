@@ -20,6 +20,7 @@ from taskqueue.monitoring.read_models.base import about, from_row
 ACTIVE, QUIET, DRAINING, LOST, STOPPED = "active", "quiet", "draining", "lost", "stopped"
 LIVING = frozenset({ACTIVE, QUIET, DRAINING})
 GONE = (WorkerStatus.LOST.value, WorkerStatus.STOPPED.value)
+# The state by the status that a worker reported last.
 STATES = {
     WorkerStatus.RUNNING.value: ACTIVE,
     WorkerStatus.QUIET.value: QUIET,
@@ -27,7 +28,6 @@ STATES = {
     WorkerStatus.LOST.value: LOST,
     WorkerStatus.STOPPED.value: STOPPED,
 }
-"""The state by the status that a worker reported last."""
 
 # By the index of running leases, whose condition must stand in the text for SQLite to use it.
 HELD = """

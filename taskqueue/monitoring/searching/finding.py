@@ -37,17 +37,17 @@ PAGE = 50
 class Effort:
     """The limits of reading one page."""
 
+    # Rows of the first window of a stream.
     first: int = 1_000
-    """Rows of the first window of a stream."""
+    # The factor by which the next window may be larger.
     growth: int = 4
-    """The factor by which the next window may be larger."""
     largest: int = 50_000
+    # Rows of all windows.
     most: int = 100_000
-    """Rows of all windows."""
+    # Windows of a page: each costs two queries.
     windows: int = 4
-    """Windows of a page: each costs two queries."""
+    # Time after which no other window is begun.
     seconds: float = 0.1
-    """Time after which no other window is begun."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +55,15 @@ class Page:
     """A page of tasks, with cursors to its neighbours."""
 
     tasks: Sequence[Task]
+    # The cursor of the newer page; empty: none is known.
     newer: str = ""
-    """The cursor of the newer page; empty: none is known."""
     older: str = ""
+    # Whether it has fewer tasks than possible, because the limits were reached.
     is_cut_short: bool = False
-    """Whether it has fewer tasks than possible, because the limits were reached."""
+    # Tasks that hold the unique keys of the search, where it was cut short before them.
     holders: Sequence[Task] = ()
-    """Tasks that hold the unique keys of the search, where it was cut short before them."""
+    # About how far a page that is cut short has searched.
     searched_to: datetime | None = None
-    """About how far a page that is cut short has searched."""
 
     @property
     def is_all(self) -> bool:
@@ -76,12 +76,12 @@ class _Work:
     """What has been read so far, and what may still be read."""
 
     effort: Effort
+    # Streams that have not been begun.
     streams: int
-    """Streams that have not been begun."""
     begun: float = field(default_factory=time.monotonic)
     rows: int = 0
+    # Windows so far, with other work of as many queries.
     windows: int = 0
-    """Windows so far, with other work of as many queries."""
 
     def sizes(self) -> Iterator[int]:
         """Yield the number of rows of each window of the next stream: one at least.
@@ -111,8 +111,8 @@ class _Work:
 @dataclass(frozen=True)
 class _Found:
     tasks: list[Task]
+    # How far the stream was read; None: to its end.
     end: Place | None
-    """How far the stream was read; None: to its end."""
     is_full: bool = False
 
 

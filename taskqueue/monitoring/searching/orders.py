@@ -13,8 +13,8 @@ from django.db.models import Q, QuerySet
 
 from taskqueue.models import Task
 
+# The values of an order's columns in a row.
 Place = tuple[Any, ...]
-"""The values of an order's columns in a row."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_CURSOR = 100
 

@@ -193,6 +193,7 @@ def _moment(field: str) -> Reader:
     return read
 
 
+# Of qualifiers that take more than the plain values of one filter.
 READERS: dict[str, Reader] = {
     "id": _ids,
     "name": _names,
@@ -200,7 +201,6 @@ READERS: dict[str, Reader] = {
     "error": _errors,
     "priority": _priorities,
 }
-"""Of qualifiers that take more than the plain values of one filter."""
 
 
 def _qualifier(field: str, filter: Described) -> Qualifier:
@@ -213,9 +213,9 @@ def _qualifier(field: str, filter: Described) -> Qualifier:
     )
 
 
+# By the word before the colon. A path leads into an argument or into the metadata.
 QUALIFIERS: dict[str, Qualifier] = {
     filter.qualifier: _qualifier(field, filter)
     for field, filter in FILTERS.items()
     if filter.qualifier
 }
-"""By the word before the colon. A path leads into an argument or into the metadata."""

@@ -21,8 +21,8 @@ class Search:
     """A search for tasks that match every term."""
 
     terms: tuple[Term, ...]
+    # Without arguments of definitions that are not known here.
     which: TaskFilter
-    """Without arguments of definitions that are not known here."""
     now: datetime
 
     @property
@@ -102,8 +102,8 @@ def _filter(fields: dict[str, Any]) -> TaskFilter:
 __all__ = ["QUALIFIERS", "Search", "parse", "written"]
 
 
+# By a qualifier, the permission to see the values that others search by.
 NEEDED_TO_SEE = {"args": VIEW_ARGUMENTS, "worker": VIEW_LEASES}
-"""By a qualifier, the permission to see the values that others search by."""
 
 
 class SearchNotAllowed(SearchError):

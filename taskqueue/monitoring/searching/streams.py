@@ -17,10 +17,10 @@ from taskqueue.models import Lease, Occurrence, Task
 from taskqueue.monitoring.reading import is_postgresql
 from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
 
+# Rows that are filtered one by one at most; of more, only those that a page needs.
 MOST_CANDIDATES = 1_000
-"""Rows that are filtered one by one at most; of more, only those that a page needs."""
+# The difference allowed between the clocks of the database and of an id's creator.
 SKEW = timedelta(hours=1)
-"""The difference allowed between the clocks of the database and of an id's creator."""
 # Conditions of partial indexes, in their very words: SQLite does not use the index otherwise.
 IS_WAITING = "taskqueue_task.status IN ('blocked', 'retrying', 'scheduled')"
 IS_READY = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 0"
@@ -36,8 +36,8 @@ class Stream:
     """Some of the tasks, in the order of an index, or few enough to be sorted."""
 
     condition: Q
+    # Whether all of its tasks may be read.
     is_short: bool = False
-    """Whether all of its tasks may be read."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Plan:
 
     order: Order
     streams: Sequence[Stream]
+    # Whether all tasks of the streams match, so that nothing is read in vain.
     is_exact: bool
-    """Whether all tasks of the streams match, so that nothing is read in vain."""
+    # Statuses whose tasks were looked up for the plan, by two queries each.
     looked_up: int = 0
-    """Statuses whose tasks were looked up for the plan, by two queries each."""
 
 
 def literal(condition: str) -> Q:

@@ -151,14 +151,14 @@ Detail = str | int | datetime
 class Reason:
     """A reason why a task waits, is running, or ended."""
 
+    # One of `taskqueue.monitoring.why.codes`; these stay as they are.
     code: str
-    """One of `taskqueue.monitoring.why.codes`; these stay as they are."""
+    # The queue, worker, definition, person or error that it is about.
     subject: str = ""
-    """The queue, worker, definition, person or error that it is about."""
+    # Since when or until when, as the sentence says.
     moment: datetime | None = None
-    """Since when or until when, as the sentence says."""
+    # What else the sentence names; unknown values are left out.
     details: Mapping[str, Detail] = field(default_factory=dict)
-    """What else the sentence names; unknown values are left out."""
 
     @property
     def template(self) -> str:

@@ -136,8 +136,8 @@ def _counted(tasks: QuerySet[Task]) -> int:
     return tasks.order_by("-priority", "run_after", "id")[: CAP + 1].count()
 
 
+# From this year on, a time stands for never.
 LONG_AFTER = 9000
-"""From this year on, a time stands for never."""
 
 
 def is_shared(around: Surroundings) -> bool:
@@ -202,8 +202,8 @@ def _waiting(around: Surroundings) -> dict[str, datetime]:
     }
 
 
+# Names in a sentence at most.
 MOST_NAMED = 20
-"""Names in a sentence at most."""
 
 
 def without_workers(around: Surroundings) -> Iterator[Reason]:

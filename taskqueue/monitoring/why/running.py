@@ -12,8 +12,8 @@ from taskqueue.monitoring.why.pending import is_shared, of_several, paused, with
 from taskqueue.monitoring.why.surroundings import Surroundings
 from taskqueue.results.reading import cancellation_of
 
+# Attempts; a broadcast may have thousands.
 MOST_SHOWN = 20
-"""Attempts; a broadcast may have thousands."""
 
 
 def why_running(around: Surroundings) -> list[Reason]:

@@ -14,8 +14,8 @@ from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_wo
 from taskqueue.monitoring.reading import now
 
 MOST_WORKERS = 1_000
+# The latest; a broadcast may have more.
 MOST_LEASES = 1_000
-"""The latest; a broadcast may have more."""
 
 
 class Surroundings:
