@@ -37,7 +37,9 @@ LAYERS = (
     _layer("framework", "backend"),
     _layer("runtime", "monitoring worker"),
     _layer("package", INIT),
-    _layer("faces", "admin api management templatetags testing"),
+    _layer("display", "display"),
+    _layer("template tags", "templatetags"),
+    _layer("faces", "admin api management testing"),
     _layer("app", "apps"),
 )
 STANDARD_LIBRARY_ONLY = LAYERS[0]

@@ -11,8 +11,8 @@ import pytest
 from django.core.management import call_command
 from django.utils.translation import override
 
-from taskqueue.admin.display import WORDS
 from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.display import WORDS
 from tests.catalogue import FOLDER, PACKAGE, Entry, Text, entries, marked_texts
 
 CATALOGUE = entries(FOLDER / "django.po")

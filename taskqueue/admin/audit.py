@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.columns import cell
-from taskqueue.admin.display import badge
 from taskqueue.admin.reason_words import reason_words
+from taskqueue.display import badge
 from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit
 

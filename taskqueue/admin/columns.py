@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.contrib.admin.utils import display_for_field
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.display import EMPTY, moment
+from taskqueue.display import EMPTY, moment
 
 LABELS: dict[str, Any] = {
     "actor": _("actor"), "at": _("at"), "attempt": _("attempt"),

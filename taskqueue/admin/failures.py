@@ -11,9 +11,9 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import breakable, moment
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, report
+from taskqueue.display import breakable, moment
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.failure_group import (

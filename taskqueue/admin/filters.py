@@ -13,8 +13,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.columns import LABELS
-from taskqueue.admin.display import WORDS
 from taskqueue.core.states import LeaseStatus
+from taskqueue.display import WORDS
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.wedged import wedged
 from taskqueue.models import Lease

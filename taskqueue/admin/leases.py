@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.columns import cell
-from taskqueue.admin.display import badge, preformatted
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter, by_task
 from taskqueue.admin.tasks.history import progress_of
+from taskqueue.display import badge, preformatted
 from taskqueue.models import Lease, Task, Worker
 
 

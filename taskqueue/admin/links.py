@@ -17,7 +17,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import EMPTY
+from taskqueue.display import EMPTY
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
 

@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.columns import cell
-from taskqueue.admin.display import preformatted
 from taskqueue.admin.filters import by_task
+from taskqueue.display import preformatted
 from taskqueue.models import Task, TaskLog
 from taskqueue.monitoring.read_models.attempt import level_name
 

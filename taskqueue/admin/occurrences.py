@@ -12,7 +12,6 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.columns import cell
-from taskqueue.admin.display import EMPTY, WORDS, badge
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import kept_tasks
 from taskqueue.admin.reason_words import reason_words
@@ -22,6 +21,7 @@ from taskqueue.admin.schedules.page import (
     shown_status,
     shown_times,
 )
+from taskqueue.display import EMPTY, WORDS, badge
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OPEN, OccurrenceStatus
 

@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.charts import outcomes_chart, times_chart
-from taskqueue.admin.display import EMPTY, short_duration
 from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.reports import ReportAdmin, report, span_of, span_tabs
+from taskqueue.display import EMPTY, short_duration
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Task
 from taskqueue.monitoring.performance import NamePerformance, performance

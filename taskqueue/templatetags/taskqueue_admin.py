@@ -1,4 +1,4 @@
-"""Template tags of the admin's pages."""
+"""Template tags and filters of the admin's pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import django
 from django import template
 from django.utils.translation import gettext_lazy
 
+from taskqueue import display
+
 register = template.Library()
+for show in (
+    display.badge, display.breakable, display.moment, display.number, display.preformatted,
+    display.short_duration, display.short_moment,
+):  # fmt: skip
+    register.filter(show.__name__, show)
 
 PAGES: tuple[tuple[str, str, Any], ...] = (
     ("dashboard", "d", gettext_lazy("Dashboard")),

@@ -12,8 +12,8 @@ from django.utils import translation
 
 from taskqueue.admin.charts import outcomes_chart, sparkline, times_chart
 from taskqueue.admin.charts.parts import HEIGHT, WIDTH, count_text, nice_top
-from taskqueue.admin.display import rounded_age, short_duration
 from taskqueue.core.histogram import Histogram, bucket_of
+from taskqueue.display import rounded_age, short_duration
 from taskqueue.monitoring.series import Series
 
 Draw = Callable[[Series], str]

@@ -23,7 +23,7 @@ from taskqueue.admin.charts.parts import (
     time_labels,
     time_text,
 )
-from taskqueue.admin.display import short_duration
+from taskqueue.display import short_duration
 from taskqueue.monitoring.series import Series
 
 FASTEST = -3

@@ -15,7 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import HOUR, MINUTE, local_time
+from taskqueue.display import HOUR, MINUTE, local_time
 from taskqueue.monitoring.series import Series
 
 WIDTH, HEIGHT = 600, 160

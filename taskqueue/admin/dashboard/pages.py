@@ -20,7 +20,6 @@ from taskqueue.admin.dashboard.rows import (
     schedules_shown,
     worker_rows,
 )
-from taskqueue.admin.display import WORDS, badge
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import (
     ReportAdmin,
@@ -31,6 +30,7 @@ from taskqueue.admin.reports import (
     span_of,
     span_tabs,
 )
+from taskqueue.display import WORDS, badge
 from taskqueue.models import Lease, Queue, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.notices import ERROR, Notice, notices

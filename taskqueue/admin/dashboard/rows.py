@@ -14,11 +14,11 @@ from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import CONTROL_QUEUES, STOP
 from taskqueue.admin.dashboard.buttons import queue_buttons, stop_button, worker_buttons
-from taskqueue.admin.display import DAY, badge, breakable, rounded_age, short_moment
 from taskqueue.admin.links import Links
 from taskqueue.admin.queues.pages import queue_line
 from taskqueue.admin.schedules.rule_words import rule_words
 from taskqueue.admin.workers.rows import line_of
+from taskqueue.display import DAY, badge, breakable, rounded_age, short_moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import OVERDUE
 from taskqueue.models import Schedule, Task, Worker

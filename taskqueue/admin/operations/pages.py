@@ -14,7 +14,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue.admin.columns import cell
-from taskqueue.admin.display import badge, moment
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
@@ -22,6 +21,7 @@ from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.reports import answer, fragment, is_refresh, report
 from taskqueue.control import get_operation
 from taskqueue.declarations.payload import storable
+from taskqueue.display import badge, moment
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import which_of
 from taskqueue.engine.verbs import OPERATION_VERBS

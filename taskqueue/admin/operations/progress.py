@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import badge, moment, short_duration
+from taskqueue.display import badge, moment, short_duration
 from taskqueue.models import Operation
 from taskqueue.models.operation import OperationStatus
 from taskqueue.monitoring.read_models.base import Viewer

@@ -14,7 +14,6 @@ from django.utils.translation import ngettext
 from taskqueue import control
 from taskqueue.access.permissions import STOP, VIEW_TASKS
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import badge, breakable, moment
 from taskqueue.admin.links import Links
 from taskqueue.admin.operations.choosing import Choice, hidden_fields, uuids
 from taskqueue.admin.operations.forms import StartForm, form_for
@@ -24,6 +23,7 @@ from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.payload import storable
+from taskqueue.display import badge, breakable, moment
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.operations import Estimate, estimate, start_or_find

@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.charts import outcomes_chart, sparkline, times_chart
-from taskqueue.admin.display import EMPTY, badge, moment, short_duration
 from taskqueue.admin.links import Links
 from taskqueue.admin.queues.acts import LONGEST_PAUSE, QueueActs
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.admin.workers.rows import line_of
+from taskqueue.display import EMPTY, badge, moment, short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Audit, Queue, Task

@@ -9,9 +9,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.display import EMPTY, as_json
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.redaction import REDACTED, ShownArguments, redacted, redacted_for
+from taskqueue.display import EMPTY, as_json
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
 

@@ -13,7 +13,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.columns import cell
-from taskqueue.admin.display import EMPTY, as_json, badge, breakable, moment, preformatted
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.links import kept_tasks
 from taskqueue.admin.reason_words import reason_words
@@ -35,6 +34,7 @@ from taskqueue.admin.schedules.page import (
 from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS, rule_words
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.redaction import redacted
+from taskqueue.display import EMPTY, as_json, badge, breakable, moment, preformatted
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.schedules.reading import due_at
 from taskqueue.models import Schedule

@@ -17,11 +17,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import schedules
-from taskqueue.admin.display import EMPTY, WORDS, badge, in_zone, moment
 from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.declarations.definition import registry
+from taskqueue.display import EMPTY, WORDS, badge, in_zone, moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import OVERDUE, conditions, rule_of
 from taskqueue.models import Audit, Occurrence, Schedule

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.display import in_zone
+from taskqueue.display import in_zone
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
 from taskqueue.rules.zones import zone_name

@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import badge
 from taskqueue.admin.links import back
 from taskqueue.admin.reasons import LONGEST_REASON, reason_of
 from taskqueue.admin.reports import report
@@ -25,6 +24,7 @@ from taskqueue.admin.tasks.once import lead_to_first, new_id_of
 from taskqueue.admin.tasks.verbs import BUTTONS
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.declarations.payload import storable
+from taskqueue.display import badge
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb

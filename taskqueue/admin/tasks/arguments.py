@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import VIEW_ARGUMENTS
-from taskqueue.admin.display import as_json
+from taskqueue.display import as_json
 from taskqueue.monitoring.read_models.task import ListedTask
 
 LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40

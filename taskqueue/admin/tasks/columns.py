@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.display import EMPTY, badge, breakable, local_time, short_duration
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
+from taskqueue.display import EMPTY, badge, breakable, short_duration, short_moment
 from taskqueue.models import Task
 from taskqueue.monitoring.searching import written
 
@@ -62,7 +62,7 @@ class TaskColumns(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("enqueued"))
     def shown_enqueued(self, task: Any) -> SafeString:
-        return _short(task.enqueued_at, task.now)
+        return _short(task.enqueued_at)
 
     @admin.display(description=gettext_lazy("due or finished"))
     def shown_moment(self, task: Any) -> SafeString:
@@ -78,7 +78,7 @@ class TaskColumns(ReadOnlyAdmin):
         return format_html(
             '<span class="taskqueue-when"><span class="taskqueue-quiet">{}</span> {}</span>',
             word,
-            _short(at, task.now),
+            _short(at),
         )
 
     @admin.display(description=gettext_lazy("last run"))
@@ -97,12 +97,5 @@ class TaskColumns(ReadOnlyAdmin):
         return format_html('<span title="{}">{}</span>', task.error_class, name)
 
 
-def _short(at: datetime, now: datetime) -> SafeString:
-    """Show a moment, without its date if it is today; the tooltip has the exact time."""
-    local = local_time(at)
-    is_today = local.date() == local_time(now).date()
-    return format_html(
-        '<time class="taskqueue-when" datetime="{0}" title="{0}">{1}</time>',
-        local.isoformat(),
-        local.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M"),
-    )
+def _short(at: datetime) -> SafeString:
+    return short_moment(at, "%Y-%m-%d %H:%M", "when")

@@ -11,9 +11,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import badge, moment, short_duration
 from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.tasks.arguments import folded_json
+from taskqueue.display import badge, moment, short_duration
 from taskqueue.models import Audit, Queue, Schedule, Task
 from taskqueue.models.task import Route
 from taskqueue.monitoring.read_models.base import fields_of

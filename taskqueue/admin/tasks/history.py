@@ -14,12 +14,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.audit import entry_words
-from taskqueue.admin.display import EMPTY, badge, moment, preformatted, short_duration
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import Links
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.tasks.timeline import error_line
 from taskqueue.core.states import LeaseStatus
+from taskqueue.display import EMPTY, badge, moment, preformatted, short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
 from taskqueue.monitoring.history import begun_at, seconds_between

@@ -11,9 +11,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import WORDS
 from taskqueue.admin.links import Links
 from taskqueue.core.states import TaskStatus
+from taskqueue.display import WORDS
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Queue

@@ -13,7 +13,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from taskqueue.admin.display import badge, breakable, moment, preformatted
 from taskqueue.admin.operations.actions import TaskBulk
 from taskqueue.admin.reports import answer, fragment, is_refresh, report
 from taskqueue.admin.tasks.arguments import folded_json, shown_arguments
@@ -26,6 +25,7 @@ from taskqueue.admin.tasks.once import once_field
 from taskqueue.admin.tasks.timeline import bar, shown_events
 from taskqueue.admin.tasks.verbs import BUTTONS, buttons, edits
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
+from taskqueue.display import badge, breakable, moment, preformatted
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock

@@ -11,8 +11,8 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.display import moment, short_duration
 from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.display import moment, short_duration
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.monitoring.history import MOST_ROWS, NOW, Event, Stretch, What, seconds_between
 

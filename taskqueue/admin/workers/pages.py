@@ -13,19 +13,11 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import STOP
-from taskqueue.admin.display import (
-    EMPTY,
-    as_json,
-    badge,
-    breakable,
-    moment,
-    preformatted,
-    short_duration,
-)
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.workers.acts import WorkerActs
 from taskqueue.admin.workers.rows import asked, line_of
+from taskqueue.display import EMPTY, as_json, badge, breakable, moment, preformatted, short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Audit, Lease, Task, Worker

@@ -8,8 +8,8 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.display import EMPTY, badge, rounded_age
 from taskqueue.admin.links import Links
+from taskqueue.display import EMPTY, badge, rounded_age
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.models import Worker

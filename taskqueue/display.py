@@ -1,4 +1,7 @@
-"""Show values on the admin's pages: points in time, durations, badges, JSON, long text."""
+"""Show values on the admin's pages: points in time, durations, badges, JSON, long text.
+
+Templates use the same functions as filters, such as `{{ task.run_after|moment }}`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -154,14 +158,21 @@ def in_zone(moment: datetime, zone: tzinfo) -> datetime:
         return moment.astimezone(UTC)
 
 
-def short_moment(moment: datetime | None) -> SafeString:
+def short_moment(
+    moment: datetime | None, dated: str = "%m-%d %H:%M", look: str = "moment"
+) -> SafeString:
     """Show a moment briefly, without its date if it is today; the tooltip has the exact time."""
     if moment is None:
         return SafeString("")
     local = local_time(moment)
-    shape = "%H:%M:%S" if local.date() == timezone.localdate() else "%m-%d %H:%M"
     return format_html(
-        '<time class="taskqueue-moment" datetime="{0}" title="{0}">{1}</time>',
-        local.isoformat(timespec="seconds"),
-        local.strftime(shape),
+        '<time class="taskqueue-{0}" datetime="{1}" title="{1}">{2}</time>',
+        look,
+        local.isoformat(),
+        local.strftime("%H:%M:%S" if local.date() == timezone.localdate() else dated),
     )
+
+
+def number(value: int) -> str:
+    """Write a number with its thousands apart."""
+    return number_format(value, use_l10n=True, force_grouping=True)
