@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.utils.formats import number_format
 
 from taskqueue.core.states import TaskStatus
+from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import read
 
 # The highest count: an exact one would read the whole table.
@@ -34,22 +35,22 @@ class Count:
 # its place. An ordinary task that runs is found by its lease, for no index holds it. SQLite needs
 # the condition of the index of waiting tasks word by word. PostgreSQL sees what follows from what;
 # told twice, it would expect far too few rows, and sort what another index gives.
-_STATUS_COUNTS_POSTGRESQL = """
+_STATUS_COUNTS = """
 SELECT 'blocked', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = 'blocked'
+    WHERE status = 'blocked'{waiting}
     ORDER BY id LIMIT %(limit)s
 ) AS counted
 UNION ALL
 SELECT 'scheduled', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = 'scheduled'
+    WHERE status = 'scheduled'{waiting}
     ORDER BY id LIMIT %(limit)s
 ) AS counted
 UNION ALL
 SELECT 'retrying', count(*) FROM (
     SELECT 1 FROM taskqueue_task
-    WHERE status = 'retrying'
+    WHERE status = 'retrying'{waiting}
     ORDER BY id LIMIT %(limit)s
 ) AS counted
 UNION ALL
@@ -95,68 +96,12 @@ SELECT 'cancelled', count(*) FROM (
     ORDER BY finished_at DESC LIMIT %(limit)s
 ) AS counted
 """
-_STATUS_COUNTS_SQLITE = """
-SELECT 'blocked', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'blocked' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY id LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT 'scheduled', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'scheduled' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY id LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT 'retrying', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY id LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT 'ready', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'ready' AND route = 0
-    ORDER BY queue_name LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT status, count(*) FROM (
-    SELECT status FROM taskqueue_task
-    WHERE route = 1 AND status IN ('ready', 'running')
-    ORDER BY pinned_to LIMIT %(limit)s
-) AS counted
-GROUP BY status
-UNION ALL
-SELECT 'running', count(*) FROM (
-    SELECT 1
-    FROM (
-        SELECT task_id FROM taskqueue_lease
-        WHERE status = 'running'
-        ORDER BY worker_id LIMIT %(limit)s
-    ) AS held
-    JOIN taskqueue_task AS task ON task.id = held.task_id
-    WHERE task.route = 0
-) AS counted
-UNION ALL
-SELECT 'succeeded', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'succeeded' AND finished_at IS NOT NULL
-    ORDER BY finished_at DESC LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT 'failed', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'failed' AND finished_at IS NOT NULL
-    ORDER BY finished_at DESC LIMIT %(limit)s
-) AS counted
-UNION ALL
-SELECT 'cancelled', count(*) FROM (
-    SELECT 1 FROM taskqueue_task
-    WHERE status = 'cancelled' AND finished_at IS NOT NULL
-    ORDER BY finished_at DESC LIMIT %(limit)s
-) AS counted
-"""
-STATUS_COUNTS = {"postgresql": _STATUS_COUNTS_POSTGRESQL, "sqlite": _STATUS_COUNTS_SQLITE}
+STATUS_COUNTS = Statement(
+    postgresql=_STATUS_COUNTS.replace("{waiting}", ""),
+    sqlite=_STATUS_COUNTS.replace(
+        "{waiting}", " AND status IN ('blocked', 'retrying', 'scheduled')"
+    ),
+)
 
 
 def status_counts(*, cap: int = CAP) -> dict[str, Count]:

@@ -9,9 +9,10 @@ from uuid import UUID
 
 from taskqueue.conf import get_settings
 from taskqueue.core.retries import class_path
+from taskqueue.engine.statement import Statement
 from taskqueue.exceptions import UnknownTask
 from taskqueue.monitoring.notice import ERROR, WARNING, Notice
-from taskqueue.monitoring.reading import moment, read
+from taskqueue.monitoring.reading import read
 
 MOST_NAMES = 20
 
@@ -20,8 +21,8 @@ MOST_NAMES = 20
 # read. PostgreSQL would rather read the primary key than the index of what went wrong: a range and
 # an order that begins with the status leave it no other. SQLite wants the conditions of the indexes
 # word by word.
-_PARKED_POSTGRESQL = """
-SELECT id, name, EXTRACT(epoch FROM clock_timestamp() - parked_at)::float8 AS seconds
+PARKED = Statement.of("""
+SELECT id, name, CAST({since parked_at} AS double precision) AS seconds
 FROM (
     SELECT id, name, parked_at
     FROM (
@@ -47,42 +48,14 @@ FROM (
         AND task.parked_at IS NOT NULL AND task.status IN ('ready', 'scheduled')
 ) AS parked
 ORDER BY seconds DESC
-"""
-_PARKED_SQLITE = """
-SELECT id, name, (julianday(%(now)s) - julianday(parked_at)) * 86400.0 AS seconds
-FROM (
-    SELECT id, name, parked_at
-    FROM (
-        SELECT id, name, parked_at
-        FROM taskqueue_task
-        WHERE status IN ('retrying', 'scheduled')
-        ORDER BY run_after
-        LIMIT %(limit)s
-    ) AS soon
-    WHERE parked_at IS NOT NULL
-    UNION
-    SELECT task.id, task.name, task.parked_at
-    FROM (
-        SELECT task_id, error_class
-        FROM taskqueue_lease
-        WHERE status = 'returned' AND status IN ('failed', 'lost', 'returned', 'stopped')
-        ORDER BY status DESC, id DESC
-        LIMIT %(limit)s
-    ) AS attempt
-    JOIN taskqueue_task AS task ON task.id = attempt.task_id
-    WHERE attempt.error_class = %(unknown)s
-        AND task.parked_at IS NOT NULL AND task.status IN ('ready', 'scheduled')
-) AS parked
-ORDER BY seconds DESC
-"""
-PARKED = {"postgresql": _PARKED_POSTGRESQL, "sqlite": _PARKED_SQLITE}
+""")
 
 
 def parked(*, most: int) -> Iterator[Notice]:
     """Yield notices by task name, the one that fails first at first."""
     by_name: defaultdict[str, list[Any]] = defaultdict(list)
     unknown = class_path(UnknownTask)
-    for row in read(PARKED, now=moment(), limit=most, unknown=unknown):
+    for row in read(PARKED, limit=most, unknown=unknown):
         by_name[row[1]].append(row)
     for name, rows in list(by_name.items())[:MOST_NAMES]:
         task_id, _, seconds = rows[0]

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.sqlite.values import clock, loaded, stored
+from taskqueue.engine.sqlite.values import clock, loaded
 from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import EPOCH, NAMES, Span, span_of, summed, whole_seconds
@@ -104,7 +104,7 @@ def _read(
 ) -> tuple[datetime, dict[str, Sum], dict[str, Sum]]:
     """Return the moment, and the sums by name before `until` and from then on."""
     rows = read(
-        NAMES, step=span.step, now=stored(clock()), first=first, first_text=whole_seconds(first),
+        NAMES, step=span.step, first=first, first_text=whole_seconds(first),
         until=until, until_text=whole_seconds(until),
     )  # fmt: skip
     now = loaded(rows[0][0])

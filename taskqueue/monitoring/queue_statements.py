@@ -13,6 +13,8 @@ Where the same text must be told to go by an index, its ORDER BY does so.
 
 from __future__ import annotations
 
+from taskqueue.engine.statement import Statement
+
 _POSTGRESQL = """
 WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
     (
@@ -213,6 +215,6 @@ _NEXT_SQLITE = """
 SELECT value FROM json_each(%(names)s) WHERE value > %(after)s ORDER BY value LIMIT %(limit)s
 """
 
-NEXT = {"postgresql": _NEXT_POSTGRESQL, "sqlite": _NEXT_SQLITE}
-LANES = {"postgresql": _POSTGRESQL, "sqlite": _SQLITE}
-FINISHED = {"postgresql": _FINISHED_POSTGRESQL, "sqlite": _FINISHED_SQLITE}
+NEXT = Statement(postgresql=_NEXT_POSTGRESQL, sqlite=_NEXT_SQLITE)
+LANES = Statement(postgresql=_POSTGRESQL, sqlite=_SQLITE)
+FINISHED = Statement(postgresql=_FINISHED_POSTGRESQL, sqlite=_FINISHED_SQLITE)

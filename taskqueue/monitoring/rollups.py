@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from taskqueue.core.histogram import loaded
+from taskqueue.engine.statement import Statement
 
 # A row for each step from the first that is wanted, read by a range of the index of its own: to
 # group them all, PostgreSQL would sort the histograms, on disk. One without a step where the first
@@ -115,8 +116,8 @@ LEFT JOIN (
 ) AS counted ON true
 """
 
-SERIES = {"postgresql": _SERIES_POSTGRESQL, "sqlite": _SERIES_SQLITE}
-NAMES = {"postgresql": _NAMES_POSTGRESQL, "sqlite": _NAMES_SQLITE}
+SERIES = Statement(postgresql=_SERIES_POSTGRESQL, sqlite=_SERIES_SQLITE)
+NAMES = Statement(postgresql=_NAMES_POSTGRESQL, sqlite=_NAMES_SQLITE)
 
 
 def summed(histograms: str | None) -> Mapping[int, int]:

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.sqlite.values import clock, loaded, stored
+from taskqueue.engine.sqlite.values import clock, loaded
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import SERIES, SPANS, Span, span_of, summed, whole_seconds
 
@@ -188,7 +188,7 @@ def _read(
     span: Span, first: datetime, which: Mapping[str, str]
 ) -> tuple[datetime, dict[datetime, Step]]:
     """Return the moment, and the parts from the first on that have any attempts."""
-    by = {"step": span.part, "seconds": int(span.part.total_seconds()), "now": stored(clock())}
+    by = {"step": span.part, "seconds": int(span.part.total_seconds())}
     rows = read(SERIES, **by, first=first, first_text=whole_seconds(first), **which)
     now = loaded(rows[0][0])
     assert now is not None

@@ -10,6 +10,8 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue.engine.connections import installed
+from taskqueue.engine.sqlite.values import clock, stored
+from taskqueue.engine.statement import text_of
 from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.work import look_at_work
@@ -24,7 +26,6 @@ from taskqueue.monitoring.read_models.failure_group import failures, retrying
 from taskqueue.monitoring.read_models.queue import queue_named, queues_after, read_queues
 from taskqueue.monitoring.read_models.running_task import running_now
 from taskqueue.monitoring.read_models.worker import read_workers, workers_after
-from taskqueue.monitoring.reading import moment
 from taskqueue.monitoring.series import SPANS, series
 from taskqueue.monitoring.why import why
 from tests.engine.steps import another_connection
@@ -97,10 +98,10 @@ def test_each_reading_is_few_statements_and_no_scan(db: None) -> None:
     ]
     assert scans == []
     # However few are asked for, that another index might show soon.
-    plan = "\n".join(_plan(WAITING[connection.vendor], {"limit": 50}))
+    plan = "\n".join(_plan(text_of(connection, WAITING), {"limit": 50}))
     assert plan.count("taskqueue_task_waiting") == 3, plan
-    given = {"limit": 50, "unknown": "x", "now": moment()}
-    plan = "\n".join(_plan(PARKED[connection.vendor], given))
+    given = {"limit": 50, "unknown": "x", "now": stored(clock())}
+    plan = "\n".join(_plan(text_of(connection, PARKED), given))
     assert "taskqueue_lease_unsuccessful" in plan, plan
     assert "taskqueue_task_promote" in plan, plan
 

@@ -23,7 +23,7 @@ from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
 from taskqueue.monitoring.doctor.tables import look_at_indexes, look_at_tables
 from taskqueue.monitoring.doctor.work import look_at_work
-from taskqueue.monitoring.reading import is_postgresql, worded
+from taskqueue.monitoring.reading import is_postgresql
 
 Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
 TROUBLE = (DatabaseError, InterfaceError)
@@ -33,23 +33,16 @@ PATIENCE = "10s"
 LONGEST_SILENCE = 5.0
 
 # Checks that need no table.
-BY_VENDOR: dict[str, dict[str, Look]] = {
-    "postgresql": {
-        "server": look_at_server,
-        "pooling": look_at_pooling,
-        "clocks": look_at_clocks,
-        "snapshots": look_at_snapshots,
-    },
-    "sqlite": {"sqlite": look_at_sqlite},
+OF_SERVER: dict[str, Look] = {
+    "server": look_at_server,
+    "pooling": look_at_pooling,
+    "clocks": look_at_clocks,
+    "snapshots": look_at_snapshots,
 }
-OF_TABLES: dict[str, dict[str, Look]] = {
-    "postgresql": {
-        "tables": look_at_tables,
-        "indexes": look_at_indexes,
-        "listening": look_at_listening,
-        "work": look_at_work,
-    },
-    "sqlite": {"work": look_at_work},
+OF_TABLES: dict[str, Look] = {
+    "tables": look_at_tables,
+    "indexes": look_at_indexes,
+    "listening": look_at_listening,
 }
 
 
@@ -62,11 +55,13 @@ def examine() -> list[Finding]:
         connection.ensure_connection()
     except (*TROUBLE, OSError, NoAnswer) as error:
         return [*found, _unreachable(error)]
-    looks = {"migrations": look_at_migrations, **worded(BY_VENDOR)}
+    looks = {"migrations": look_at_migrations}
+    looks |= OF_SERVER if is_postgresql() else {"sqlite": look_at_sqlite}
     for name, look in looks.items():
         found += _asked(connection, name, look)
     if not any(each.check == "migrations" and each.severity is PROBLEM for each in found):
-        for name, look in worded(OF_TABLES).items():
+        looks = {**(OF_TABLES if is_postgresql() else {}), "work": look_at_work}
+        for name, look in looks.items():
             found += _asked(connection, name, look)
     return found
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taskqueue.core.histogram import Histogram
+from taskqueue.engine.statement import Statement
 from taskqueue.engine.totals import DEFAULT, label_among
 from taskqueue.models.total import NAME, QUEUE
 from taskqueue.monitoring.reading import read
@@ -15,53 +16,31 @@ from taskqueue.monitoring.rollups import summed
 
 # One statement, so that one snapshot sees a figure in exactly one of the three. The totals are few
 # rows; of rollups only those stand there that are not merged yet, of the last minutes.
-_COUNTED_POSTGRESQL = """
+_COUNTED = """
 SELECT
     'total', kind, label, enqueued, succeeded, failed, lost, stopped, returned,
     tasks_succeeded, tasks_failed, tasks_cancelled, run_seconds, wait_seconds,
-    run_times::text, wait_times::text
+    CAST(run_times AS text), CAST(wait_times AS text)
 FROM taskqueue_total
 UNION ALL
 SELECT
     'rollup', queue_name, name, 0,
-    sum(succeeded)::bigint, sum(failed)::bigint, sum(lost)::bigint,
-    sum(stopped)::bigint, sum(returned)::bigint, sum(tasks_succeeded)::bigint,
-    sum(tasks_failed)::bigint, sum(tasks_cancelled)::bigint,
+    CAST(sum(succeeded) AS bigint), CAST(sum(failed) AS bigint), CAST(sum(lost) AS bigint),
+    CAST(sum(stopped) AS bigint), CAST(sum(returned) AS bigint),
+    CAST(sum(tasks_succeeded) AS bigint), CAST(sum(tasks_failed) AS bigint),
+    CAST(sum(tasks_cancelled) AS bigint),
     sum(run_seconds), sum(wait_seconds),
-    string_agg(run_times::text, ','), string_agg(wait_times::text, ',')
+    string_agg(CAST(run_times AS text), ','), string_agg(CAST(wait_times AS text), ',')
 FROM taskqueue_rollup
 WHERE resolution = 0
 GROUP BY queue_name, name
 UNION ALL
 SELECT
-    'arrival', queue_name, name, sum(number)::bigint, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', ''
+    'arrival', queue_name, name, CAST(sum(number) AS bigint), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', ''
 FROM taskqueue_arrival
 GROUP BY queue_name, name
 """
-_COUNTED_SQLITE = """
-SELECT
-    'total', kind, label, enqueued, succeeded, failed, lost, stopped, returned,
-    tasks_succeeded, tasks_failed, tasks_cancelled, run_seconds, wait_seconds,
-    run_times, wait_times
-FROM taskqueue_total
-UNION ALL
-SELECT
-    'rollup', queue_name, name, 0,
-    sum(succeeded), sum(failed), sum(lost),
-    sum(stopped), sum(returned), sum(tasks_succeeded),
-    sum(tasks_failed), sum(tasks_cancelled),
-    sum(run_seconds), sum(wait_seconds),
-    group_concat(run_times, ','), group_concat(wait_times, ',')
-FROM taskqueue_rollup
-WHERE resolution = 0
-GROUP BY queue_name, name
-UNION ALL
-SELECT
-    'arrival', queue_name, name, sum(number), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', ''
-FROM taskqueue_arrival
-GROUP BY queue_name, name
-"""
-COUNTED = {"postgresql": _COUNTED_POSTGRESQL, "sqlite": _COUNTED_SQLITE}
+COUNTED = Statement(postgresql=_COUNTED, sqlite=_COUNTED.replace("string_agg", "group_concat"))
 
 OUTCOMES = ("succeeded", "failed", "lost", "stopped", "returned")
 ENDS = ("succeeded", "failed", "cancelled")

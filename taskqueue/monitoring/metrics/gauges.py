@@ -12,6 +12,7 @@ from django.apps import apps
 
 from taskqueue.engine import totals
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.statement import Statement
 from taskqueue.engine.totals import DEFAULT, MOST_LABELS, REST
 from taskqueue.models import Queue, Schedule
 from taskqueue.models.clock import DatabaseClock
@@ -19,7 +20,7 @@ from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.queue_statements import LANES
 from taskqueue.monitoring.read_models.queue import COUNTED, LEAST_CAP, Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
-from taskqueue.monitoring.reading import moment, read
+from taskqueue.monitoring.reading import read
 
 
 @dataclass
@@ -59,8 +60,8 @@ def sizes() -> Mapping[str, int]:
 # The first of each status by the index of what waits. PostgreSQL would rather read the primary key,
 # expecting to meet enough of the status soon, which millions of other rows may come before: a range
 # and an order that begins with the status leave it no other index. SQLite wants the condition of
-# the index word by word, and is content with an equality.
-_WAITING_POSTGRESQL = """
+# the index word by word.
+WAITING = Statement.of("""
 SELECT 'blocked', queue_name, count(*) FROM (
     SELECT queue_name FROM taskqueue_task
     WHERE status >= 'blocked' AND status <= 'blocked'
@@ -84,43 +85,20 @@ SELECT 'retrying', queue_name, count(*) FROM (
     ORDER BY status, id LIMIT %(limit)s
 ) AS retrying
 GROUP BY queue_name
-"""
-_WAITING_SQLITE = """
-SELECT 'blocked', queue_name, count(*) FROM (
-    SELECT queue_name FROM taskqueue_task
-    WHERE status = 'blocked' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY status, id LIMIT %(limit)s
-) AS blocked
-GROUP BY queue_name
-UNION ALL
-SELECT 'scheduled', queue_name, count(*) FROM (
-    SELECT queue_name FROM taskqueue_task
-    WHERE status = 'scheduled' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY status, id LIMIT %(limit)s
-) AS scheduled
-GROUP BY queue_name
-UNION ALL
-SELECT 'retrying', queue_name, count(*) FROM (
-    SELECT queue_name FROM taskqueue_task
-    WHERE status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY status, id LIMIT %(limit)s
-) AS retrying
-GROUP BY queue_name
-"""
-WAITING = {"postgresql": _WAITING_POSTGRESQL, "sqlite": _WAITING_SQLITE}
+""")
 
-SIZES = {
-    "postgresql": """
+# SQLite does not tell pages apart by table without reading them all.
+SIZES = Statement(
+    postgresql="""
 SELECT relname, pg_total_relation_size(oid)
 FROM pg_class
 WHERE oid = ANY (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS name)
 """,
-    # Pages are not told apart by table without reading them all.
-    "sqlite": """
+    sqlite="""
 SELECT 'database', pages.page_count * size.page_size
 FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
 """,
-}
+)
 
 
 # Statuses of tasks that have not ended.
@@ -209,7 +187,7 @@ def lanes(known: Set[str], workers: Sequence[ShownWorker]) -> dict[str, Lane]:
     for name in {*known, *rows, *named}:
         lanes.of(name)
     cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
-    standing = read(LANES, now=moment(), first="", limit=MOST_QUEUES, cap=cap + 1)
+    standing = read(LANES, first="", limit=MOST_QUEUES, cap=cap + 1)
     lanes.note_ages([row for row in standing if row[0] != "running"], Absence(workers))
     for kind, name, number, *_ in standing:
         if kind == "ready":

@@ -12,7 +12,7 @@ from taskqueue.access.permissions import VIEW_LEASES
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sqlite.values import loaded
-from taskqueue.engine.statement import fetch
+from taskqueue.engine.statement import Statement, fetch
 from taskqueue.monitoring.read_models.base import Viewer, about
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.searching import search_text
@@ -66,11 +66,11 @@ ORDER BY grouped.number DESC, grouped.last_seen DESC, grouped.error_class, group
 # Reads the newest retrying tasks by the index of waiting tasks, then the last attempt of one task
 # per group by its key: a task that is retried has no error itself. SQLite needs the words of the
 # partial index; PostgreSQL would take them for a second condition.
-_RETRYING_POSTGRESQL = """
+_RETRYING = """
 WITH newest AS MATERIALIZED (
     SELECT id, name, attempt, run_after
     FROM taskqueue_task
-    WHERE status = 'retrying'
+    WHERE status = 'retrying'{waiting}
     ORDER BY id DESC
     LIMIT %(newest)s
 ), placed AS (
@@ -98,39 +98,10 @@ LEFT JOIN taskqueue_lease AS lease
     ON lease.task_id = grouped.example_id AND lease.attempt = grouped.attempt
 ORDER BY grouped.number DESC, grouped.name
 """
-_RETRYING_SQLITE = """
-WITH newest AS MATERIALIZED (
-    SELECT id, name, attempt, run_after
-    FROM taskqueue_task
-    WHERE status = 'retrying' AND status IN ('blocked', 'retrying', 'scheduled')
-    ORDER BY id DESC
-    LIMIT %(newest)s
-), placed AS (
-    SELECT
-        name, run_after,
-        first_value(id) OVER by_name AS example_id,
-        first_value(attempt) OVER by_name AS attempt
-    FROM newest
-    WINDOW by_name AS (PARTITION BY name ORDER BY id DESC)
-), grouped AS (
-    SELECT
-        name, example_id, attempt, count(*) AS number, min(run_after) AS next_at,
-        sum(count(*)) OVER () AS looked_at
-    FROM placed
-    GROUP BY name, example_id, attempt
-    ORDER BY number DESC, name
-    LIMIT %(limit)s
+RETRYING = Statement(
+    postgresql=_RETRYING.replace("{waiting}", ""),
+    sqlite=_RETRYING.replace("{waiting}", " AND status IN ('blocked', 'retrying', 'scheduled')"),
 )
-SELECT
-    grouped.name, grouped.number, grouped.next_at, grouped.example_id,
-    COALESCE(lease.error_class, ''), COALESCE(substr(lease.error_message, 1, %(longest)s), ''),
-    grouped.looked_at
-FROM grouped
-LEFT JOIN taskqueue_lease AS lease
-    ON lease.task_id = grouped.example_id AND lease.attempt = grouped.attempt
-ORDER BY grouped.number DESC, grouped.name
-"""
-RETRYING = {"postgresql": _RETRYING_POSTGRESQL, "sqlite": _RETRYING_SQLITE}
 
 
 FIND = "Finds them: the `q` of `tasks/`, and of an operation."

@@ -19,7 +19,7 @@ from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
 from taskqueue.monitoring.read_models.base import about, from_row
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
-from taskqueue.monitoring.reading import moment, read
+from taskqueue.monitoring.reading import read
 
 
 class Absence:
@@ -152,15 +152,13 @@ def _counts(
     Ready tasks are read from the `first` queue on.
     """
     counts: defaultdict[str, _Counts] = defaultdict(lambda: _Counts(cap=cap))
-    for kind, name, number, seconds, names in read(
-        LANES, now=moment(), first=first, limit=limit, cap=cap + 1
-    ):
+    for kind, name, number, seconds, names in read(LANES, first=first, limit=limit, cap=cap + 1):
         if kind == "running":
             counts[name].held += number
             continue
         counts[name].waiting += number
         counts[name].note_age(seconds, is_reachable=not absence.keeps(name, names))
-    for name, ago, tasks, attempts, failed in read(FINISHED, now=moment()):
+    for name, ago, tasks, attempts, failed in read(FINISHED):
         if 0 <= ago < STEPS:
             counts[name].finished_lately[STEPS - 1 - ago] += int(tasks)
         counts[name].attempts_recently += int(attempts)
