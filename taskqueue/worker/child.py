@@ -19,8 +19,7 @@ from taskqueue.worker import frames
 from taskqueue.worker.frames import pack
 from taskqueue.worker.presence import hold_alone
 
-EXIT_SECONDS = 3.0
-"""Seconds that the functions registered with `atexit` may take."""
+EXIT_SECONDS = 3.0  # Seconds that the functions registered with `atexit` may take.
 PARENT_DIED = 1  # PR_SET_PDEATHSIG
 
 

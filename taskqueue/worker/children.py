@@ -64,20 +64,19 @@ class ChildProcess:
                 start_new_session=True,
             )
         self.slots = slots
+        # Whether it brings the schedules that its code declares to the database.
         self.declares = declares
-        """Whether it brings the schedules that its code declares to the database."""
         self.is_ready = False
+        # Takes nothing new, and is replaced once what runs in it has ended.
         self.is_condemned = False
-        """Takes nothing new, and is replaced once what runs in it has ended."""
         self.is_killed = False
         self.is_exiting = False
         self.is_recalling = False
-        self.is_blocked = False
-        """Its socket is full: frames wait until it reads."""
+        self.is_blocked = False  # Its socket is full: frames wait until it reads.
         self.started = 0
         self.held: dict[int, Job] = {}
+        # Jobs whose lease has ended while their body cannot be stopped: their slots stay busy.
         self.stuck: dict[int, Job] = {}
-        """Jobs whose lease has ended while their body cannot be stopped: their slots stay busy."""
         self.files: list[str] = []
         self.trouble = ""
         self.deadline = ChildDeadline(self.process.pid, self.held, self.stuck, watchdog)

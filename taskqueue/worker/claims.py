@@ -17,25 +17,21 @@ from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
 from taskqueue.worker.options import QueueQuotas, Quotas
 
+# Seconds for which a worker of all queues trusts the list of those that have tasks.
 DISCOVERY_INTERVAL = 1.0
-"""Seconds for which a worker of all queues trusts the list of those that have tasks."""
+# Seconds between two looks for tasks of several or named workers, while others keep it busy.
 APART_INTERVAL = 0.05
-"""Seconds between two looks for tasks of several or named workers, while others keep it busy."""
+# Seconds: a look for such tasks that takes longer and finds none is not soon repeated.
 SLOW_LOOK = 0.01
-"""Seconds: a look for such tasks that takes longer and finds none is not soon repeated."""
-APART_SHARE = 0.05
-"""The most of its time that a worker spends on slow looks."""
+APART_SHARE = 0.05  # The most of its time that a worker spends on slow looks.
+# Seconds, at most, after the first slow look: it may have met a network or a host that stood still,
+# and says nothing of the next one.
 FIRST_APART_PAUSE = 5.0
-"""Seconds, at most, after the first slow look: it may have met a network or a host that stood
-still, and says nothing of the next one."""
+# Seconds: after a claim without floors that takes longer, the next ones have them.
 SLOW_CLAIM = 0.005
-"""Seconds: after a claim without floors that takes longer, the next ones have them."""
-USED_FOR = 10.0
-"""Seconds, until a claim without floors tells whether they are needed still."""
-FLOOR_SHARE = 0.05
-"""The most of its time that a worker spends on finding floors."""
-SHORTEST_FLOOR = 0.1
-"""Seconds for which floors hold at least."""
+USED_FOR = 10.0  # Seconds, until a claim without floors tells whether they are needed still.
+FLOOR_SHARE = 0.05  # The most of its time that a worker spends on finding floors.
+SHORTEST_FLOOR = 0.1  # Seconds for which floors hold at least.
 
 
 class Claims:
@@ -51,13 +47,11 @@ class Claims:
         self._known_queues: list[str] = []
         self._discovered_at = 0.0
         self._remembered: set[str] = set()
-        self._is_busy = False
-        """Whether the last claim gave all that was wanted."""
+        self._is_busy = False  # Whether the last claim gave all that was wanted.
         self._floors = Floors()
         self._looked_apart_at = 0.0
         self._slow_until = 0.0
-        self._slow_looks = 0
-        """Slow looks in a row."""
+        self._slow_looks = 0  # Slow looks in a row.
 
     def claim(
         self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]

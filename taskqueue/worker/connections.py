@@ -13,8 +13,7 @@ from taskqueue.engine.sessions import is_postgresql
 
 logger = logging.getLogger("taskqueue.worker")
 
-IDLE_LIMIT = 10.0
-"""Seconds without a task after which a connection is checked before its next use."""
+IDLE_LIMIT = 10.0  # Seconds without a task after which a connection is checked before its next use.
 
 
 def reset_connections() -> None:

@@ -19,20 +19,15 @@ from taskqueue.worker.options import WorkerOptions
 
 logger = logging.getLogger("taskqueue.worker")
 
-LINGER = 0.005
-"""Seconds for which a first outcome waits for others, while the children have work."""
-NOTE_AFTER = 0.1
-"""Seconds after which the start of a running body is written."""
+LINGER = 0.005  # Seconds for which a first outcome waits for others, while the children have work.
+NOTE_AFTER = 0.1  # Seconds after which the start of a running body is written.
 NOTE_INTERVAL = 0.25
-FORGET_UNKNOWN = 3
-"""How many `PARK_DELAY`s a worker leaves out a name that it found unknown."""
-BUSY_CLAIMS = 50
-"""After that many full claims in a row, enqueues need not wake this worker."""
+FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
+BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
 POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
+# Seconds between two tries to reach a database that is away.
 SHORTEST_RETRY, LONGEST_RETRY = 0.1, 2.0
-"""Seconds between two tries to reach a database that is away."""
-UNSURE_PAUSE = 0.2
-"""Seconds between two looks at whether a COMMIT without an answer took effect."""
+UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
 LONGEST_SLEEP = 5.0
 
 
@@ -91,13 +86,11 @@ class Coordinator:
         self._outage = Outage()
         self._duties_at = 0.0
         self._may_claim = True
-        self._is_dry = False
-        """Whether the last claim found nothing."""
+        self._is_dry = False  # Whether the last claim found nothing.
+        # Whether the duties have looked for tasks that are due since the last outcomes.
         self._is_promoted = False
-        """Whether the duties have looked for tasks that are due since the last outcomes."""
         self._is_to_reconcile = False
-        self._full_claims = 0
-        """How many in a row gave all that was wanted."""
+        self._full_claims = 0  # How many in a row gave all that was wanted.
         self._note_at = 0.0
         self._sent_at = 0.0
 

@@ -35,14 +35,13 @@ class DatabaseRequest:
     lines: list[LogLine] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     want: int = 0
+    # Names that this worker cannot run, and does not claim.
     unknown: list[str] = field(default_factory=list)
-    """Names that this worker cannot run, and does not claim."""
-    unsure: list[int] = field(default_factory=list)
-    """Leases whose COMMIT got no answer."""
+    unsure: list[int] = field(default_factory=list)  # Leases whose COMMIT got no answer.
+    # The leases that the worker knows, where it is to hand back those that it does not.
     held: list[int] | None = None
-    """The leases that the worker knows, where it is to hand back those that it does not."""
+    # Whether the worker has been claiming without a pause, so that nobody need wake it.
     is_busy: bool = False
-    """Whether the worker has been claiming without a pause, so that nobody need wake it."""
     may_sleep: bool = True
     with_duties: bool = False
 
@@ -61,15 +60,11 @@ class Report:
     recorded: dict[int, Recorded] = field(default_factory=dict)
     claimed: list[Claimed] = field(default_factory=list)
     claimed_at: float = 0.0
-    ended: list[int] = field(default_factory=list)
-    """Of the unsure ones, those that had ended."""
-    running: list[int] = field(default_factory=list)
-    """Of the unsure ones, those that had not."""
+    ended: list[int] = field(default_factory=list)  # Of the unsure ones, those that had ended.
+    running: list[int] = field(default_factory=list)  # Of the unsure ones, those that had not.
     unknown_leases: list[int] = field(default_factory=list)
-    has_ready: bool | None = None
-    """Whether the duties saw ready tasks; None: they were not served."""
-    duties_at: float | None = None
-    """When they are to be served next."""
+    has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
+    duties_at: float | None = None  # When they are to be served next.
     error: Exception | None = None
 
 
@@ -83,8 +78,7 @@ class DatabaseThread:
         self._requests: SimpleQueue[DatabaseRequest | None] = SimpleQueue()
         self._reports: SimpleQueue[Report] = SimpleQueue()
         self.under_way: DatabaseRequest | None = None
-        self._is_outage = False
-        """Whether the database was away when this thread last asked it."""
+        self._is_outage = False  # Whether the database was away when this thread last asked it.
         self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
         self.thread.start()
 

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.watchdog import Watchdog
 
+# The deadline of a child that holds nothing: it can harm nobody, and lives as its parent does.
 NEVER = float("inf")
-"""The deadline of a child that holds nothing: it can harm nobody, and lives as its parent does."""
-NEAR = 1.0
-"""Seconds before a deadline, at which it is checked whether it has to be kept."""
+NEAR = 1.0  # Seconds before a deadline, at which it is checked whether it has to be kept.
 
 
 class ChildDeadline:

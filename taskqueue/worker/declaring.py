@@ -16,8 +16,7 @@ from taskqueue.worker.reporting import Channel
 
 logger = logging.getLogger("taskqueue.worker")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
-"""Seconds between two tries."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries.
 
 
 def declare_schedules(channel: Channel, *, worker_name: str) -> None:

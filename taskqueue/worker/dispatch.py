@@ -14,21 +14,16 @@ from taskqueue.worker.pending_writes import PendingWrites
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.requests import Mode
 
-STALL = 0.05
-"""Seconds after which orders behind a running body go to an idle child."""
-LONG_STALL = 1.0
-"""Seconds after which they go back to the database."""
+STALL = 0.05  # Seconds after which orders behind a running body go to an idle child.
+LONG_STALL = 1.0  # Seconds after which they go back to the database.
 ORDERS_A_FRAME = 64
 UNLIMITED_TASKS = 1_000_000
 
-WINDOW = 0.04
-"""Seconds of work that may wait in the worker."""
+WINDOW = 0.04  # Seconds of work that may wait in the worker.
 MAX_PER_SLOT = 192
 MAX_PREFETCH = 512
-FIRST_GUESS = 0.05
-"""Seconds that a body takes, before any has run: too long for a reserve."""
-SHORTEST_BODY = 0.0002
-"""Seconds that the shortest body costs, with what surrounds it."""
+FIRST_GUESS = 0.05  # Seconds that a body takes, before any has run: too long for a reserve.
+SHORTEST_BODY = 0.0002  # Seconds that the shortest body costs, with what surrounds it.
 
 
 class Prefetch:

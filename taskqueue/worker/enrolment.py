@@ -28,8 +28,7 @@ from taskqueue.worker.shutdown import until_reached
 
 logger = logging.getLogger("taskqueue.worker")
 
-LOOK_AGAIN = 0.2
-"""Seconds between two checks whether the holder of the name is alive."""
+LOOK_AGAIN = 0.2  # Seconds between two checks whether the holder of the name is alive.
 
 
 class NameTaken(Exception):

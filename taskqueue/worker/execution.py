@@ -33,8 +33,8 @@ from taskqueue.worker.jobs import Order
 
 logger = logging.getLogger("taskqueue.worker")
 
+# Calls a body: in this thread, or on an event loop.
 Runner = Callable[[BaseDefinition[Any, Any], Context, list[Any], dict[str, Any]], Any]
-"""Calls a body: in this thread, or on an event loop."""
 
 
 class Attempt:

@@ -13,14 +13,13 @@ from typing import Any
 
 from django.db import connections
 
-_CHILD = os.getpid()
-"""The process that was started clean; a copy of it remembers the same number."""
+_CHILD = os.getpid()  # The process that was started clean; a copy of it remembers the same number.
 NOTE = b"taskqueue: what a task's body has forked ended with the body; end it with os._exit.\n"
+# Sessions of the child, in a copy: never used there, nor closed, which would end the child's.
 _left: list[Any] = []
-"""Sessions of the child, in a copy: never used there, nor closed, which would end the child's."""
+# Seconds that a fork waits at most. A thread that takes longer waits for a lock or the network, and
+# holds nothing then that a copy needs.
 LONGEST_HOLD = 2.0
-"""Seconds that a fork waits at most. A thread that takes longer waits for a lock or the network,
-and holds nothing then that a copy needs."""
 _in_library = threading.RLock()
 _fork = threading.local()
 

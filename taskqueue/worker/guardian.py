@@ -16,11 +16,10 @@ import struct
 import sys
 import time
 
+# The process, and the moment by the monotonic clock: infinity for a child that may live as long as
+# its parent, 0 for one that is gone.
 MESSAGE = struct.Struct("!qd")
-"""The process, and the moment by the monotonic clock: infinity for a child that may live as long
-as its parent, 0 for one that is gone."""
-LONGEST_WAIT = 0.5
-"""Seconds. A process that was frozen starts its wait again when it wakes."""
+LONGEST_WAIT = 0.5  # Seconds. A process that was frozen starts its wait again when it wakes.
 
 
 def kill(process: int) -> None:

@@ -32,12 +32,11 @@ from taskqueue.worker.requests import Inbox
 
 logger = logging.getLogger("taskqueue.worker")
 
-RETRY = 0.5
-"""Seconds between two tries to reach the database."""
+RETRY = 0.5  # Seconds between two tries to reach the database.
+# On SQLite: seconds until the next try for the write lock, which others must not be first to.
 RETRY_BUSY = 0.02
-"""On SQLite: seconds until the next try for the write lock, which others must not be first to."""
+# On SQLite: seconds of one try. A longer one would look for the lock only every 100 ms.
 BUSY_TIMEOUT = 0.1
-"""On SQLite: seconds of one try. A longer one would look for the lock only every 100 ms."""
 
 
 class Heartbeat:
@@ -67,8 +66,8 @@ class Heartbeat:
         self._wake = threading.Event()
         self._is_over = False
         self._is_lost = False
+        # Whether the last ping could not renew what somebody else had locked.
         self._has_missed = False
-        """Whether the last ping could not renew what somebody else had locked."""
         self.thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
 
     def start(self) -> None:

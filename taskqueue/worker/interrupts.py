@@ -15,8 +15,7 @@ from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
 from taskqueue.worker import frames
 from taskqueue.worker.jobs import Order
 
-SIGNAL = signal.SIGUSR2
-"""Interrupts system calls too, which an exception set in a thread does not."""
+SIGNAL = signal.SIGUSR2  # Interrupts system calls too, which an exception set in a thread does not.
 
 
 def exception_for(why: str, detail: str) -> BaseException:

@@ -11,8 +11,8 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Subject
 from taskqueue.worker.context import Context
 
+# The share of a lease after which a child that nobody renewed dies, and no body starts.
 FENCE = 0.6
-"""The share of a lease after which a child that nobody renewed dies, and no body starts."""
 
 
 class Order(NamedTuple):
@@ -28,11 +28,9 @@ class Order(NamedTuple):
     metadata: str
     failures: int
     max_attempts: int
-    deadline_at: float | None
-    """By the monotonic clock, which all processes of a host share."""
+    deadline_at: float | None  # By the monotonic clock, which all processes of a host share.
     queue_name: str
-    ready_at: float | None
-    """Since when the task was ready, by the same clock."""
+    ready_at: float | None  # Since when the task was ready, by the same clock.
 
     def subject(self) -> Subject:
         """The task of its lease."""
@@ -88,12 +86,11 @@ class Job:
         self.stop_reason: str | None = None
         self.is_over = False
         self.noted = False
+        # How its child has logged its failure: `failed`, `retrying`, or not at all.
         self.logged_as = ""
-        """How its child has logged its failure: `failed`, `retrying`, or not at all."""
         self.timeout: float | None = None
         self.ping_seconds = claimed.ping_seconds
-        self.is_scheduled = False
-        """Whether it is a run of a schedule, which is to hear of its end."""
+        self.is_scheduled = False  # Whether it is a run of a schedule, which is to hear of its end.
         if claimed.options:
             snapshot = self.snapshot
             self.timeout = snapshot.get("timeout")

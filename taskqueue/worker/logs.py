@@ -20,11 +20,10 @@ from taskqueue.engine.failures import NOT_RETRIED, Failure, extra, log_failed, l
 from taskqueue.engine.failures import logger as failures_logger
 from taskqueue.worker.jobs import Job, Order
 
-DEFAULT_LEVEL = logging.INFO
-"""The level of `--verbosity 1`."""
+DEFAULT_LEVEL = logging.INFO  # The level of `--verbosity 1`.
 worker_logger = logging.getLogger("taskqueue.worker")
+# The modules through which a body is called.
 RUNNERS = ("taskqueue.worker.execution", "taskqueue.worker.slots", "taskqueue.testing.attempts")
-"""The modules through which a body is called."""
 
 
 def show_logs(level: int = DEFAULT_LEVEL) -> None:

@@ -24,10 +24,9 @@ from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
 
+# Seconds to wait for a database that is away, only to say that the worker has ended.
 REPORT_TIMEOUT = 3.0
-"""Seconds to wait for a database that is away, only to say that the worker has ended."""
-REBALANCE_INTERVAL = 0.02
-"""Seconds between two looks at orders that wait behind a body."""
+REBALANCE_INTERVAL = 0.02  # Seconds between two looks at orders that wait behind a body.
 
 
 @dataclass(kw_only=True, eq=False)
@@ -48,10 +47,9 @@ class MainLoop:
     summary: Summary
     watch: Watch
     reloader: Reloader | None = None
-    _stop_at: float | None = None
-    """When the time to shut down in is over."""
+    _stop_at: float | None = None  # When the time to shut down in is over.
+    # The socket of the database connection, while it is watched for notifications.
     _listener: int | None = None
-    """The socket of the database connection, while it is watched for notifications."""
 
     def __post_init__(self) -> None:
         self._pool, self._mode = self.dispatcher.pool, self.dispatcher.mode

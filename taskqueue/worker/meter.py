@@ -53,8 +53,7 @@ class Occupancy:
     slots: int = 0
     busy: int = 0
     held: int = 0
-    pids: tuple[int, ...] = ()
-    """Of its children."""
+    pids: tuple[int, ...] = ()  # Of its children.
 
 
 class Meter:
@@ -65,12 +64,12 @@ class Meter:
         self.vitals = vitals or Vitals()
         self.began_at = time.time()
         self.name = self.pool = ""
+        # The queues that the worker was told to take from; empty: all.
         self.named: frozenset[str] = frozenset()
-        """The queues that the worker was told to take from; empty: all."""
         self.queues: dict[str, QueueMeter] = {}
         self.claims = self.claimed = 0
+        # Attempts that did not succeed and are retried, and those that ended their task.
         self.retried = self.failed = 0
-        """Attempts that did not succeed and are retried, and those that ended their task."""
         self.children_started = self.children_crashed = 0
         self.occupancy: Callable[[], Occupancy] = Occupancy
 

@@ -53,9 +53,9 @@ class OrderRunner:
             else [ThreadSlot(loop) for _ in range(setup["slots"])]
         )
         self._orders: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        # The orders that are to run, by lease. One that was called back is not among them, though
+        # it still stands in the queue, and may have been sent again since.
         self._waiting: dict[int, tuple[Any, ...]] = {}
-        """The orders that are to run, by lease. One that was called back is not among them, though
-        it still stands in the queue, and may have been sent again since."""
         self._running: dict[int, Running] = {}
         self._limits = TimeLimits(self._interrupt)
         self._lock = threading.Lock()

@@ -8,8 +8,7 @@ from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.worker.jobs import Job
 
-Line = tuple[int, float, int, str, str]
-"""Lease, moment, level, logger, text."""
+Line = tuple[int, float, int, str, str]  # Lease, moment, level, logger, text.
 
 
 class PendingWrites:
@@ -17,12 +16,12 @@ class PendingWrites:
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
+        # Leases that a child recorded itself, within an atomic body's transaction.
         self.recorded: list[int] = []
-        """Leases that a child recorded itself, within an atomic body's transaction."""
+        # Leases whose success may or may not have been committed: when it began and ended.
         self.unsure: dict[int, tuple[float, float]] = {}
-        """Leases whose success may or may not have been committed: when it began and ended."""
+        # Names that no child here can run, and when that was found.
         self.unknown: dict[str, float] = {}
-        """Names that no child here can run, and when that was found."""
         self._logged_unknown: set[str] = set()
         self.lines: list[Line] = []
         self.progress: dict[int, tuple[float, str]] = {}

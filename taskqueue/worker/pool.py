@@ -19,8 +19,7 @@ logger = logging.getLogger("taskqueue.worker")
 
 SHORTEST_RESPAWN, LONGEST_RESPAWN = 0.5, 30.0
 BROKEN_AFTER = 3
-LONGEST_EXIT = 5.0
-"""Seconds for idle children to end in; they give themselves less."""
+LONGEST_EXIT = 5.0  # Seconds for idle children to end in; they give themselves less.
 
 
 class Pool:
@@ -33,14 +32,14 @@ class Pool:
         self._watchdog = watchdog
         self._mode = mode
         self._meter = meter
+        # Whether a body can be killed without its siblings.
         self.can_kill = options.pool == "process"
-        """Whether a body can be killed without its siblings."""
         self.children: list[ChildProcess] = []
         self.trouble = ""
+        # Whether a child has brought the declared schedules to the database.
         self.has_declared = False
-        """Whether a child has brought the declared schedules to the database."""
+        # The file that children hold locked, as this process does.
         self.presence: int | None = None
-        """The file that children hold locked, as this process does."""
         self._failed_starts = 0
         self._respawn_at = 0.0
 

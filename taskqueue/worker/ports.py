@@ -25,16 +25,11 @@ from urllib.parse import urlsplit
 logger = logging.getLogger("taskqueue.worker")
 
 LOOPBACK = "127.0.0.1"
-MAX_CONNECTIONS = 64
-"""Beyond them, the oldest connection is dropped."""
-CONNECTION_TIMEOUT = 5.0
-"""Seconds from the first byte to the last."""
-CHECK_INTERVAL = 1.0
-"""Seconds between two checks for connections whose time is over."""
-MAX_HEAD = 8 * 1024
-"""Bytes of a request's line and headers; its body is not read."""
-MAX_DISCARDED = 64 * 1024
-"""Bytes that are read and discarded after an answer."""
+MAX_CONNECTIONS = 64  # Beyond them, the oldest connection is dropped.
+CONNECTION_TIMEOUT = 5.0  # Seconds from the first byte to the last.
+CHECK_INTERVAL = 1.0  # Seconds between two checks for connections whose time is over.
+MAX_HEAD = 8 * 1024  # Bytes of a request's line and headers; its body is not read.
+MAX_DISCARDED = 64 * 1024  # Bytes that are read and discarded after an answer.
 
 
 class PortRefused(Exception):
@@ -49,8 +44,8 @@ class Answer(NamedTuple):
     body: bytes
 
 
+# Called in a thread of the port. It must not block: no statement, no waiting.
 Route = Callable[[], Answer]
-"""Called in a thread of the port. It must not block: no statement, no waiting."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +118,8 @@ class Port(ThreadingTCPServer):
 
     def __init__(self, address: Address, routes: Mapping[str, Route]) -> None:
         self.routes = dict(routes)
+        # The open ones and when each is dropped, the oldest first.
         self._connections: dict[socket.socket, float] = {}
-        """The open ones and when each is dropped, the oldest first."""
         self._lock = threading.Lock()
         self._is_closing = False
         try:

@@ -22,8 +22,7 @@ from uuid import UUID
 DIRECTORY = Path("/dev/shm")  # noqa: S108  (in memory, never shared between hosts)
 MOUNTS = Path("/proc/self/mounts")
 PREFIX = "taskqueue-"
-KEPT = 7 * 86400.0
-"""Seconds for which the file of an ended worker stays that nobody here knows."""
+KEPT = 7 * 86400.0  # Seconds for which the file of an ended worker stays that nobody here knows.
 
 
 class Presence:
@@ -31,8 +30,8 @@ class Presence:
 
     def __init__(self, incarnation: UUID) -> None:
         self.incarnation = incarnation
+        # The open file, for children to hold too; None where there is no such proof.
         self.fileno: int | None = None
-        """The open file, for children to hold too; None where there is no such proof."""
         if not _is_in_memory():
             return
         path = _path(incarnation)

@@ -15,8 +15,7 @@ from taskqueue.worker.context import Context, _current
 from taskqueue.worker.frames import Frame, pack
 from taskqueue.worker.pending_writes import Line
 
-FLUSH_INTERVAL = 0.25
-"""Seconds between two reports of a running body."""
+FLUSH_INTERVAL = 0.25  # Seconds between two reports of a running body.
 LONGEST_LINE = 8192
 LONGEST_MESSAGE = 1000
 NEVER_KEPT = ("django.tasks", "django_tasks", "django.db.backends", "taskqueue.worker")

@@ -14,8 +14,8 @@ from taskqueue.worker.vitals import Vitals
 
 logger = logging.getLogger("taskqueue.worker")
 
+# How many stopping signals a request stands for.
 STOPS = {WorkerRequest.STOP: 1, WorkerRequest.KILL: 2}
-"""How many stopping signals a request stands for."""
 
 
 class Mode:
@@ -23,8 +23,7 @@ class Mode:
 
     def __init__(self) -> None:
         self.is_stopping = False
-        self.is_quiet = False
-        """Whether it finishes what runs, and stays."""
+        self.is_quiet = False  # Whether it finishes what runs, and stays.
 
     @property
     def takes_tasks(self) -> bool:
@@ -48,8 +47,8 @@ class Inbox:
         self._request = ""
         self._has_heard = False
         self.vitals = vitals
+        # Whether another worker has this one's name: this one ends, and writes nothing more.
         self.is_replaced = False
-        """Whether another worker has this one's name: this one ends, and writes nothing more."""
 
     # From the heartbeat
 

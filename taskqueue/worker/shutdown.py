@@ -18,10 +18,8 @@ from taskqueue.core.log_text import one_line
 logger = logging.getLogger("taskqueue.worker")
 
 STOPPING_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
-"""Seconds between two tries, before jitter."""
-LOOK_INTERVAL = 0.1
-"""Seconds between two looks at whether to go on waiting."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries, before jitter.
+LOOK_INTERVAL = 0.1  # Seconds between two looks at whether to go on waiting.
 
 T = TypeVar("T")
 

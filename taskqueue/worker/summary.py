@@ -12,8 +12,7 @@ from taskqueue.worker.meter import Meter
 
 logger = logging.getLogger("taskqueue.worker")
 
-INTERVAL = 60.0
-"""Seconds between two lines."""
+INTERVAL = 60.0  # Seconds between two lines.
 OUTCOMES = ("succeeded", "failed", "retried", "other")
 INTERVAL_TERMINAL, INTERVAL_FILE = 0.2, 2.0
 

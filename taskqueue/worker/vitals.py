@@ -14,11 +14,10 @@ from http import HTTPStatus
 
 from taskqueue.worker.ports import Answer
 
-LONGEST_TURN = 30.0
-"""Seconds; the main loop sleeps for five at most."""
+LONGEST_TURN = 30.0  # Seconds; the main loop sleeps for five at most.
+# Seconds, or two leases where that is longer. A ping ends by itself when the network is silent, but
+# it may wait for a lock, which another process would do as well.
 LONGEST_PING = 60.0
-"""Seconds, or two leases where that is longer. A ping ends by itself when the network is silent,
-but it may wait for a lock, which another process would do as well."""
 JSON = "application/json"
 
 
@@ -27,16 +26,15 @@ class Vitals:
 
     def __init__(self) -> None:
         self._turned_at: float | None = None
-        self._pinged_at: float | None = None
-        """When a ping ended last, however it ended."""
+        self._pinged_at: float | None = None  # When a ping ended last, however it ended.
+        # When the last ping began that the database answered; None where one after it failed.
         self._renewed_at: float | None = None
-        """When the last ping began that the database answered; None where one after it failed."""
         self._lease_seconds = 0.0
         self._threads: list[threading.Thread] = []
         self._obstacle: Callable[[], str] = _not_registered
         self._has_ended = False
+        # Pings that the database answered, and pings that it did not.
         self.pings = self.pings_failed = 0
-        """Pings that the database answered, and pings that it did not."""
 
     # Written by the worker
 

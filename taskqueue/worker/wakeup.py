@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-RELOAD_INTERVAL = 0.5
-"""Seconds between two looks."""
+RELOAD_INTERVAL = 0.5  # Seconds between two looks.
 
 
 class WakePipe:

@@ -13,10 +13,8 @@ from taskqueue.worker.guardian import MESSAGE
 
 logger = logging.getLogger("taskqueue.worker")
 
-RETRY = 1.0
-"""Seconds between two tries to start a guardian."""
-LONGEST_END = 5.0
-"""Seconds after which a guardian that does not end, for it is frozen, is killed."""
+RETRY = 1.0  # Seconds between two tries to start a guardian.
+LONGEST_END = 5.0  # Seconds after which a guardian that does not end, for it is frozen, is killed.
 
 
 class Watchdog:

@@ -31,8 +31,8 @@ from taskqueue.worker.options import QueueQuotas, WorkerOptions
 
 logger = logging.getLogger("taskqueue.worker")
 
+# Seconds until the next try to prove a session, where there was no connection for a witness.
 PROOF_INTERVAL = 60.0
-"""Seconds until the next try to prove a session, where there was no connection for a witness."""
 
 
 class WorkerSession:
@@ -61,10 +61,8 @@ class WorkerSession:
         self._tally = tally
         self._connection: BaseDatabaseWrapper | None = None
         self._is_idle = False
-        self._prove_at = 0.0
-        """When to find out whether the session is the worker's own."""
-        self._listens: bool | None = None
-        """The value in the worker's row."""
+        self._prove_at = 0.0  # When to find out whether the session is the worker's own.
+        self._listens: bool | None = None  # The value in the worker's row.
         self.listener: Listener | None = None
 
     def open(self) -> None:

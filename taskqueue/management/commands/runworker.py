@@ -25,8 +25,7 @@ from taskqueue.worker.options import QueueChoice, WorkerOptions, default_name
 from taskqueue.worker.shutdown import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
 
-LEVELS = {0: logging.WARNING, 1: logging.INFO}
-"""The level of the log, by Django's `--verbosity`."""
+LEVELS = {0: logging.WARNING, 1: logging.INFO}  # The level of the log, by Django's `--verbosity`.
 
 
 class Command(BaseCommand):

@@ -28,13 +28,13 @@ from taskqueue.worker.duties.waiting import ServeOperations, ServeSchedules
 from taskqueue.worker.duties.workers import CallRoll, RestSchedules
 
 PROMOTE_BATCH = 1000
+# How much later, in seconds, each next worker serves what comes due; the first is not delayed.
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
-"""How much later, in seconds, each next worker serves what comes due; the first is not delayed."""
+# All that the duties look at, in the statement that promotes.
 LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, HAS_OPERATIONS, RANK,
 )  # fmt: skip
-"""All that the duties look at, in the statement that promotes."""
 
 
 class Duties:
@@ -68,8 +68,8 @@ class Duties:
             CallRoll(),
         )
         self.next_at = 0.0
+        # Whether the last step let a task move, or a schedule, or an operation.
         self.has_changed = False
-        """Whether the last step let a task move, or a schedule, or an operation."""
 
     def spare(self, now: float) -> None:
         """Take nothing over for one lease's time: the database was away, also for others."""

@@ -28,8 +28,8 @@ class Departures:
     def __init__(self, policy: EndPolicy, tally: Tally) -> None:
         self._policy = policy
         self._tally = tally
+        # Those that this database does not know: they are asked for once an hour.
         self._strangers: set[UUID] = set()
-        """Those that this database does not know: they are asked for once an hour."""
         self._asked_at = time.monotonic()
 
     def step(self, connection: BaseDatabaseWrapper) -> int:

@@ -12,8 +12,8 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.forecast import Forecast
 from taskqueue.engine.sessions import owns_session
 
+# Seconds until another look at what is due and could not be served, such as what is locked.
 OVERDUE_PAUSE = 0.1
-"""Seconds until another look at what is due and could not be served, such as what is locked."""
 
 
 @dataclass
@@ -21,15 +21,11 @@ class Turn:
     """One turn of all duties, and what came of it."""
 
     connection: BaseDatabaseWrapper
-    now: float
-    """By the monotonic clock."""
+    now: float  # By the monotonic clock.
     forecast: Forecast
-    stagger: float
-    """How much later, in seconds, this worker serves what comes due."""
-    has_changed: bool = False
-    """Whether a task moved, or a schedule, or an operation."""
-    may_claim: bool = False
-    """Whether there may be something to claim because of it."""
+    stagger: float  # How much later, in seconds, this worker serves what comes due.
+    has_changed: bool = False  # Whether a task moved, or a schedule, or an operation.
+    may_claim: bool = False  # Whether there may be something to claim because of it.
 
     def wait_for(self, seconds: float | None) -> float | None:
         """Seconds until the turn for something that is due in so many seconds."""
@@ -49,8 +45,7 @@ class Timed:
     """A duty that is served every so many seconds, whatever is due."""
 
     interval: float
-    pause: float = 10.0
-    """Seconds until the next step where the last one left something."""
+    pause: float = 10.0  # Seconds until the next step where the last one left something.
 
     def __init__(self) -> None:
         self.next_at = 0.0

@@ -19,18 +19,14 @@ from taskqueue.worker.duties.duty import Turn
 
 logger = logging.getLogger("taskqueue.worker")
 
+# Seconds between finding a lease expired and taking it over.
+# A body that holds the write lock keeps every worker from renewing. Once the lock is free, the
+# worker has this long to do so.
 SECOND_LOOK = 1.2
-"""Seconds between finding a lease expired and taking it over.
-
-A body that holds the write lock keeps every worker from renewing. Once the lock is free, the
-worker has this long to do so.
-"""
-LOOK_INTERVAL = SECOND_LOOK / 4
-"""Seconds between two looks while a lease is suspected."""
-LONGEST_GAP = 0.75
-"""Looks further apart than this tell that the lock was held again in between."""
+LOOK_INTERVAL = SECOND_LOOK / 4  # Seconds between two looks while a lease is suspected.
+LONGEST_GAP = 0.75  # Looks further apart than this tell that the lock was held again in between.
+# Lease durations after which it counts no more that others hold the lock again and again.
 LONGEST_SUSPICION = 3
-"""Lease durations after which it counts no more that others hold the lock again and again."""
 
 
 class TakeOver:

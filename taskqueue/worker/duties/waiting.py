@@ -10,10 +10,10 @@ from taskqueue.engine.operations.serving import HAS_OPERATIONS
 from taskqueue.engine.schedules.serving import HAS_ENDED_RUNS, NEXT_SCHEDULE, Scheduler
 from taskqueue.worker.duties.duty import Turn
 
+# Seconds until the next step where more schedules, or more of their times, are due.
 BEHIND_PAUSE = 0.01
-"""Seconds until the next step where more schedules, or more of their times, are due."""
+# Seconds until another look at operations of which others have all, or that rest.
 OPERATION_PAUSE = 0.5
-"""Seconds until another look at operations of which others have all, or that rest."""
 
 
 class ServeSchedules:
