@@ -17,7 +17,6 @@ import traceback
 
 from taskqueue.worker import frames
 from taskqueue.worker.frames import pack
-from taskqueue.worker.presence import hold_alone
 
 EXIT_SECONDS = 3.0  # Seconds that the functions registered with `atexit` may take.
 PARENT_DIED = 1  # PR_SET_PDEATHSIG
@@ -55,7 +54,8 @@ def main() -> None:
     sock = socket.socket(fileno=setup["socket"])
     sock.set_inheritable(False)
     if setup["presence"] is not None:
-        hold_alone(setup["presence"])
+        # This process holds the worker's lock until it ends; the programs that it starts do not.
+        os.set_inheritable(setup["presence"], False)
     sys.path[:] = setup["path"]
     sys.argv[0] = setup["argv0"]
     try:

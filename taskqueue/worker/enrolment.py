@@ -21,9 +21,8 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Holder, Registered, Registration
-from taskqueue.worker.duties.departures import Departures
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.presence import is_left
+from taskqueue.worker.presence import Departures, is_left
 from taskqueue.worker.shutdown import until_reached
 
 logger = logging.getLogger("taskqueue.worker")

@@ -19,8 +19,7 @@ from taskqueue.engine.workers import Registered, Registration
 from taskqueue.worker.coordinator import Coordinator
 from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher, Prefetch
-from taskqueue.worker.duties import Duties
-from taskqueue.worker.duties.workers import rest_schedules
+from taskqueue.worker.duties import Duties, rest_schedules
 from taskqueue.worker.enrolment import enrol, registration_of
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases

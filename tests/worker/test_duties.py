@@ -15,9 +15,7 @@ from taskqueue.engine.rows import Held
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.worker.duties import Duties
-from taskqueue.worker.duties.pruning import PruneHistory
-from taskqueue.worker.duties.statistics import MarkWedged
-from taskqueue.worker.duties.takeover import SECOND_LOOK
+from taskqueue.worker.takeover import SECOND_LOOK
 from tests.engine.steps import (
     HOUR,
     claim,
@@ -84,7 +82,7 @@ def test_the_audit_is_kept_for_a_year_and_looked_at_once_an_hour() -> None:
         Audit.objects.filter(verb=verb).update(at=past(age))
     serve(own)
     assert Audit.objects.count() == 2
-    own.step(connection, time.monotonic() + PruneHistory.interval)
+    own.step(connection, time.monotonic() + HOUR.total_seconds())
     assert [audit.verb for audit in Audit.objects.all()] == ["young"]
 
 
@@ -99,7 +97,7 @@ def test_an_attempt_that_seems_wedged_is_marked_within_a_minute() -> None:
     Lease.objects.filter(id=claimed.lease_id).update(started_at=past())
     serve(own)
     assert lease_of(claimed).wedged_at is None
-    own.step(connection, time.monotonic() + MarkWedged.interval)
+    own.step(connection, time.monotonic() + 60)
     assert lease_of(claimed).wedged_at is not None
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from taskqueue.worker.duties.takeover import (
+from taskqueue.worker.takeover import (
     LONGEST_GAP,
     LONGEST_SUSPICION,
     LOOK_INTERVAL,

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -15,7 +16,9 @@ from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.tally import Tally
-from taskqueue.worker.duties.duty import Turn
+
+if TYPE_CHECKING:
+    from taskqueue.worker.duties import Turn
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -49,17 +52,18 @@ class TakeOver:
             self._spare_until = now + self._grace.total_seconds()
 
     def step(self, turn: Turn) -> float | None:
+        """Take over what is expired; seconds until the next turn for it."""
         expires_in = turn.forecast.until(takeover.NEXT_EXPIRY)
         if expires_in is not None:
             expires_in = max(expires_in, 0.0, self._spare_until - turn.now)
         if expires_in is not None and expires_in <= 0:
-            self._take_over(turn.connection)
+            self._take_over_expired(turn.connection)
         else:
-            self._checks.clear()
+            self._checks.confirmed((), turn.now)
         wait = turn.wait_for(expires_in)
         return min(LOOK_INTERVAL, wait or LOOK_INTERVAL) if self._checks else wait
 
-    def _take_over(self, connection: BaseDatabaseWrapper) -> None:
+    def _take_over_expired(self, connection: BaseDatabaseWrapper) -> None:
         suspects = None
         if is_sqlite(connection):
             expired = takeover.expired(connection, grace=self._grace)
@@ -74,7 +78,6 @@ class TakeOver:
             suspects=suspects,
         )
         for lease_id, recorded in lost.items():
-            self._checks.forget(lease_id)
             logger.warning(
                 "Took over an expired lease lease=%s task_now=%s", lease_id, recorded.task_status
             )
@@ -105,13 +108,3 @@ class TakeoverChecks:
             for lease_id, since in self._since.items()
             if now - since >= SECOND_LOOK or now - self._first[lease_id] >= self._bound
         }
-
-    def forget(self, lease_id: int) -> None:
-        """It was taken over."""
-        self._since.pop(lease_id, None)
-        self._first.pop(lease_id, None)
-
-    def clear(self) -> None:
-        """Nothing is expired."""
-        self._since.clear()
-        self._first.clear()
