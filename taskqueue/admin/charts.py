@@ -1,0 +1,250 @@
+"""Charts as SVG, drawn on the server from a `Series`: no script, no style, no look at a task.
+
+A drawing is stretched to the available width, so its labels stand beside it as evenly spaced text
+that keeps its size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from taskqueue.display import HOUR, MINUTE, WORDS, local_time, short_duration
+from taskqueue.monitoring.series import Series
+
+WIDTH, HEIGHT = 600, 160
+PARTS = 4
+"""The number of equal parts into which labels divide an axis."""
+NICE = (1, 2, 3, 4, 5, 6, 8, 10)
+"""The values that a quarter of an axis may have, times a power of ten."""
+DAY = timedelta(days=1)
+GAP = 0.15
+"""The gap between bars, as a share of a step's width."""
+LEAST = 3.0
+"""The least height of a bar: one failure among thousands must be visible."""
+COMMON, RARE = ("succeeded", "failed"), ("lost", "stopped")
+"""Outcomes from the bottom up; rare ones are shown only if there are any."""
+PATTERNS = {
+    "failed": "M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6",
+    "lost": "M0 4 H8 M4 0 V8",
+    "stopped": "M0 4 H8",
+}
+"""Patterns over the colour, for people who cannot tell red from green."""
+TIMES = {
+    "wait_p95": gettext_lazy("wait time p95"),
+    "wait_p50": gettext_lazy("wait time p50"),
+    "run_p95": gettext_lazy("run time p95"),
+    "run_p50": gettext_lazy("run time p50"),
+}
+"""The durations of a series, in seconds; None where nothing ran."""
+FASTEST = -3
+"""The lowest power of ten, in seconds, at which the scale begins."""
+SPARK_WIDTH, SPARK_HEIGHT = 72, 20
+
+
+def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
+    """Draw the outcomes of attempts: a stacked bar for each step."""
+    statuses = [*COMMON, *(status for status in RARE if any(getattr(series, status)))]
+    counts: dict[str, list[int]] = {status: getattr(series, status) for status in statuses}
+    highest = max(map(sum, zip(*counts.values(), strict=True)))
+    if not highest:
+        return _nothing(_("No attempts finished in this period."))
+    top, per_step = nice_top(highest), _per_step(series.step_seconds)
+    return _figure(
+        "outcomes",
+        series,
+        {status: [str(count) for count in counts[status]] for status in statuses},
+        words=WORDS,
+        key=key,
+        title=_("Finished attempts %(step)s") % {"step": per_step},
+        unit=per_step,
+        overall={status: str(sum(counts[status])) for status in statuses},
+        y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
+        bars=_bars(counts, top),
+        bar_width=_number(WIDTH / len(series.starts) * (1 - GAP)),
+        patterns=PATTERNS,
+    )
+
+
+def times_chart(series: Series, *, key: str = "times") -> SafeString:
+    """Draw the wait and run times of tasks, each as p50 and p95.
+
+    The scale is logarithmic: a task that runs for milliseconds may have waited for hours.
+    """
+    lines: dict[str, list[float | None]] = {name: getattr(series, name) for name in TIMES}
+    known = [value for values in lines.values() for value in values if value is not None]
+    if not known:
+        return _nothing(_("Nothing ran in this period."))
+    low = max(FASTEST, math.floor(_power(min(known))))
+    high = max(low + 1, math.ceil(_power(max(known))))
+    per_step = _per_step(series.step_seconds)
+    return _figure(
+        "times",
+        series,
+        {name: [short_duration(value) for value in values] for name, values in lines.items()},
+        words=TIMES,
+        key=key,
+        title=_("Wait time and run time %(step)s") % {"step": per_step},
+        unit=_("%(step)s, logarithmic scale") % {"step": per_step},
+        overall={name: short_duration(getattr(series, f"overall_{name}")) for name in TIMES},
+        y_labels=[short_duration(10.0**power) for power in range(high, low - 1, -1)],
+        courses={name: _courses(values, low, high) for name, values in lines.items()},
+    )
+
+
+def sparkline(counts: Sequence[int]) -> SafeString:
+    """Draw a few numbers as bars for a table cell; screen readers read their sum."""
+    ended = sum(counts)
+    text = ngettext(
+        "%(count)d finished in the last hour", "%(count)d finished in the last hour", ended
+    )
+    width, most = SPARK_WIDTH / max(1, len(counts)), max([1, *counts])
+    heights = [max(1.0, SPARK_HEIGHT * count / most) for count in counts]
+    bars = "".join(
+        f"M{_number(width * place)} {SPARK_HEIGHT}v-{_number(height)}h{_number(width * 0.8)}"
+        f"v{_number(height)}z"
+        for place, height in enumerate(heights)
+    )
+    return format_html(
+        '<svg class="taskqueue-spark" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" '
+        'aria-label="{text}"><title>{text}</title><path d="{bars}"/></svg>',
+        w=SPARK_WIDTH, h=SPARK_HEIGHT, text=text % {"count": ended}, bars=bars,
+    )  # fmt: skip
+
+
+def _figure(
+    kind: str,
+    series: Series,
+    texts: Mapping[str, Sequence[str]],
+    *,
+    words: Mapping[str, Any],
+    overall: Mapping[str, str],
+    y_labels: Sequence[str],
+    **context: Any,
+) -> SafeString:
+    """Render a drawing with its legend, labels, and a table for those who cannot see it.
+
+    `texts` are the figures of each line or kind of bar, by step; a step without any is left out.
+    """
+    steps = []
+    for place, start in enumerate(series.starts):
+        figures = {name: values[place] for name, values in texts.items()}
+        told = {name: text for name, text in figures.items() if text not in ("", "0")}
+        if told:
+            steps.append(
+                {
+                    "left": _number(WIDTH * place / len(series.starts)),
+                    "start": _time_text(series, start),
+                    "figures": figures.values(),
+                    "told": [(words[name], text) for name, text in told.items()],
+                }
+            )
+    context |= {
+        "names": {name: words[name] for name in texts},
+        "summary": ", ".join(f"{words[name]}: {text}" for name, text in overall.items() if text),
+        "steps": steps,
+        "step_width": _number(WIDTH / len(series.starts)),
+        "width": WIDTH,
+        "height": HEIGHT,
+        "y_labels": y_labels,
+        "gridlines": [
+            _number(HEIGHT * part / (len(y_labels) - 1)) for part in range(len(y_labels))
+        ],
+        "x_labels": _time_labels(series),
+    }
+    return render_to_string(f"admin/taskqueue/charts/{kind}.html", context)
+
+
+def _nothing(text: str) -> SafeString:
+    """Return the text in place of a chart without figures."""
+    return format_html('<p class="taskqueue-empty">{}</p>', text)
+
+
+def _bars(counts: Mapping[str, Sequence[int]], top: int) -> Iterator[dict[str, str]]:
+    """Yield the bars, step by step and from the bottom up."""
+    for place, step in enumerate(zip(*counts.values(), strict=True)):
+        ground = float(HEIGHT)
+        left = _number(WIDTH * (place + GAP / 2) / len(counts["succeeded"]))
+        for status, count in zip(counts, step, strict=True):
+            if count:
+                height = min(ground, max(LEAST, HEIGHT * count / top))
+                ground -= height
+                yield {
+                    "status": status,
+                    "x": left,
+                    "y": _number(ground),
+                    "height": _number(height),
+                }
+
+
+def _courses(values: Sequence[float | None], low: int, high: int) -> tuple[str, str]:
+    """Return the path of a line, broken at unknown steps, and of the dots for single steps."""
+    courses: list[list[str]] = [[]]
+    for place, value in enumerate(values):
+        if value is None:
+            courses.append([])
+            continue
+        x = _number(WIDTH * (place + 0.5) / len(values))
+        y = _number(HEIGHT * (high - _power(value)) / (high - low))
+        courses[-1].append(f"{x} {y}")
+    path = "".join(f"M{'L'.join(points)}" for points in courses if len(points) > 1)
+    # A line of no length is not drawn by every browser.
+    dots = "".join(f"M{points[0]}h0.01" for points in courses if len(points) == 1)
+    return path, dots
+
+
+def _power(seconds: float) -> float:
+    """Return the power of ten of a duration: its place on the scale."""
+    return math.log10(max(seconds, 10.0**FASTEST))
+
+
+def _number(value: float) -> str:
+    """Write a number for an attribute: no locale, two decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def count_text(value: int) -> str:
+    """Write a whole number for the margin of a chart."""
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if value >= size:
+            return f"{value / size:.4g}{unit}"
+    return str(value)
+
+
+def nice_top(highest: int) -> int:
+    """Return the least round number that is not below `highest` and has whole quarters."""
+    quarter = max(1, math.ceil(highest / PARTS))
+    size: int = 10 ** (len(str(quarter)) - 1)
+    return PARTS * next(nice * size for nice in NICE if nice * size >= quarter)
+
+
+def _time_text(series: Series, moment: datetime) -> str:
+    """Write when a step begins, as precisely as the period needs."""
+    is_long = series.starts[-1] - series.starts[0] > DAY
+    return local_time(moment).strftime("%m-%d %H:%M" if is_long else "%H:%M")
+
+
+def _time_labels(series: Series) -> list[str]:
+    """Return evenly spaced labels from the first moment to the last."""
+    first = series.starts[0]
+    whole = series.starts[-1] + timedelta(seconds=series.step_seconds) - first
+    shape = "%m-%d" if whole > 2 * DAY else "%H:%M"
+    moments = (first + whole * part / PARTS for part in range(PARTS + 1))
+    return [local_time(moment).strftime(shape) for moment in moments]
+
+
+def _per_step(seconds: int) -> str:
+    """Return the unit of a step."""
+    if seconds == MINUTE:
+        return _("per minute")
+    if seconds < HOUR:
+        return _("per %(number)s minutes") % {"number": seconds // MINUTE}
+    return _("per %(number)s hours") % {"number": f"{seconds / HOUR:g}"}
