@@ -21,7 +21,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Total, Worker
-from taskqueue.models.figures import Figures
+from taskqueue.models.parts import Figures
 from taskqueue.models.total import NAME, QUEUE
 from taskqueue.models.worker import WorkerStatus
 

@@ -6,7 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import VIEW_ONLY
 
 
 class Audit(models.Model):
@@ -14,17 +14,17 @@ class Audit(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=DatabaseClock())
-    actor = models.CharField(max_length=150, default="", blank=True)
-    noun = models.CharField(max_length=10, default="", blank=True)
-    """The kind of what it was done to, such as `task` or `schedule`."""
+    actor = models.CharField(max_length=150, default="")
+    # The kind of what it was done to, such as `task` or `schedule`.
+    noun = models.CharField(max_length=10, default="")
     verb = models.CharField(max_length=30)
+    # The id of the task, or the name of what else it was done to.
     subject = models.CharField(max_length=255, db_index=True)
-    """The id of the task, or the name of what else it was done to."""
-    reason = models.CharField(max_length=1000, default="", blank=True)
-    before = models.CharField(max_length=10, default="", blank=True)
-    """The status that it had."""
-    detail = models.CharField(max_length=1000, db_default="", blank=True)
-    """The changes, with the new values."""
+    reason = models.CharField(max_length=1000, default="")
+    # The status that it had.
+    before = models.CharField(max_length=10, default="")
+    # The changes, with the new values.
+    detail = models.CharField(max_length=1000, db_default="")
 
     class Meta:
         default_permissions = VIEW_ONLY

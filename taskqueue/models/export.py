@@ -14,10 +14,10 @@ class Export(models.Model):
     """
 
     number = models.PositiveSmallIntegerField(primary_key=True)
+    # Which export has taken it.
     token = models.UUIDField(null=True)
-    """Which export has taken it."""
-    actor = models.CharField(max_length=150, default="", blank=True)
-    process = models.CharField(max_length=255, default="", blank=True)
+    actor = models.CharField(max_length=150, default="")
+    process = models.CharField(max_length=255, default="")
     expires_at = models.DateTimeField(null=True)
 
     class Meta:

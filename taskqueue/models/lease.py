@@ -7,11 +7,9 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.states import LeaseStatus
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, one_of
 from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
-
-STATUSES = [(status.value, status.value) for status in LeaseStatus]
 
 
 class Lease(models.Model):
@@ -21,49 +19,40 @@ class Lease(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    task = models.ForeignKey(
-        Task,
-        on_delete=models.CASCADE,
-        related_name="leases",
-        db_constraint=False,
-        db_index=False,
-    )
+    task = models.ForeignKey(Task, models.CASCADE, related_name="leases", **LOOSE)
     worker = models.ForeignKey(
-        Worker,
-        to_field="name",
-        on_delete=models.DO_NOTHING,
-        related_name="leases",
-        db_constraint=False,
-        db_index=False,
+        Worker, models.DO_NOTHING, to_field="name", related_name="leases", **LOOSE
     )
     attempt = models.PositiveIntegerField()
-    status = models.CharField(max_length=10, choices=STATUSES, default=LeaseStatus.RUNNING.value)
+    status = models.CharField(
+        max_length=10, choices=choices(LeaseStatus), default=LeaseStatus.RUNNING
+    )
     claimed_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
 
+    # Whether its task is one for several workers.
     is_shared = models.BooleanField(db_default=False)
-    """Whether its task is one for several workers."""
+    # What the body returned; only kept for tasks of several workers.
     return_value = models.JSONField(null=True)
-    """What the body returned; only kept for tasks of several workers."""
+    # When its worker may take the task again; until then others go first.
     retry_at = models.DateTimeField(null=True)
-    """When its worker may take the task again; until then others go first."""
 
     stop_requested_at = models.DateTimeField(null=True)
-    stop_requested_by = models.CharField(max_length=150, default="", db_default="", blank=True)
-    stop_reason = models.CharField(max_length=1000, default="", db_default="", blank=True)
+    stop_requested_by = models.CharField(max_length=150, default="", db_default="")
+    stop_reason = models.CharField(max_length=1000, default="", db_default="")
     stop_seen_at = models.DateTimeField(null=True)
 
+    # Percent, as the body said last; of one that said any and succeeded, 100.
     progress = models.FloatField(null=True)
-    """Percent, as the body said last; of one that said any and succeeded, 100."""
-    progress_message = models.CharField(max_length=1000, default="", db_default="", blank=True)
+    progress_message = models.CharField(max_length=1000, default="", db_default="")
     progressed_at = models.DateTimeField(null=True)
+    # When it was found to run for far longer than its like, with no sign of progress.
     wedged_at = models.DateTimeField(null=True)
-    """When it was found to run for far longer than its like, with no sign of progress."""
-    error_class = models.CharField(max_length=255, default="", db_default="", blank=True)
-    error_message = models.TextField(default="", db_default="", blank=True)
-    traceback = models.TextField(default="", db_default="", blank=True)
+    error_class = models.CharField(max_length=255, default="", db_default="")
+    error_message = models.TextField(default="", db_default="")
+    traceback = models.TextField(default="", db_default="")
 
     class Meta:
         default_permissions = VIEW_ONLY
@@ -90,10 +79,7 @@ class Lease(models.Model):
             ),
         ]
         constraints = [
-            models.UniqueConstraint(
-                fields=["task", "attempt"],
-                name="taskqueue_lease_attempt",
-            ),
+            models.UniqueConstraint(fields=["task", "attempt"], name="taskqueue_lease_attempt"),
             models.UniqueConstraint(
                 fields=["task", "worker"],
                 name="taskqueue_lease_worker",
@@ -102,10 +88,7 @@ class Lease(models.Model):
                     is_shared=True,
                 ),
             ),
-            models.CheckConstraint(
-                condition=Q(status__in=[status.value for status in LeaseStatus]),
-                name="taskqueue_lease_status",
-            ),
+            one_of("status", LeaseStatus, name="taskqueue_lease_status"),
             models.CheckConstraint(
                 condition=(
                     Q(status=LeaseStatus.RUNNING.value, finished_at=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import LOOSE, VIEW_ONLY
 from taskqueue.models.task import Task
 
 
@@ -13,13 +13,11 @@ class TaskLog(models.Model):
     """One captured line of one attempt."""
 
     id = models.BigAutoField(primary_key=True)
-    task = models.ForeignKey(
-        Task, on_delete=models.CASCADE, related_name="logs", db_constraint=False, db_index=False
-    )
+    task = models.ForeignKey(Task, models.CASCADE, related_name="logs", **LOOSE)
     attempt = models.PositiveIntegerField()
     logged_at = models.DateTimeField()
     level = models.PositiveSmallIntegerField()
-    logger = models.CharField(max_length=255, default="", blank=True)
+    logger = models.CharField(max_length=255, default="")
     message = models.TextField()
 
     class Meta:

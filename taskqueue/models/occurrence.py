@@ -5,27 +5,25 @@ from __future__ import annotations
 from enum import StrEnum
 
 from django.db import models
-from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, one_of
 from taskqueue.models.schedule import Schedule
-from taskqueue.models.task import STATUSES as TASK_STATUSES
 from taskqueue.models.task import Task
 
 
 class OccurrenceStatus(StrEnum):
     """Where one nominal time stands; `ended` and `skipped` are final."""
 
+    # Its task is enqueued once the run before it has ended.
     WAITING = "waiting"
-    """Its task is enqueued once the run before it has ended."""
+    # Its task has not ended yet.
     ENQUEUED = "enqueued"
-    """Its task has not ended yet."""
+    # Its task has ended, and may have been pruned since.
     ENDED = "ended"
-    """Its task has ended, and may have been pruned since."""
+    # It has no task; `reason` says why.
     SKIPPED = "skipped"
-    """It has no task; `reason` says why."""
 
 
 OPEN = (OccurrenceStatus.WAITING.value, OccurrenceStatus.ENQUEUED.value)
@@ -36,29 +34,20 @@ class Occurrence(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     schedule = models.ForeignKey(
-        Schedule, on_delete=models.CASCADE, related_name="occurrences", db_index=False
+        Schedule, models.CASCADE, related_name="occurrences", db_index=False
     )
     nominal_at = models.DateTimeField()
+    # The last nominal time, where one row stands for many that were skipped together.
     nominal_until = models.DateTimeField(null=True)
-    """The last nominal time, where one row stands for many that were skipped together."""
+    # How many nominal times the row stands for.
     count = models.PositiveIntegerField(default=1)
-    """How many nominal times the row stands for."""
-    status = models.CharField(
-        max_length=10, choices=[(status.value, status.value) for status in OccurrenceStatus]
-    )
-    reason = models.CharField(max_length=1000, default="", blank=True)
-    task = models.ForeignKey(
-        Task,
-        null=True,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_constraint=False,
-        db_index=False,
-    )
-    task_status = models.CharField(max_length=10, choices=TASK_STATUSES, default="", blank=True)
-    """The final status of its task."""
+    status = models.CharField(max_length=10, choices=choices(OccurrenceStatus))
+    reason = models.CharField(max_length=1000, default="")
+    task = models.ForeignKey(Task, models.DO_NOTHING, null=True, related_name="+", **LOOSE)
+    # The final status of its task.
+    task_status = models.CharField(max_length=10, default="")
+    # Who had it run by hand; null for a nominal time of the rule.
     requested_by = models.CharField(max_length=150, null=True)
-    """Who had it run by hand; null for a nominal time of the rule."""
     created_at = models.DateTimeField(db_default=DatabaseClock())
     enqueued_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -71,16 +60,13 @@ class Occurrence(models.Model):
             # Not a partial one: SQLite cannot use that where the status is a parameter.
             models.Index(
                 fields=["status", "schedule", "nominal_at"], name="taskqueue_occurrence_open"
-            ),
+            )
         ]
         constraints = [
             models.UniqueConstraint(
                 fields=["schedule", "nominal_at"], name="taskqueue_occurrence_nominal"
             ),
-            models.CheckConstraint(
-                condition=Q(status__in=[status.value for status in OccurrenceStatus]),
-                name="taskqueue_occurrence_status",
-            ),
+            one_of("status", OccurrenceStatus, name="taskqueue_occurrence_status"),
         ]
 
     def __str__(self) -> str:

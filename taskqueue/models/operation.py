@@ -10,20 +10,20 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import VIEW_ONLY, choices, one_of
 
 
 class OperationStatus(StrEnum):
     """Where an operation stands."""
 
+    # No worker has begun it.
     WAITING = "waiting"
-    """No worker has begun it."""
     RUNNING = "running"
     FINISHED = "finished"
+    # It came upon an error that it cannot get past; what was done stays done.
     FAILED = "failed"
-    """It came upon an error that it cannot get past; what was done stays done."""
+    # Somebody ended it; what was done stays done.
     CANCELLED = "cancelled"
-    """Somebody ended it; what was done stays done."""
 
 
 class Operation(models.Model):
@@ -32,32 +32,30 @@ class Operation(models.Model):
     Who takes over from a worker that died goes on behind the last chunk that was committed.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    id = models.UUIDField(primary_key=True, default=uuid7)
     verb = models.CharField(max_length=30)
-    query = models.TextField(default="", blank=True)
-    """The search, as it was typed; empty where tasks were chosen one by one."""
+    # The search, as it was typed; empty where tasks were chosen one by one.
+    query = models.TextField(default="")
+    # Which tasks: a `TaskFilter` as JSON, and how far the walk over them has come.
     chosen = models.JSONField(default=dict)
-    """Which tasks: a `TaskFilter` as JSON, and how far the walk over them has come."""
+    # What the verb is given besides.
     arguments = models.JSONField(default=dict)
-    """What the verb is given besides."""
     status = models.CharField(
-        max_length=10,
-        choices=[(status.value, status.value) for status in OperationStatus],
-        default=OperationStatus.WAITING.value,
+        max_length=10, choices=choices(OperationStatus), default=OperationStatus.WAITING
     )
+    # How many tasks fitted when it was asked for; null: more than were counted.
     expected = models.PositiveBigIntegerField(null=True)
-    """How many tasks fitted when it was asked for; null: more than were counted."""
+    # How many it has come to so far.
     matched = models.PositiveBigIntegerField(default=0)
-    """How many it has come to so far."""
+    # To how many of them it was done.
     done = models.PositiveBigIntegerField(default=0)
-    """To how many of them it was done."""
+    # The id of the last task of the last chunk.
     next_after = models.UUIDField(null=True)
-    """The id of the last task of the last chunk."""
+    # The newest task at its beginning; what is enqueued later is left out.
     last_id = models.UUIDField(null=True)
-    """The newest task at its beginning; what is enqueued later is left out."""
-    requested_by = models.CharField(max_length=150, default="", blank=True)
-    reason = models.CharField(max_length=1000, default="", blank=True)
-    error = models.TextField(default="", blank=True)
+    requested_by = models.CharField(max_length=150, default="")
+    reason = models.CharField(max_length=1000, default="")
+    error = models.TextField(default="")
     created_at = models.DateTimeField(db_default=DatabaseClock())
     started_at = models.DateTimeField(null=True)
     progressed_at = models.DateTimeField(null=True)
@@ -72,14 +70,9 @@ class Operation(models.Model):
                 fields=["id"],
                 name="taskqueue_operation_open",
                 condition=Q(finished_at__isnull=True),
-            ),
+            )
         ]
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(status__in=[status.value for status in OperationStatus]),
-                name="taskqueue_operation_status",
-            ),
-        ]
+        constraints = [one_of("status", OperationStatus, name="taskqueue_operation_status")]
 
     def __str__(self) -> str:
         return f"{self.verb} ({self.id})"

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import VIEW_ONLY
 from taskqueue.models.task import LONGEST_QUEUE_NAME
 
 
@@ -19,11 +19,11 @@ class Queue(models.Model):
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_QUEUE_NAME, unique=True)
     created_at = models.DateTimeField(db_default=DatabaseClock())
+    # While it is paused nothing of it is claimed; what runs goes on.
     paused_at = models.DateTimeField(null=True)
-    """While it is paused nothing of it is claimed; what runs goes on."""
     paused_until = models.DateTimeField(null=True)
-    paused_by = models.CharField(max_length=150, db_default="", blank=True)
-    pause_reason = models.CharField(max_length=1000, db_default="", blank=True)
+    paused_by = models.CharField(max_length=150, db_default="")
+    pause_reason = models.CharField(max_length=1000, db_default="")
 
     class Meta:
         default_permissions = VIEW_ONLY
@@ -33,10 +33,8 @@ class Queue(models.Model):
         indexes = [
             # Every claim asks which queues are paused.
             models.Index(
-                fields=["name"],
-                name="taskqueue_queue_paused",
-                condition=Q(paused_at__isnull=False),
-            ),
+                fields=["name"], name="taskqueue_queue_paused", condition=Q(paused_at__isnull=False)
+            )
         ]
 
     def __str__(self) -> str:

@@ -8,8 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.figures import Figures
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import VIEW_ONLY, Figures
 from taskqueue.models.task import LONGEST_NAME, LONGEST_QUEUE_NAME
 
 
@@ -21,9 +20,9 @@ class Rollup(Figures):
     hour, later an hour. No row stands for the same attempts as another.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    id = models.UUIDField(primary_key=True, default=uuid4)
+    # Seconds that a merged row stands for; 0: a few seconds of one process, not merged yet.
     resolution = models.PositiveIntegerField(default=0)
-    """Seconds that a merged row stands for; 0: a few seconds of one process, not merged yet."""
     starts_at = models.DateTimeField(db_default=DatabaseClock())
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
     name = models.CharField(max_length=LONGEST_NAME)
@@ -42,7 +41,7 @@ class Rollup(Figures):
                 fields=["resolution", "starts_at", "queue_name", "name"],
                 name="taskqueue_rollup_span",
                 condition=Q(resolution__gt=0),
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -10,17 +10,17 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.policies import Missed, Overlap
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, one_of
 from taskqueue.models.task import LONGEST_NAME, Task
 
 
 class ScheduleSource(StrEnum):
     """Where a schedule is edited."""
 
+    # Declared beside its task: the code says all but whether it is paused.
     CODE = "code"
-    """Declared beside its task: the code says all but whether it is paused."""
+    # Created at run time: people edit it.
     ROW = "row"
-    """Created at run time: people edit it."""
 
 
 class Schedule(models.Model):
@@ -36,62 +36,45 @@ class Schedule(models.Model):
     rule = models.JSONField()
     args = models.JSONField(default=list)
     kwargs = models.JSONField(default=dict)
+    # What its tasks have in place of the definition's own options.
     options = models.JSONField(default=dict)
-    """What its tasks have in place of the definition's own options."""
     request = models.JSONField()
-    missed = models.CharField(
-        max_length=10,
-        choices=[(policy.value, policy.value) for policy in Missed],
-        default=Missed.LATEST.value,
-    )
-    missed_window = models.DurationField(null=True, blank=True)
-    overlap = models.CharField(
-        max_length=10,
-        choices=[(policy.value, policy.value) for policy in Overlap],
-        default=Overlap.SKIP.value,
-    )
-    pause_after_failures = models.PositiveIntegerField(null=True, blank=True)
+    missed = models.CharField(max_length=10, choices=choices(Missed), default=Missed.LATEST)
+    missed_window = models.DurationField(null=True)
+    overlap = models.CharField(max_length=10, choices=choices(Overlap), default=Overlap.SKIP)
+    pause_after_failures = models.PositiveIntegerField(null=True)
     is_enabled = models.BooleanField(default=True)
 
     source = models.CharField(
-        max_length=10,
-        choices=[(source.value, source.value) for source in ScheduleSource],
-        default=ScheduleSource.ROW.value,
+        max_length=10, choices=choices(ScheduleSource), default=ScheduleSource.ROW
     )
+    # When code was last seen to declare it.
     declared_at = models.DateTimeField(null=True)
-    """When code was last seen to declare it."""
+    # Since when no code declares it any more: it rests, and its history stays.
     removed_at = models.DateTimeField(null=True)
-    """Since when no code declares it any more: it rests, and its history stays."""
+    # While it is paused its nominal times are recorded as skipped.
     paused_at = models.DateTimeField(null=True)
-    """While it is paused its nominal times are recorded as skipped."""
-    paused_by = models.CharField(max_length=150, default="", blank=True)
-    pause_reason = models.CharField(max_length=1000, default="", blank=True)
+    paused_by = models.CharField(max_length=150, default="")
+    pause_reason = models.CharField(max_length=1000, default="")
     created_at = models.DateTimeField(db_default=DatabaseClock())
+    # When its rule, arguments, options or policies were last changed.
     changed_at = models.DateTimeField(db_default=DatabaseClock())
-    """When its rule, arguments, options or policies were last changed."""
 
     served_until = models.DateTimeField()
+    # Its next nominal time; null where there is none, or none before a run has ended.
     next_at = models.DateTimeField(null=True)
-    """Its next nominal time; null where there is none, or none before a run has ended."""
     failures_in_row = models.PositiveIntegerField(default=0)
-    trouble = models.TextField(default="", blank=True)
-    """Why it could not be served; empty when all is well."""
+    # Why it could not be served; empty when all is well.
+    trouble = models.TextField(default="")
 
+    # Of the last run that was enqueued.
     last_nominal_at = models.DateTimeField(null=True)
-    """Of the last run that was enqueued."""
-    last_task = models.ForeignKey(
-        Task,
-        null=True,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_constraint=False,
-        db_index=False,
-    )
-    last_status = models.CharField(max_length=10, default="", blank=True)
-    """What the run that ended last came to; this and what follows outlives its task."""
+    last_task = models.ForeignKey(Task, models.DO_NOTHING, null=True, related_name="+", **LOOSE)
+    # What the run that ended last came to; this and what follows outlives its task.
+    last_status = models.CharField(max_length=10, default="")
     last_finished_at = models.DateTimeField(null=True)
     last_return_value = models.JSONField(null=True)
-    last_error = models.TextField(default="", blank=True)
+    last_error = models.TextField(default="")
 
     class Meta:
         default_permissions = VIEW_ONLY
@@ -108,17 +91,11 @@ class Schedule(models.Model):
                 fields=["next_at"],
                 name="taskqueue_schedule_next",
                 condition=Q(next_at__isnull=False, is_enabled=True, removed_at__isnull=True),
-            ),
+            )
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(missed__in=[policy.value for policy in Missed]),
-                name="taskqueue_schedule_missed",
-            ),
-            models.CheckConstraint(
-                condition=Q(overlap__in=[policy.value for policy in Overlap]),
-                name="taskqueue_schedule_overlap",
-            ),
+            one_of("missed", Missed, name="taskqueue_schedule_missed"),
+            one_of("overlap", Overlap, name="taskqueue_schedule_overlap"),
         ]
 
     def __str__(self) -> str:

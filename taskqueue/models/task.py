@@ -11,10 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, one_of
 from taskqueue.models.worker import LONGEST_NAME as LONGEST_WORKER_NAME
 
-STATUSES = [(status.value, status.value) for status in TaskStatus]
 LONGEST_NAME = 255
 LONGEST_QUEUE_NAME = 100
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
@@ -23,19 +22,19 @@ LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 class Route(IntEnum):
     """Which claim takes a task."""
 
+    # Any worker may run it.
     ORDINARY = 0
-    """Any worker may run it."""
+    # Several workers are to run it, or only named ones may: see `engine.apart`.
     APART = 1
-    """Several workers are to run it, or only named ones may: see `engine.apart`."""
 
 
 class Task(models.Model):
     """One request to run a definition; its options are those of the moment it was enqueued."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    id = models.UUIDField(primary_key=True, default=uuid7)
     name = models.CharField(max_length=LONGEST_NAME)
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME, default="default")
-    status = models.CharField(max_length=10, choices=STATUSES, default=TaskStatus.READY.value)
+    status = models.CharField(max_length=10, choices=choices(TaskStatus), default=TaskStatus.READY)
     priority = models.SmallIntegerField(default=0)
     run_after = models.DateTimeField(db_default=DatabaseClock())
     args = models.JSONField(default=list)
@@ -56,57 +55,47 @@ class Task(models.Model):
     retention = models.DurationField(null=True)
 
     unique_key = models.CharField(max_length=255, null=True)
-    unique_scope = models.CharField(max_length=255, db_default="", blank=True)
-    """Within which the key is unique: the name of the definition, or one that several share."""
-    unique_for = models.CharField(max_length=10, default="", db_default="", blank=True)
+    # Within which the key is unique: the name of the definition, or one that several share.
+    unique_scope = models.CharField(max_length=255, db_default="")
+    unique_for = models.CharField(max_length=10, default="", db_default="")
     unique_until = models.DateTimeField(null=True)
     holds_unique_key = models.BooleanField(default=False, db_default=False)
 
+    # Which claim takes it, and which index it stands in while it is ready.
     route = models.SmallIntegerField(db_default=Route.ORDINARY.value)
-    """Which claim takes it, and which index it stands in while it is ready."""
+    # How many distinct workers must each run it; 0 for a broadcast that waits for its workers.
     workers = models.PositiveIntegerField(db_default=1)
-    """How many distinct workers must each run it; 0 for a broadcast that waits for its workers."""
+    # The only workers that may run it; null: any.
     worker_names = models.JSONField(null=True)
-    """The only workers that may run it; null: any."""
-    pinned_to = models.CharField(max_length=LONGEST_WORKER_NAME, db_default="", blank=True)
-    """The worker's name where only one may run it, for the index."""
+    # The worker's name where only one may run it, for the index.
+    pinned_to = models.CharField(max_length=LONGEST_WORKER_NAME, db_default="")
     broadcast = models.BooleanField(db_default=False)
+    # How many workers may still take it; only kept for tasks of several workers.
     open_slots = models.PositiveIntegerField(db_default=1)
-    """How many workers may still take it; only kept for tasks of several workers."""
     running_leases = models.PositiveIntegerField(db_default=0)
     successes = models.PositiveIntegerField(db_default=0)
 
+    # The task that was retried with other arguments, and gave rise to this one.
     retry_of = models.ForeignKey(
-        "self",
-        null=True,
-        on_delete=models.DO_NOTHING,
-        related_name="retries",
-        db_constraint=False,
-        db_index=False,
+        "self", models.DO_NOTHING, null=True, related_name="retries", **LOOSE
     )
-    """The task that was retried with other arguments, and gave rise to this one."""
+    # The schedule that created it; its tasks are found by their occurrences.
     schedule = models.ForeignKey(
-        "Schedule",
-        null=True,
-        on_delete=models.DO_NOTHING,
-        related_name="tasks",
-        db_constraint=False,
-        db_index=False,
+        "Schedule", models.DO_NOTHING, null=True, related_name="tasks", **LOOSE
     )
-    """The schedule that created it; its tasks are found by their occurrences."""
+    # The time of the schedule's rule that it stands for.
     nominal_at = models.DateTimeField(null=True)
-    """The time of the schedule's rule that it stands for."""
+    # Its attempts at the last manual retry: failures and crashes count from there.
     attempts_before_retry = models.PositiveIntegerField(db_default=0)
-    """Its attempts at the last manual retry: failures and crashes count from there."""
 
     return_value = models.JSONField(null=True)
-    error_class = models.CharField(max_length=255, default="", db_default="", blank=True)
-    error_message = models.TextField(default="", db_default="", blank=True)
+    error_class = models.CharField(max_length=255, default="", db_default="")
+    error_message = models.TextField(default="", db_default="")
 
     enqueued_at = models.DateTimeField(db_default=DatabaseClock())
     ready_at = models.DateTimeField(null=True)
+    # Since when it has met only workers that do not know its definition.
     parked_at = models.DateTimeField(null=True)
-    """Since when it has met only workers that do not know its definition."""
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     prune_after = models.DateTimeField(null=True)
@@ -124,19 +113,12 @@ class Task(models.Model):
         ]
         indexes = [
             models.Index(
-                F("queue_name"),
-                F("priority").desc(),
-                F("run_after"),
-                F("id"),
+                fields=["queue_name", "-priority", "run_after", "id"],
                 name="taskqueue_task_claim",
                 condition=Q(status=TaskStatus.READY.value, route=Route.ORDINARY.value),
             ),
             models.Index(
-                F("pinned_to"),
-                F("queue_name"),
-                F("priority").desc(),
-                F("run_after"),
-                F("id"),
+                fields=["pinned_to", "queue_name", "-priority", "run_after", "id"],
                 name="taskqueue_task_apart",
                 condition=Q(
                     status__in=[TaskStatus.READY.value, TaskStatus.RUNNING.value],
@@ -173,9 +155,7 @@ class Task(models.Model):
             models.Index(
                 fields=["status", "id"],
                 name="taskqueue_task_waiting",
-                condition=Q(
-                    status__in=sorted({*WAITING, TaskStatus.BLOCKED.value}),
-                ),
+                condition=Q(status__in=sorted({*WAITING, TaskStatus.BLOCKED.value})),
             ),
             models.Index(
                 fields=["prune_after"],
@@ -190,10 +170,7 @@ class Task(models.Model):
                 name="taskqueue_task_unique_key",
                 condition=Q(holds_unique_key=True),
             ),
-            models.CheckConstraint(
-                condition=Q(status__in=[status.value for status in TaskStatus]),
-                name="taskqueue_task_status",
-            ),
+            one_of("status", TaskStatus, name="taskqueue_task_status"),
             models.CheckConstraint(
                 condition=Q(priority__range=(LOWEST_PRIORITY, HIGHEST_PRIORITY)),
                 name="taskqueue_task_priority",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from taskqueue.models.figures import Figures
+from taskqueue.models.parts import Figures
 from taskqueue.models.task import LONGEST_NAME
 
 KINDS = (QUEUE, NAME) = ("queue", "name")
@@ -19,15 +19,15 @@ class Total(Figures):
 
     id = models.BigAutoField(primary_key=True)
     kind = models.CharField(max_length=5, choices=[(kind, kind) for kind in KINDS])
+    # The queue or the name; all behind the first so many share one row.
     label = models.CharField(max_length=LONGEST_NAME)
-    """The queue or the name; all behind the first so many share one row."""
+    # Tasks that were created.
     enqueued = models.PositiveBigIntegerField(default=0)
-    """Tasks that were created."""
 
     class Meta:
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["kind", "label"], name="taskqueue_total_label"),
+            models.UniqueConstraint(fields=["kind", "label"], name="taskqueue_total_label")
         ]
 
     def __str__(self) -> str:

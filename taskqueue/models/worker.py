@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.models.permissions import VIEW_ONLY
+from taskqueue.models.parts import VIEW_ONLY, choices
 
 LONGEST_NAME = 150
 
@@ -28,12 +28,12 @@ class WorkerStatus(StrEnum):
 class WorkerRequest(StrEnum):
     """What somebody asks of a worker."""
 
+    # Claim nothing more, finish what runs, and stay. To resume takes it back.
     QUIET = "quiet"
-    """Claim nothing more, finish what runs, and stay. To resume takes it back."""
+    # End as at SIGTERM: finish within the shutdown timeout, return the rest.
     STOP = "stop"
-    """End as at SIGTERM: finish within the shutdown timeout, return the rest."""
+    # End at once, and return what runs.
     KILL = "kill"
-    """End at once, and return what runs."""
 
 
 class Worker(models.Model):
@@ -45,9 +45,7 @@ class Worker(models.Model):
     host = models.CharField(max_length=255)
     pid = models.PositiveIntegerField()
     status = models.CharField(
-        max_length=10,
-        choices=[(status.value, status.value) for status in WorkerStatus],
-        default=WorkerStatus.RUNNING.value,
+        max_length=10, choices=choices(WorkerStatus), default=WorkerStatus.RUNNING
     )
     queues = models.JSONField(default=dict)
     concurrency = models.PositiveIntegerField(default=1)
@@ -58,26 +56,21 @@ class Worker(models.Model):
     seen_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True)
     running_leases = models.PositiveIntegerField(default=0)
+    # What it and its children hold in memory; null where the host does not tell.
     memory_bytes = models.PositiveBigIntegerField(null=True)
-    """What it and its children hold in memory; null where the host does not tell."""
+    # Whether it sleeps with a free slot and listens, so that an enqueue must wake it.
     is_idle = models.BooleanField(default=False)
-    """Whether it sleeps with a free slot and listens, so that an enqueue must wake it."""
+    # Whether enqueues wake it; false: it polls. Null until it knows, and on SQLite: all poll.
     listens = models.BooleanField(null=True)
-    """Whether enqueues wake it; false: it polls. Null until it knows, and on SQLite: all poll."""
-    trouble = models.TextField(default="", blank=True)
-    """What keeps it from working, such as children that do not start; empty when healthy."""
+    # What keeps it from working, such as children that do not start; empty when healthy.
+    trouble = models.TextField(default="")
+    # The names of the schedules that its code declares; null as long as that is not known.
     schedules = models.JSONField(null=True)
-    """The names of the schedules that its code declares; null as long as that is not known."""
 
-    request = models.CharField(
-        max_length=10,
-        choices=[(request.value, request.value) for request in WorkerRequest],
-        db_default="",
-        blank=True,
-    )
+    request = models.CharField(max_length=10, choices=choices(WorkerRequest), db_default="")
     requested_at = models.DateTimeField(null=True)
-    requested_by = models.CharField(max_length=150, db_default="", blank=True)
-    request_reason = models.CharField(max_length=1000, db_default="", blank=True)
+    requested_by = models.CharField(max_length=150, db_default="")
+    request_reason = models.CharField(max_length=1000, db_default="")
     request_seen_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -85,7 +78,7 @@ class Worker(models.Model):
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
         indexes = [
-            models.Index(fields=["id"], name="taskqueue_worker_idle", condition=Q(is_idle=True)),
+            models.Index(fields=["id"], name="taskqueue_worker_idle", condition=Q(is_idle=True))
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,53 @@
+"""What several models are made of: words, loose references, permissions, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+from django.db import models
+
+# In place of Django's four permissions: rows change by the engine's verbs, so there is no form
+# that adds, changes or deletes one.
+VIEW_ONLY = ("view",)
+# References without constraint and index of their own: their rows are deleted on their own terms.
+LOOSE: dict[str, Any] = {"db_constraint": False, "db_index": False}
+
+
+def choices(words: type[StrEnum]) -> list[tuple[str, str]]:
+    """Return the words as choices of a column. Not translated: they are part of the migrations."""
+    return [(word.value, word.value) for word in words]
+
+
+def one_of(column: str, words: Iterable[StrEnum], *, name: str) -> models.CheckConstraint:
+    """Return the constraint that a column holds one of these words."""
+    condition = models.Q((f"{column}__in", [word.value for word in words]))
+    return models.CheckConstraint(condition=condition, name=name)
+
+
+class Figures(models.Model):
+    """Counts of attempts and of tasks, and how long attempts ran and waited.
+
+    The first five count attempts, by the status of their lease; the next three tasks that came to
+    their end, by its status. Of the attempts that are counted in `run_times`, a histogram by
+    bucket (see `taskqueue.core.histogram`), `run_seconds` is the sum; the same is told of the time
+    between being ready and the start of the body.
+    """
+
+    succeeded = models.PositiveBigIntegerField(default=0)
+    failed = models.PositiveBigIntegerField(default=0)
+    lost = models.PositiveBigIntegerField(default=0)
+    stopped = models.PositiveBigIntegerField(default=0)
+    returned = models.PositiveBigIntegerField(default=0)
+    tasks_succeeded = models.PositiveBigIntegerField(default=0)
+    tasks_failed = models.PositiveBigIntegerField(default=0)
+    tasks_cancelled = models.PositiveBigIntegerField(default=0)
+
+    run_seconds = models.FloatField(default=0.0)
+    run_times = models.JSONField(default=dict)
+    wait_seconds = models.FloatField(default=0.0)
+    wait_times = models.JSONField(default=dict)
+
+    class Meta:
+        abstract = True
