@@ -202,11 +202,10 @@ def require_tool(name: str) -> str:
 @pytest.fixture(autouse=True)
 def _forget_charts() -> None:
     """What a process remembers of the steps of charts, though each test has other rows."""
-    from taskqueue.monitoring.performance import known
-    from taskqueue.monitoring.series import cache
+    from taskqueue.monitoring import performance, series
 
-    cache.forget()
-    known.clear()
+    series.cache.forget()
+    performance.cache.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -52,8 +52,8 @@ SPARK_WIDTH, SPARK_HEIGHT = 72, 20
 
 def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
     """Draw the outcomes of attempts: a stacked bar for each step."""
-    statuses = [*COMMON, *(status for status in RARE if any(getattr(series, status)))]
-    counts: dict[str, list[int]] = {status: getattr(series, status) for status in statuses}
+    statuses = [*COMMON, *(status for status in RARE if any(series.by_step(status)))]
+    counts: dict[str, list[int]] = {status: series.by_step(status) for status in statuses}
     highest = max(map(sum, zip(*counts.values(), strict=True)))
     if not highest:
         return _nothing(_("No attempts finished in this period."))
@@ -79,7 +79,7 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
 
     The scale is logarithmic: a task that runs for milliseconds may have waited for hours.
     """
-    lines: dict[str, list[float | None]] = {name: getattr(series, name) for name in TIMES}
+    lines: dict[str, list[float | None]] = {name: series.by_step(name) for name in TIMES}
     known = [value for values in lines.values() for value in values if value is not None]
     if not known:
         return _nothing(_("Nothing ran in this period."))
@@ -94,7 +94,7 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
         key=key,
         title=_("Wait time and run time %(step)s") % {"step": per_step},
         unit=_("%(step)s, logarithmic scale") % {"step": per_step},
-        overall={name: short_duration(getattr(series, f"overall_{name}")) for name in TIMES},
+        overall={name: short_duration(getattr(series.whole, name)) for name in TIMES},
         y_labels=[short_duration(10.0**power) for power in range(high, low - 1, -1)],
         courses={name: _courses(values, low, high) for name, values in lines.items()},
     )

@@ -20,10 +20,12 @@ from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.series import SPANS, Series, series
+from taskqueue.monitoring.rollups import SPANS
+from taskqueue.monitoring.series import OUTCOMES, Attempts, series
 
 MOST_WORKERS = 1000
 SECONDS_AN_HOUR = 3600
+BY_STEP = (*OUTCOMES, "run_p50", "run_p95", "wait_p50", "wait_p95")
 
 
 class CountShown(serializers.Serializer[Any]):
@@ -62,30 +64,26 @@ class WorkerTotals(serializers.Serializer[Any]):
 class LastHour(serializers.Serializer[Any]):
     """Attempts that ended in the last hour; durations in seconds."""
 
-    succeeded = serializers.IntegerField(source="total_succeeded")
-    failed = serializers.IntegerField(source="total_failed")
-    lost = serializers.IntegerField(source="total_lost")
-    stopped = serializers.IntegerField(source="total_stopped")
+    succeeded = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    lost = serializers.IntegerField()
+    stopped = serializers.IntegerField()
     per_second = serializers.SerializerMethodField(help_text="Attempts of all outcomes.")
     failure_rate = serializers.SerializerMethodField(
         help_text="From 0 to 1; null: no attempt ended."
     )
-    run_p50 = serializers.FloatField(source="overall_run_p50", allow_null=True)
-    run_p95 = serializers.FloatField(source="overall_run_p95", allow_null=True)
-    wait_p50 = serializers.FloatField(source="overall_wait_p50", allow_null=True)
-    wait_p95 = serializers.FloatField(source="overall_wait_p95", allow_null=True)
+    run_p50 = serializers.FloatField(allow_null=True)
+    run_p95 = serializers.FloatField(allow_null=True)
+    wait_p50 = serializers.FloatField(allow_null=True)
+    wait_p95 = serializers.FloatField(allow_null=True)
 
-    def get_per_second(self, attempts: Series) -> float:
+    def get_per_second(self, attempts: Attempts) -> float:
         """All attempts of the hour."""
-        return attempts.total / SECONDS_AN_HOUR
+        return attempts.ended / SECONDS_AN_HOUR
 
-    def get_failure_rate(self, attempts: Series) -> float | None:
+    def get_failure_rate(self, attempts: Attempts) -> float | None:
         """The part that failed or was lost."""
-        return (
-            (attempts.total_failed + attempts.total_lost) / attempts.total
-            if attempts.total
-            else None
-        )
+        return (attempts.failed + attempts.lost) / attempts.ended if attempts.ended else None
 
 
 class StatsShown(serializers.Serializer[Any]):
@@ -145,7 +143,7 @@ class Stats(ApiView):
                 "tasks": status_counts(),
                 "queues": _queues(workers) if sees(VIEW_QUEUES) else None,
                 "workers": _workers(workers) if sees(VIEW_WORKERS) else None,
-                "last_hour": series("hour"),
+                "last_hour": series("hour").whole,
             }
         )
         return Response(shown.data)
@@ -162,7 +160,8 @@ class StatsSeries(ApiView):
         """Outcomes and durations of attempts over time, of all or of one queue or name."""
         asked = self.validated_query(request, SeriesQuery)
         attempts = series(asked["span"], queue_name=asked["queue_name"], name=asked["name"])
-        return Response(SeriesShown(attempts).data)
+        columns = {figure: attempts.by_step(figure) for figure in BY_STEP}
+        return Response(SeriesShown({**vars(attempts), **columns}).data)
 
 
 def _queues(workers: list[ShownWorker]) -> dict[str, Any]:

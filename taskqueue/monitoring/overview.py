@@ -11,7 +11,7 @@ from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.running_task import RunningTask, running_now
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.series import Series, series
+from taskqueue.monitoring.series import Attempts, Series, series
 
 MOST = 1_000
 
@@ -32,28 +32,14 @@ class Overview:
     notices: list[Notice]
 
     @property
-    def per_minute(self) -> int:
+    def last_minute(self) -> Attempts:
         """Attempts that ended in the last full minute."""
-        return self.ended[-2]
+        return self.hour.steps[-2]
 
     @property
-    def this_minute(self) -> int:
+    def this_minute(self) -> Attempts:
         """Attempts that ended in the current minute."""
-        return self.ended[-1]
-
-    @property
-    def failed_per_minute(self) -> int:
-        """Attempts of the last full minute that failed or were lost."""
-        return self.hour.failed[-2] + self.hour.lost[-2]
-
-    @property
-    def ended(self) -> list[int]:
-        """Attempts that ended, by minute, the current one last."""
-        hour = self.hour
-        return [
-            sum(each)
-            for each in zip(hour.succeeded, hour.failed, hour.lost, hour.stopped, strict=True)
-        ]
+        return self.hour.steps[-1]
 
 
 def overview() -> Overview:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.queries import as_uuid
 from taskqueue.engine.sqlite.values import clock, loaded
 from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import read
-from taskqueue.monitoring.rollups import EPOCH, NAMES, Span, span_of, summed, whole_seconds
-from taskqueue.monitoring.series import FORGOTTEN_AFTER, SETTLES_AFTER
+from taskqueue.monitoring.rollups import (
+    EPOCH,
+    NAMES,
+    SETTLES_AFTER,
+    ChartCache,
+    Span,
+    merged,
+    span_of,
+    summed,
+    whole_seconds,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,30 +54,10 @@ class Sum(NamedTuple):
     slowest_seconds: float
     slowest_task_id: UUID | None
 
-    def __add__(self, other: Sum) -> Sum:  # type: ignore[override]
-        slowest = max(self, other, key=lambda each: each.slowest_seconds)
-        return Sum(
-            self.number + other.number,
-            self.failed + other.failed,
-            self.run_times + other.run_times,
-            self.wait_times + other.wait_times,
-            slowest.slowest_seconds,
-            slowest.slowest_task_id,
-        )
 
-
-@dataclass(frozen=True)
-class Known:
-    """The sums of a span up to a time, after which rollups may still change."""
-
-    first: datetime
-    until: datetime
-    read_at: float
-    sums: Mapping[str, Sum]
-
-
-# Sums by database and span: a page that is opened again reads only what is newer.
-known: dict[tuple[str, str], Known] = {}
+Named = tuple[str, Sum]
+# Sums by name up to a time, after which rollups may still change, by database, span and beginning.
+cache: ChartCache[tuple[datetime, dict[str, Sum]]] = ChartCache()
 # Difference of the clocks of the database and this process that disables the cache.
 SKEW = timedelta(minutes=1)
 
@@ -79,66 +68,62 @@ def performance(span: str) -> list[NamePerformance]:
     What ended more than five minutes ago may be told as it was up to ten minutes ago. Raises
     ValueError for a span that is not in `SPANS`.
     """
-    chosen, key, here = span_of(span), (project_connection().alias, span), clock()
+    chosen, here = span_of(span), clock()
     first = chosen.starts(here)[0]
-    before = known.get(key)
-    if before and (before.first != first or time.monotonic() - before.read_at >= FORGOTTEN_AFTER):
-        before = None
-    since = before.until if before else first
+    chart = project_connection().alias, span, first
+    read_at, remembered = cache.of(chart)
+    since, sums = remembered or (first, {})
     settled = EPOCH + (here - SETTLES_AFTER - EPOCH) // chosen.part * chosen.part
     until = max(since, settled)
     now, closed, still_open = _read(chosen, since, until)
     if abs(now - here) > SKEW:
         first = chosen.starts(now)[0]
-        _, sums, still_open = _read(chosen, first, first)
+        _, _, still_open = _read(chosen, first, first)
+        sums = {}
     else:
-        sums = _added(before.sums if before else {}, closed)
-        read_at = before.read_at if before else time.monotonic()
-        known[key] = Known(first, until, read_at, sums)
-    found = [_performance(name, each) for name, each in _added(sums, still_open).items()]
-    return sorted((each for each in found if each.count), key=lambda each: (-each.count, each.name))
+        sums = _sums([*sums.items(), *closed])
+        cache.remember(chart, read_at, (until, sums))
+    found = _sums([*sums.items(), *still_open])
+    shown = [_performance(name, total) for name, total in found.items() if total.number]
+    return sorted(shown, key=lambda shown: (-shown.count, shown.name))
 
 
 def _read(
     span: Span, first: datetime, until: datetime
-) -> tuple[datetime, dict[str, Sum], dict[str, Sum]]:
-    """Return the moment, and the sums by name before `until` and from then on."""
+) -> tuple[datetime, list[Named], list[Named]]:
+    """Return the moment, and sums of parts of the span before `until` and from then on."""
     rows = read(
         NAMES, step=span.step, first=first, first_text=whole_seconds(first),
         until=until, until_text=whole_seconds(until),
     )  # fmt: skip
     now = loaded(rows[0][0])
     assert now is not None
-    parts: dict[bool, dict[str, list[Any]]] = {False: {}, True: {}}
-    for _, is_open, name, *rest in rows:
+    closed: list[Named] = []
+    still_open: list[Named] = []
+    for _, is_open, name, number, failed, run_times, wait_times, seconds, task_id in rows:
         if name is not None:
-            parts[bool(is_open)].setdefault(name, []).append(rest)
-    closed, still_open = (
-        {name: _sum(each) for name, each in parts[is_open].items()} for is_open in (False, True)
-    )
+            slowest = None if task_id is None else as_uuid(task_id)
+            times = summed(run_times), summed(wait_times)
+            part = Sum(number, failed, *times, seconds, slowest)
+            (still_open if is_open else closed).append((name, part))
     return now, closed, still_open
 
 
-def _sum(rows: list[Any]) -> Sum:
-    """Return the sum of rows of one name."""
-    counts, failures, run_times, wait_times, seconds, ids = zip(*rows, strict=True)
-    slowest = max(range(len(rows)), key=lambda place: seconds[place])
-    task_id = ids[slowest]
-    return Sum(
-        sum(counts),
-        sum(failures),
-        Counter(summed(",".join(filter(None, run_times)))),
-        Counter(summed(",".join(filter(None, wait_times)))),
-        seconds[slowest],
-        UUID(task_id) if isinstance(task_id, str) else task_id,
+def _sums(parts: Iterable[Named]) -> dict[str, Sum]:
+    by_name: defaultdict[str, list[Sum]] = defaultdict(list)
+    for name, part in parts:
+        by_name[name].append(part)
+    return {name: _sum(parts) for name, parts in by_name.items()}
+
+
+def _sum(parts: list[Sum]) -> Sum:
+    slowest = max(parts, key=lambda part: part.slowest_seconds)
+    return slowest._replace(
+        number=sum(part.number for part in parts),
+        failed=sum(part.failed for part in parts),
+        run_times=merged(part.run_times for part in parts),
+        wait_times=merged(part.wait_times for part in parts),
     )
-
-
-def _added(some: Mapping[str, Sum], others: Mapping[str, Sum]) -> dict[str, Sum]:
-    added = dict(some)
-    for name, each in others.items():
-        added[name] = added[name] + each if name in added else each
-    return added
 
 
 def _performance(name: str, of: Sum) -> NamePerformance:

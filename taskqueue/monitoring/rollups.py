@@ -1,4 +1,4 @@
-"""Reading rollups: the statements that sum them, their histograms, and the spans of charts.
+"""Reading rollups: statements that sum them, histograms, the cache and the spans of charts.
 
 Each statement reads the rollups since the first step, by their time, and joins the histograms as
 they are stored: Python merges them faster than SQL.
@@ -7,11 +7,13 @@ they are stored: Python merges them faster than SQL.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Generic, TypeVar
 
-from taskqueue.core.histogram import loaded
+from taskqueue.core.histogram import Histogram, loaded
 from taskqueue.engine.statement import Statement
 
 # A row for each step from the first that is wanted, read by a range of the index of its own: to
@@ -120,13 +122,54 @@ SERIES = Statement(postgresql=_SERIES_POSTGRESQL, sqlite=_SERIES_SQLITE)
 NAMES = Statement(postgresql=_NAMES_POSTGRESQL, sqlite=_NAMES_SQLITE)
 
 
-def summed(histograms: str | None) -> Mapping[int, int]:
+def summed(histograms: str | None) -> Histogram:
     """Return the sum of histograms, stored as JSON and joined by commas."""
     total: dict[str, int] = {}
     for histogram in json.loads(f"[{histograms or ''}]"):
         for bucket, count in histogram.items():
             total[bucket] = total.get(bucket, 0) + count
     return loaded(total)
+
+
+def merged(histograms: Iterable[Mapping[int, int]]) -> Histogram:
+    """Return the sum of histograms."""
+    total = Histogram()
+    for histogram in histograms:
+        total.update(histogram)
+    return total
+
+
+# What ended so long ago changes no more: a process writes a row for ten seconds from its start
+# (`taskqueue.engine.tally`), and the server ends a transaction that idles.
+SETTLES_AFTER = timedelta(minutes=5)
+# Seconds after which all is read again.
+FORGOTTEN_AFTER = 600.0
+MOST_CHARTS = 50
+
+T = TypeVar("T")
+
+
+class ChartCache(Generic[T]):
+    """What this process remembers of rollups that no longer change, by chart; thread-safe."""
+
+    def __init__(self) -> None:
+        self._charts: dict[Hashable, tuple[float, T]] = {}
+
+    def of(self, chart: Hashable) -> tuple[float, T | None]:
+        """Return when the chart was first read, and what is remembered; None: it is read now."""
+        now = time.monotonic()
+        read_at, remembered = self._charts.get(chart, (now, None))
+        return (read_at, remembered) if now - read_at < FORGOTTEN_AFTER else (now, None)
+
+    def remember(self, chart: Hashable, read_at: float, value: T) -> None:
+        """Keep what no longer changes of a chart that was first read then."""
+        if chart not in self._charts and len(self._charts) >= MOST_CHARTS:
+            self.forget()
+        self._charts[chart] = read_at, value
+
+    def forget(self) -> None:
+        """Forget all charts."""
+        self._charts = {}
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

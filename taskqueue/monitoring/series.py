@@ -2,151 +2,88 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from taskqueue.core.histogram import Histogram, quantile
+from taskqueue.core.histogram import quantile
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sqlite.values import clock, loaded
 from taskqueue.monitoring.reading import read
-from taskqueue.monitoring.rollups import SERIES, SPANS, Span, span_of, summed, whole_seconds
-
-# A step that has been over for so long changes no more: a process writes a row for ten seconds from
-# its start (`taskqueue.engine.tally`), and the server ends a transaction that idles.
-SETTLES_AFTER = timedelta(minutes=5)
-# Seconds after which all steps are read again.
-FORGOTTEN_AFTER = 600.0
-MOST_CHARTS = 50
-
-T = TypeVar("T")
-
-
-class ChartCache(Generic[T]):
-    """Steps of charts that are over, remembered by this process; thread-safe."""
-
-    def __init__(self) -> None:
-        self._charts: dict[Hashable, tuple[float, Mapping[datetime, T]]] = {}
-
-    def of(self, chart: Hashable) -> Mapping[datetime, T]:
-        """Return the remembered steps of a chart, by their starts."""
-        read_at, steps = self._charts.get(chart, (0.0, {}))
-        return steps if steps and time.monotonic() - read_at < FORGOTTEN_AFTER else {}
-
-    def remember(
-        self,
-        chart: Hashable,
-        steps: Mapping[datetime, T],
-        *,
-        length: timedelta,
-        now: datetime,
-        is_anew: bool,
-    ) -> None:
-        """Keep the steps that no longer change; `is_anew`: none was remembered before."""
-        before = self._charts.get(chart)
-        if not is_anew and before is None:
-            return  # Another thread has forgotten it meanwhile.
-        if before is None and len(self._charts) >= MOST_CHARTS:
-            self.forget()
-        read_at = time.monotonic() if is_anew or before is None else before[0]
-        last = now - SETTLES_AFTER - length
-        self._charts[chart] = read_at, {at: step for at, step in steps.items() if at <= last}
-
-    def forget(self) -> None:
-        """Forget all charts."""
-        self._charts = {}
+from taskqueue.monitoring.rollups import (
+    EPOCH,
+    SERIES,
+    SETTLES_AFTER,
+    ChartCache,
+    Span,
+    merged,
+    span_of,
+    summed,
+    whole_seconds,
+)
 
 
-__all__ = ["SPANS", "Series", "series"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Series:
-    """Attempts by step, the oldest first; each list is as long as `starts`."""
-
-    span: str
-    step_seconds: int
-    starts: list[datetime]
-    succeeded: list[int]
-    failed: list[int]
-    lost: list[int]
-    stopped: list[int]
-    run_times: list[Mapping[int, int]] = field(repr=False)
-    wait_times: list[Mapping[int, int]] = field(repr=False)
-
-    @property
-    def run_p50(self) -> list[float | None]:
-        """Seconds; None where nothing ran."""
-        return _quantiles(self.run_times, 0.5)
-
-    @property
-    def run_p95(self) -> list[float | None]:
-        return _quantiles(self.run_times, 0.95)
-
-    @property
-    def wait_p50(self) -> list[float | None]:
-        """Seconds between being ready and the start of the body."""
-        return _quantiles(self.wait_times, 0.5)
-
-    @property
-    def wait_p95(self) -> list[float | None]:
-        return _quantiles(self.wait_times, 0.95)
-
-    @property
-    def total_succeeded(self) -> int:
-        return sum(self.succeeded)
-
-    @property
-    def total_failed(self) -> int:
-        return sum(self.failed)
-
-    @property
-    def total_lost(self) -> int:
-        return sum(self.lost)
-
-    @property
-    def total_stopped(self) -> int:
-        return sum(self.stopped)
-
-    @property
-    def total(self) -> int:
-        """All attempts that came to an end."""
-        return self.total_succeeded + self.total_failed + self.total_lost + self.total_stopped
-
-    @property
-    def overall_run_p50(self) -> float | None:
-        """Seconds, of the whole span."""
-        return quantile(_merged(self.run_times), 0.5)
-
-    @property
-    def overall_run_p95(self) -> float | None:
-        return quantile(_merged(self.run_times), 0.95)
-
-    @property
-    def overall_wait_p50(self) -> float | None:
-        return quantile(_merged(self.wait_times), 0.5)
-
-    @property
-    def overall_wait_p95(self) -> float | None:
-        return quantile(_merged(self.wait_times), 0.95)
-
-
-class Step(NamedTuple):
-    """The outcomes of attempts in one step, or in a part of one; fields as in `Series`."""
+class Attempts(NamedTuple):
+    """Attempts that ended within some time, by outcome; durations in seconds, None: none ran."""
 
     succeeded: int = 0
     failed: int = 0
     lost: int = 0
     stopped: int = 0
     run_times: Mapping[int, int] = MappingProxyType({})
+    # Between being ready and the start of the body.
     wait_times: Mapping[int, int] = MappingProxyType({})
 
+    @property
+    def ended(self) -> int:
+        """The number of all."""
+        return self.succeeded + self.failed + self.lost + self.stopped
 
-NOTHING = Step()
-cache: ChartCache[Step] = ChartCache()
+    @property
+    def run_p50(self) -> float | None:
+        return quantile(self.run_times, 0.5)
+
+    @property
+    def run_p95(self) -> float | None:
+        return quantile(self.run_times, 0.95)
+
+    @property
+    def wait_p50(self) -> float | None:
+        return quantile(self.wait_times, 0.5)
+
+    @property
+    def wait_p95(self) -> float | None:
+        return quantile(self.wait_times, 0.95)
+
+
+OUTCOMES = ("succeeded", "failed", "lost", "stopped")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Attempts by step, the oldest first; there are as many `starts` as `steps`."""
+
+    span: str
+    step_seconds: int
+    starts: list[datetime]
+    steps: list[Attempts]
+
+    @cached_property
+    def whole(self) -> Attempts:
+        """The attempts of the whole span."""
+        return _sum(self.steps)
+
+    def by_step(self, figure: str) -> list[Any]:
+        """Return a figure of `Attempts`, such as `failed` or `wait_p95`, of each step."""
+        return [getattr(step, figure) for step in self.steps]
+
+
+NOTHING = Attempts()
+cache: ChartCache[Mapping[datetime, Attempts]] = ChartCache()
 
 
 def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
@@ -156,56 +93,45 @@ def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
     Raises ValueError for a span that is not in `SPANS`.
     """
     chosen, chart = span_of(span), (project_connection().alias, span, queue_name, name)
-    known = cache.of(chart)
+    read_at, remembered = cache.of(chart)
+    known = remembered or {}
     guess = chosen.parts(clock())
     first = next((start for start in guess if start not in known), guess[-1])
-    now, read_now = _read(chosen, first, {"queue_name": queue_name, "name": name})
+    now, fresh = _read(chosen, first, queue_name, name)
     parts = chosen.parts(now)
     if any(start < first and start not in known for start in parts):
         # The database's clock is behind that of this process.
-        now, read_now = _read(chosen, parts[0], {"queue_name": queue_name, "name": name})
-    found = {start: read_now.get(start) or known.get(start, NOTHING) for start in parts}
-    cache.remember(chart, found, length=chosen.part, now=now, is_anew=not known)
+        now, fresh = _read(chosen, parts[0], queue_name, name)
+    found = {start: fresh.get(start) or known.get(start, NOTHING) for start in parts}
+    last = now - SETTLES_AFTER - chosen.part
+    cache.remember(chart, read_at, {start: found[start] for start in parts if start <= last})
     starts = chosen.starts(now)
-    columns = map(list, zip(*_steps(chosen, starts, found), strict=True))
-    by_name: dict[str, Any] = dict(zip(Step._fields, columns, strict=True))
-    return Series(span=span, step_seconds=chosen.step_seconds, starts=starts, **by_name)
+    by_step: defaultdict[datetime, list[Attempts]] = defaultdict(list)
+    for start, attempts in found.items():
+        by_step[start - (start - EPOCH) % chosen.step].append(attempts)
+    steps = [_sum(by_step[start]) for start in starts]
+    return Series(span=span, step_seconds=chosen.step_seconds, starts=starts, steps=steps)
 
 
-def _steps(
-    span: Span, starts: Sequence[datetime], parts: Mapping[datetime, Step]
-) -> Iterator[Step]:
-    """Yield the steps, each the sum of its parts."""
-    for start in starts:
-        moments = (start + number * span.part for number in range(span.step // span.part))
-        of_step = [NOTHING, *(parts[moment] for moment in moments if moment in parts)]
-        columns: list[Any] = list(zip(*of_step, strict=True))
-        sums: list[Any] = [*map(sum, columns[:4]), *map(_merged, columns[4:])]
-        yield Step(*sums)
+def _sum(attempts: Iterable[Attempts]) -> Attempts:
+    columns: list[Any] = list(zip(NOTHING, *attempts, strict=True))
+    sums: list[Any] = [*map(sum, columns[:4]), *map(merged, columns[4:])]
+    return Attempts(*sums)
 
 
 def _read(
-    span: Span, first: datetime, which: Mapping[str, str]
-) -> tuple[datetime, dict[datetime, Step]]:
+    span: Span, first: datetime, queue_name: str, name: str
+) -> tuple[datetime, dict[datetime, Attempts]]:
     """Return the moment, and the parts from the first on that have any attempts."""
-    by = {"step": span.part, "seconds": int(span.part.total_seconds())}
-    rows = read(SERIES, **by, first=first, first_text=whole_seconds(first), **which)
+    rows = read(
+        SERIES, step=span.part, seconds=int(span.part.total_seconds()), first=first,
+        first_text=whole_seconds(first), queue_name=queue_name, name=name,
+    )  # fmt: skip
     now = loaded(rows[0][0])
     assert now is not None
-    steps = {}
+    parts = {}
     for _, at, succeeded, failed, lost, stopped, run_times, wait_times in rows:
         if (start := loaded(at)) is not None:
             counts = succeeded, failed, lost, stopped
-            steps[start] = Step(*counts, summed(run_times), summed(wait_times))
-    return now, steps
-
-
-def _quantiles(histograms: Sequence[Mapping[int, int]], share: float) -> list[float | None]:
-    return [quantile(histogram, share) for histogram in histograms]
-
-
-def _merged(histograms: Sequence[Mapping[int, int]]) -> Histogram:
-    merged = Histogram()
-    for histogram in histograms:
-        merged.update(histogram)
-    return merged
+            parts[start] = Attempts(*counts, summed(run_times), summed(wait_times))
+    return now, parts

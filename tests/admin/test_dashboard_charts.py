@@ -21,7 +21,7 @@ from taskqueue.admin.charts import (
 )
 from taskqueue.core.histogram import Histogram, bucket_of
 from taskqueue.display import rounded_age, short_duration
-from taskqueue.monitoring.series import Series
+from taskqueue.monitoring.series import Attempts, Series
 
 Draw = Callable[[Series], str]
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -51,9 +51,15 @@ def make_series(
         span="hour",
         step_seconds=step_seconds,
         starts=[START + timedelta(seconds=step_seconds * number) for number in range(steps)],
-        succeeded=counts(succeeded), failed=counts(failed), lost=counts(lost),
-        stopped=counts(stopped), run_times=histograms(ran), wait_times=histograms(waited),
-    )  # fmt: skip
+        steps=list(
+            map(
+                Attempts,
+                *map(counts, (succeeded, failed, lost, stopped)),
+                histograms(ran),
+                histograms(waited),
+            )
+        ),
+    )
 
 
 def drawn(chart: str) -> ElementTree.Element:

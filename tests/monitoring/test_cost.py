@@ -26,7 +26,8 @@ from taskqueue.monitoring.read_models.failure_group import failures, retrying
 from taskqueue.monitoring.read_models.queue import queue_named, queues_after, read_queues
 from taskqueue.monitoring.read_models.running_task import running_now
 from taskqueue.monitoring.read_models.worker import read_workers, workers_after
-from taskqueue.monitoring.series import SPANS, series
+from taskqueue.monitoring.rollups import SPANS
+from taskqueue.monitoring.series import series
 from taskqueue.monitoring.why import why
 from tests.engine.steps import another_connection
 from tests.monitoring.many import fill

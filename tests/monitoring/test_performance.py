@@ -90,7 +90,7 @@ def test_the_databases_clock_counts(minutes: int, monkeypatch: pytest.MonkeyPatc
     here: Any = vars(module)["clock"]
     monkeypatch.setattr(module, "clock", lambda: here() + minutes * MINUTE)
     assert [each.count for each in performance("hour")] == [2]
-    assert not module.known
+    assert not module.cache._charts
 
 
 def test_an_unknown_span_is_refused() -> None:

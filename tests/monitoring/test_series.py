@@ -11,18 +11,20 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from taskqueue.models import Rollup
+from taskqueue.monitoring import rollups
 from taskqueue.monitoring import series as module
-from taskqueue.monitoring.series import SPANS, Series, series
+from taskqueue.monitoring.rollups import SPANS
+from taskqueue.monitoring.series import Attempts, Series, series
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_rollup
 
 pytestmark = pytest.mark.django_db
 
 
-def counted(found: Series, moment: datetime, times: list[int]) -> int:
-    """What a list holds for the step of a moment."""
+def step_at(found: Series, moment: datetime) -> Attempts:
+    """The step of a moment."""
     step = timedelta(seconds=found.step_seconds)
     (place,) = [place for place, start in enumerate(found.starts) if start <= moment < start + step]
-    return times[place]
+    return found.steps[place]
 
 
 @pytest.mark.parametrize(
@@ -31,11 +33,13 @@ def counted(found: Series, moment: datetime, times: list[int]) -> int:
 def test_without_rollups_all_is_nought(span: str, seconds: int, steps: int) -> None:
     found = series(span)
     assert (found.span, found.step_seconds, len(found.starts)) == (span, seconds, steps)
-    for counts in (found.succeeded, found.failed, found.lost, found.stopped):
-        assert counts == [0] * steps
-    assert found.run_p50 == found.wait_p95 == [None] * steps
-    assert found.total == 0
-    assert found.overall_run_p95 is None
+    for attempts in (*found.steps, found.whole):
+        assert attempts == Attempts()
+        assert attempts.ended == 0
+        assert (
+            attempts.run_p50 is attempts.run_p95 is attempts.wait_p50 is attempts.wait_p95 is None
+        )
+    assert len(found.steps) == steps
 
 
 @pytest.mark.parametrize("span", SPANS)
@@ -58,17 +62,14 @@ def test_rollups_of_whatever_resolution_are_summed_by_step(span: str) -> None:
         )  # fmt: skip
     make_rollup(moment - timedelta(microseconds=1), succeeded=1000)
     found = series(span)
-    assert counted(found, moment, found.succeeded) == 40
-    assert counted(found, moment, found.failed) == 12
-    assert counted(found, moment, found.lost) == 8
-    assert counted(found, moment, found.stopped) == 4
-    assert (found.total_succeeded, found.total) == (1040, 1064)
+    assert step_at(found, moment)[:4] == (40, 12, 8, 4)
+    assert (found.whole.succeeded, found.whole.ended) == (1040, 1064)
 
 
 def test_what_is_older_than_the_first_step_is_left_out() -> None:
     first = series("hour").starts[0]
     make_rollup(first - timedelta(seconds=1), succeeded=1)
-    assert series("hour").total == 0
+    assert series("hour").whole.ended == 0
 
 
 def test_quantiles_are_those_of_the_histograms_together() -> None:
@@ -79,13 +80,13 @@ def test_quantiles_are_those_of_the_histograms_together() -> None:
     make_rollup(moment - HOUR / 2, run=[1000.0] * 100)
     found = series("hour")
     tenth = pytest.approx
-    place = found.run_p50.index(next(value for value in reversed(found.run_p50) if value))
-    assert found.run_p50[place] == tenth(1.0, rel=0.2)
-    assert found.run_p95[place] == tenth(100.0, rel=0.2)
-    assert found.wait_p50[place] == tenth(0.01, rel=0.2)
-    assert found.wait_p95[place] == tenth(0.01, rel=0.2)
-    assert found.overall_run_p95 == tenth(1000.0, rel=0.2)
-    assert found.overall_wait_p50 == tenth(0.01, rel=0.2)
+    step = next(step for step in reversed(found.steps) if step.run_p50)
+    assert step.run_p50 == tenth(1.0, rel=0.2)
+    assert step.run_p95 == tenth(100.0, rel=0.2)
+    assert step.wait_p50 == tenth(0.01, rel=0.2)
+    assert step.wait_p95 == tenth(0.01, rel=0.2)
+    assert found.whole.run_p95 == tenth(1000.0, rel=0.2)
+    assert found.whole.wait_p50 == tenth(0.01, rel=0.2)
 
 
 def test_one_queue_or_one_name_can_be_looked_at_alone() -> None:
@@ -93,10 +94,10 @@ def test_one_queue_or_one_name_can_be_looked_at_alone() -> None:
     make_rollup(moment, succeeded=1)
     make_rollup(moment, succeeded=2, queue_name="web")
     make_rollup(moment, succeeded=4, queue_name="web", name="shop.tasks.pack")
-    assert series("hour", queue_name="web").total == 6
-    assert series("hour", name="shop.tasks.pack").total == 4
-    assert series("hour", queue_name="default", name="shop.tasks.pack").total == 0
-    assert series("hour", queue_name="'; --").total == 0
+    assert series("hour", queue_name="web").whole.ended == 6
+    assert series("hour", name="shop.tasks.pack").whole.ended == 4
+    assert series("hour", queue_name="default", name="shop.tasks.pack").whole.ended == 0
+    assert series("hour", queue_name="'; --").whole.ended == 0
 
 
 def test_an_unknown_span_is_refused_by_name() -> None:
@@ -110,14 +111,14 @@ def test_the_first_step_holds_what_begins_with_it() -> None:
     make_rollup(moment - MINUTE, succeeded=1, name="a second before")
     module.cache.forget()
     found = series("hour")
-    assert found.total == (4 if found.starts[0] < moment else 3)
+    assert found.whole.ended == (4 if found.starts[0] < moment else 3)
 
 
 @pytest.mark.parametrize("age", range(8))
 def test_what_begins_with_a_step_is_seen_again(age: int) -> None:
     make_rollup(series("hour").starts[-1 - age], resolution=60, succeeded=3)
     module.cache.forget()
-    assert [series("hour").total for _ in range(3)] == [3, 3, 3]
+    assert [series("hour").whole.ended for _ in range(3)] == [3, 3, 3]
 
 
 # What a process remembers of steps that are over
@@ -125,11 +126,11 @@ def test_what_begins_with_a_step_is_seen_again(age: int) -> None:
 
 def test_steps_that_are_long_over_are_not_read_again() -> None:
     old, lately = make_rollup(ago(20 * MINUTE), succeeded=1), make_rollup(ago(MINUTE), succeeded=1)
-    assert series("hour").total == 2
+    assert series("hour").whole.ended == 2
     Rollup.objects.filter(id__in=[old.id, lately.id]).update(succeeded=10)
     make_rollup(ago(30 * MINUTE), succeeded=100)
-    assert series("hour").total == 11
-    assert series("hour", queue_name=old.queue_name).total == 120
+    assert series("hour").whole.ended == 11
+    assert series("hour", queue_name=old.queue_name).whole.ended == 120
 
 
 def test_what_has_ended_lately_is_read_again_by_a_range_of_its_own() -> None:
@@ -146,18 +147,18 @@ def test_of_a_step_of_hours_only_the_last_quarters_are_read_again() -> None:
     early, lately = ago(45 * MINUTE), ago(MINUTE)
     for moment in (early, lately):
         make_rollup(moment, succeeded=1)
-    assert series("week").total == 2
+    assert series("week").whole.ended == 2
     Rollup.objects.update(succeeded=10)
-    assert series("week").total == 11
+    assert series("week").whole.ended == 11
 
 
 def test_all_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     old = make_rollup(ago(20 * MINUTE), succeeded=1)
-    assert series("hour").total == 1
+    assert series("hour").whole.ended == 1
     Rollup.objects.filter(id=old.id).update(succeeded=10)
-    assert series("hour").total == 1
-    monkeypatch.setattr(module, "FORGOTTEN_AFTER", 0.0)
-    assert series("hour").total == 10
+    assert series("hour").whole.ended == 1
+    monkeypatch.setattr(rollups, "FORGOTTEN_AFTER", 0.0)
+    assert series("hour").whole.ended == 10
 
 
 @pytest.mark.postgresql_only
@@ -173,11 +174,11 @@ def test_the_databases_clock_counts(
         series("hour")
     here = module.clock
     monkeypatch.setattr(module, "clock", lambda: here() + minutes * MINUTE)
-    assert series("hour").total == 4
+    assert series("hour").whole.ended == 4
 
 
 def test_only_so_many_charts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_CHARTS", 3)
+    monkeypatch.setattr(rollups, "MOST_CHARTS", 3)
     for number in range(10):
         series("hour", name=f"name {number}")
         assert len(module.cache._charts) <= 3
@@ -187,6 +188,7 @@ def test_what_another_thread_forgets_meanwhile_is_not_kept_for_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     series("hour")
+    first = dict(module.cache._charts)
     read = module._read
 
     def forget_and_read(*given: Any) -> Any:
@@ -194,5 +196,7 @@ def test_what_another_thread_forgets_meanwhile_is_not_kept_for_longer(
         return read(*given)
 
     monkeypatch.setattr(module, "_read", forget_and_read)
-    assert series("hour").total == 0
-    assert not module.cache._charts
+    series("hour")
+    assert {chart: read_at for chart, (read_at, _) in module.cache._charts.items()} == {
+        chart: read_at for chart, (read_at, _) in first.items()
+    }

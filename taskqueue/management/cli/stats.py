@@ -10,7 +10,7 @@ from taskqueue.management.cli.output import Output, short, without_controls
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.rollups import SPANS
-from taskqueue.monitoring.series import Series, series
+from taskqueue.monitoring.series import OUTCOMES, Series, series
 
 MOST_NAMES = 1000
 NAMES = ("name", "attempts", "failed", "wait p50", "wait p95", "run p50", "run p95", "slowest")
@@ -50,7 +50,7 @@ def _stats(flags: Namespace, output: Output) -> None:
     _tell(output, flags, counts, attempts)
     if flags.steps:
         output.say("", {})
-        output.table(_steps(attempts), ("start", "succeeded", "failed", "lost", "stopped"))
+        output.table(_steps(attempts), ("start", *OUTCOMES))
     if names:
         output.say("", {})
         output.table(list(map(_shown_name, names)), NAMES)
@@ -72,16 +72,14 @@ def _document(
 def _attempts(attempts: Series) -> dict[str, Any]:
     """Durations in seconds."""
     minutes = attempts.step_seconds * len(attempts.starts) / 60
+    whole = attempts.whole
     return {
-        "succeeded": attempts.total_succeeded,
-        "failed": attempts.total_failed,
-        "lost": attempts.total_lost,
-        "stopped": attempts.total_stopped,
-        "per_minute": attempts.total / minutes,
-        "wait_p50": attempts.overall_wait_p50,
-        "wait_p95": attempts.overall_wait_p95,
-        "run_p50": attempts.overall_run_p50,
-        "run_p95": attempts.overall_run_p95,
+        **{outcome: getattr(whole, outcome) for outcome in OUTCOMES},
+        "per_minute": whole.ended / minutes,
+        "wait_p50": whole.wait_p50,
+        "wait_p95": whole.wait_p95,
+        "run_p50": whole.run_p50,
+        "run_p95": whole.run_p95,
     }
 
 
@@ -94,12 +92,12 @@ def _tell(output: Output, flags: Namespace, counts: dict[str, Count], attempts: 
     output.say("", {})
     output.say(
         f"Attempts of the last {attempts.span}{_whose(flags)}:"
-        f" {attempts.total_succeeded} succeeded, {attempts.total_failed} failed,"
-        f" {attempts.total_lost} lost, {attempts.total_stopped} stopped;"
+        f" {figures['succeeded']} succeeded, {figures['failed']} failed,"
+        f" {figures['lost']} lost, {figures['stopped']} stopped;"
         f" {figures['per_minute']:.3g} a minute",
         {},
     )
-    if attempts.total:
+    if attempts.whole.ended:
         waits = f"wait p50 {short(figures['wait_p50'])}, p95 {short(figures['wait_p95'])}"
         output.say(
             f"{waits}; run p50 {short(figures['run_p50'])}, p95 {short(figures['run_p95'])}", {}
@@ -112,17 +110,9 @@ def _whose(flags: Namespace) -> str:
 
 
 def _steps(attempts: Series) -> list[dict[str, Any]]:
-    columns = zip(
-        attempts.starts,
-        attempts.succeeded,
-        attempts.failed,
-        attempts.lost,
-        attempts.stopped,
-        strict=True,
-    )
     return [
-        dict(zip(("start", "succeeded", "failed", "lost", "stopped"), values, strict=True))
-        for values in columns
+        {"start": start, **dict(zip(OUTCOMES, step, strict=False))}
+        for start, step in zip(attempts.starts, attempts.steps, strict=True)
     ]
 
 

@@ -83,17 +83,17 @@ def _cut(section: Section, share: int) -> Section:
 
 def _top(overview: Overview, columns: int, title: str) -> list[Line]:
     counts = "  ".join(f"{status} {count}" for status, count in overview.counts.items())
-    hour = overview.hour
+    hour, last = overview.hour, overview.last_minute
     speed = (
-        f"{overview.per_minute:,} a minute, {overview.failed_per_minute:,} failed"
-        f" (this one: {overview.this_minute:,})"
+        f"{last.ended:,} a minute, {last.failed + last.lost:,} failed"
+        f" (this one: {overview.this_minute.ended:,})"
     )
-    waits, runs = short(hour.overall_wait_p95), short(hour.overall_run_p95)
+    waits, runs = short(hour.whole.wait_p95), short(hour.whole.run_p95)
     times = f"wait p95 {waits or '-'}  run p95 {runs or '-'}"
     texts = [
         f"{title}{overview.at:%Y-%m-%d %H:%M:%S} UTC",
         counts,
-        f"{speed}  {bars(overview.ended[-MINUTES:])}  {times}",
+        f"{speed}  {bars([minute.ended for minute in hour.steps[-MINUTES:]])}  {times}",
         *_urgent(overview.notices),
     ]
     lines = [fitted_line(without_controls(text), columns) for text in texts]

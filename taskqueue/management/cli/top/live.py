@@ -19,17 +19,18 @@ from taskqueue.monitoring.overview import Overview, overview
 
 def document(overview: Overview) -> dict[str, Any]:
     """Return the whole overview as an object."""
+    last, whole = overview.last_minute, overview.hour.whole
     return {
         "at": overview.at,
         "tasks": {status: count.value for status, count in overview.counts.items()},
         "more_than_that": sorted(
             status for status, count in overview.counts.items() if count.is_capped
         ),
-        "per_minute": overview.per_minute,
-        "this_minute": overview.this_minute,
-        "failed_per_minute": overview.failed_per_minute,
-        "wait_p95": overview.hour.overall_wait_p95,
-        "run_p95": overview.hour.overall_run_p95,
+        "per_minute": last.ended,
+        "this_minute": overview.this_minute.ended,
+        "failed_per_minute": last.failed + last.lost,
+        "wait_p95": whole.wait_p95,
+        "run_p95": whole.run_p95,
         "queues": overview.queues,
         "workers": [asdict(worker) for worker in overview.workers],
         "running": [asdict(task) for task in overview.running],
