@@ -13,8 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter, by_task
-from taskqueue.admin.tasks.history import progress_of
-from taskqueue.display import badge, preformatted
+from taskqueue.display import EMPTY, badge, preformatted
 from taskqueue.models import Lease, Task, Worker
 
 
@@ -78,6 +77,13 @@ class LeaseAdmin(ReadOnlyAdmin):
     def worker_link(self, lease: Lease) -> SafeString:
         return self.links.to_list(Worker, lease.worker_id, q=lease.worker_id)
 
-    progress_text = cell(_("progress"), progress_of)
+    progress_text = cell(_("progress"), lambda lease: progress_of(lease))
     message = cell(_("message"), preformatted, "error_message")
     shown_traceback = cell(_("traceback"), preformatted, "traceback")
+
+
+def progress_of(lease: Lease) -> str:
+    """Return the progress of the attempt."""
+    if lease.progress is None:
+        return EMPTY
+    return f"{lease.progress:.0f} % {lease.progress_message}".rstrip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
@@ -14,7 +13,6 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.access.permissions import VIEW_TASKS
@@ -112,35 +110,25 @@ class RowReportAdmin(ShownWhole):
 HEADER = "taskqueue-refresh"
 
 
-@dataclass(frozen=True)
-class Fragment:
-    """A part of a page, rendered alike for the page and for its refreshes."""
+def live_report(
+    model_admin: Any, request: HttpRequest, templates: tuple[str, str], title: str, **context: Any
+) -> HttpResponse:
+    """Return a page with a part that it fetches again: its own template is the second one.
 
-    html: SafeString
-    etag: str
-    """A strong hash of the text, in quotes."""
-
-
-def fragment(request: HttpRequest, template: str, context: dict[str, Any]) -> Fragment:
-    """Render the template. It must hold no CSRF token: that differs every time."""
-    html = render_to_string(template, context, request)
-    return Fragment(html, f'"{sha256(html.encode()).hexdigest()}"')
-
-
-def is_refresh(request: HttpRequest) -> bool:
-    """Whether the request asks for the fragment only."""
-    return request.headers.get("X-Requested-With") == HEADER
-
-
-def answer(request: HttpRequest, found: Fragment) -> HttpResponse:
-    """Return the fragment, or 304 if the browser has it."""
-    known = {
-        tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))
-    }
+    A refresh gets the part alone, or 304 if the browser has it. The part must hold no CSRF token:
+    that differs every time.
+    """
+    request.current_app = model_admin.admin_site.name
+    whole, part = templates
+    html = render_to_string(part, context, request)
+    etag = f'"{sha256(html.encode()).hexdigest()}"'
+    if request.headers.get("X-Requested-With") != HEADER:
+        return report(model_admin, request, whole, title, **context, live=html, etag=etag)
     # Whoever compresses answers on the way makes the tag a weak one.
-    is_known = found.etag in known
-    response = HttpResponseNotModified() if is_known else HttpResponse(found.html)
-    response.headers["ETag"] = found.etag
+    tags = parse_etags(request.headers.get("If-None-Match", ""))
+    is_known = etag in {tag.removeprefix("W/") for tag in tags}
+    response = HttpResponseNotModified() if is_known else HttpResponse(html)
+    response.headers["ETag"] = etag
     patch_vary_headers(response, ("Cookie", "Accept-Language", "X-Requested-With"))
     return response
 

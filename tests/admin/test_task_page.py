@@ -36,7 +36,7 @@ def page_of(client: Any, task: Any) -> Any:
 
 def titles(client: Any, task: Any) -> list[str]:
     """Return the titles of the timeline, in its order."""
-    return [str(step["title"]) for step in page_of(client, task).context["steps"]]
+    return [title for _look, title, _event in page_of(client, task).context["steps"]]
 
 
 def test_a_long_life_is_told_in_its_order(log_in_as: LogIn) -> None:

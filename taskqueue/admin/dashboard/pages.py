@@ -21,15 +21,7 @@ from taskqueue.admin.dashboard.rows import (
     worker_rows,
 )
 from taskqueue.admin.links import Links
-from taskqueue.admin.reports import (
-    ReportAdmin,
-    answer,
-    fragment,
-    is_refresh,
-    report,
-    span_of,
-    span_tabs,
-)
+from taskqueue.admin.reports import ReportAdmin, live_report, span_of, span_tabs
 from taskqueue.display import WORDS, badge
 from taskqueue.models import Lease, Queue, Task, Worker
 from taskqueue.monitoring.counts import Count, status_counts
@@ -52,15 +44,9 @@ class DashboardAdmin(ReportAdmin):
         js = ["taskqueue/refresh.js", "taskqueue/dashboard.js"]
 
     def shown(self, request: HttpRequest) -> HttpResponse:
-        found = fragment(
-            request, self.fragment_template, parts(request, self.links, span_of(request))
-        )
-        if is_refresh(request):
-            return answer(request, found)
-        may_act = any(map(request.user.has_perm, (CONTROL_QUEUES, STOP)))
-        return report(
-            self, request, self.page_template, _("Dashboard"), fragment=found, may_act=may_act
-        )
+        templates = (self.page_template, self.fragment_template)
+        context = parts(request, self.links, span_of(request))
+        return live_report(self, request, templates, _("Dashboard"), **context)
 
 
 MOST_RUNNING, MOST_FAILURES = 20, 5

@@ -13,20 +13,21 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from taskqueue.access.permissions import VIEW_AUDITS
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
-from taskqueue.admin.operations.progress import figures, number, of_how_many
 from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
 from taskqueue.admin.reasons import reason_of
-from taskqueue.admin.reports import answer, fragment, is_refresh, report
+from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.control import get_operation
 from taskqueue.declarations.payload import storable
-from taskqueue.display import badge, moment
+from taskqueue.display import badge, number
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import which_of
 from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Operation, Task
+from taskqueue.monitoring.read_models.operation import operation_details
 from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching import hidden_from, shown_to, without
 
@@ -78,43 +79,34 @@ class OperationAdmin(OperationStart):
         return _("all tasks") if operation.has_everything else _("by a filter")
 
     shown_status = cell(gettext_lazy("Status"), badge, "status")
-    progress = cell(gettext_lazy("Done"), of_how_many)
+    progress = cell(gettext_lazy("Done"), lambda operation: _of_how_many(operation))
     by = cell(gettext_lazy("By"), str, "requested_by")
 
     def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         """The page; it changes nothing."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
+        if request.method not in LOOKING:
+            return HttpResponseNotAllowed(LOOKING)
         operation = _found(object_id)
         query = shown_to(request.user, operation.query)
-        found = fragment(request, self.fragment_template, self._shown(request, operation))
-        if is_refresh(request):
-            return answer(request, found)
-        return report(
+        label = verb_label(operation)
+        is_searched = bool(query) and query == operation.query
+        may_audit = request.user.has_perm(VIEW_AUDITS)
+        return live_report(
             self,
             request,
-            self.page_template,
-            _("Operation: %(verb)s") % {"verb": verb_label(operation)},
-            operation=operation,
-            verb_label=verb_label(operation),
-            fragment=found,
-            created_at=moment(operation.created_at),
+            (self.page_template, self.fragment_template),
+            _("Operation: %(verb)s") % {"verb": label},
+            verb_label=label,
+            **self._shown(request, operation),
             arguments=_arguments(operation),
             chosen=_chosen(operation),
-            may_cancel=self._may_cancel(request, operation),
             query=query,
-            tasks_url=self.links.list_url(Task, q=query)
-            if query and query == operation.query
-            else "",
-            audit_url=self._audit_url(request, operation),
+            tasks_url=self.links.list_url(Task, q=query) if is_searched else "",
+            audit_url=self.links.list_url(Audit, q=operation.id) if may_audit else "",
         )
 
     def cancel_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
@@ -142,21 +134,26 @@ class OperationAdmin(OperationStart):
     def _shown(self, request: HttpRequest, operation: Operation) -> dict[str, Any]:
         is_open = operation.finished_at is None
         return {
-            **figures(operation, verb_label(operation), request.user),
+            "operation": operation,
+            "progress": operation_details(operation, request.user),
             "has_worker": not is_open or any(each.is_alive for each in read_workers()),
             "may_cancel": is_open and self._may_cancel(request, operation),
         }
-
-    def _audit_url(self, request: HttpRequest, operation: Operation) -> str:
-        if not request.user.has_perm("taskqueue.view_audit"):
-            return ""
-        return self.links.list_url(Audit, q=operation.id)
 
 
 def verb_label(operation: Operation) -> str:
     """Return the verb in words; the name of a verb of a newer version."""
     verb = BULK_VERBS.get(operation.verb)
     return operation.verb if verb is None else str(verb.label)
+
+
+def _of_how_many(operation: Operation) -> str:
+    """Progress in the cell of a list."""
+    if operation.expected is None or operation.finished_at is not None:
+        return number(operation.done)
+    return _("%(done)s of %(expected)s") % {
+        "done": number(operation.done), "expected": number(operation.expected),
+    }  # fmt: skip
 
 
 def _found(object_id: object) -> Operation:
