@@ -13,7 +13,7 @@ from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.copying import idempotent_id
+from taskqueue.engine.control.copying import enqueued_once
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
 from taskqueue.results.enqueueing import SAME_KEY, enqueue, enqueue_many
@@ -34,7 +34,8 @@ def enqueue_by_hand(
     `EnqueuedBefore` and writes nothing. Raises as `BaseDefinition.enqueue` does.
     """
     connection = project_connection()
-    with idempotent_id(connection, new_id) as task_id:
+    task_id = "" if new_id is None else new_id.hex
+    with enqueued_once(connection, new_id):
         try:
             result = enqueue(definition, args, kwargs, task_id=task_id)
         except DuplicateTask as error:

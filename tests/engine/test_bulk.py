@@ -171,12 +171,12 @@ def test_each_chunk_commits_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     cancelling = TASK_VERBS["cancel"]
     chunks: list[int] = []
 
-    def fail_at_the_third(connection: Any, ids: Any, **options: Any) -> Any:
-        assert connection.in_atomic_block
-        chunks.append(len(ids))
+    def fail_at_the_third(selection: Any) -> Any:
+        assert selection.connection.in_atomic_block
+        chunks.append(len(selection.ids))
         if len(chunks) == 3:
             raise RuntimeError("the plug was pulled")
-        return cancelling.each(connection, ids, **options)
+        return cancelling.each(selection)
 
     monkeypatch.setitem(BULK_VERBS, "cancel", replace(cancelling, each=fail_at_the_third))
     with pytest.raises(RuntimeError):

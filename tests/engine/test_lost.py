@@ -26,6 +26,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control.audit import person
+from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each
@@ -282,21 +283,21 @@ def test_who_ends_many_waits_for_no_task_that_somebody_holds(
 ) -> None:
     held, free = held_by_lost()[0], held_by_lost()[0]
     ids = [task_of(result).id for result in (held, free)]
-    end_them = partial(
-        each,
+    of_anna = partial(
+        Selection,
         statuses=frozenset({TaskStatus.RUNNING}),
         person=person("anna", ""),
-        skip_locked=True,
+        is_bulk=True,
     )
     with another_connection() as other:
         with transaction.atomic():
             Task.objects.filter(id=held.id).update(priority=3)
             with orm_transaction(other):
-                assert list(end_them(other, ids)) == [ids[1]]
+                assert list(each(of_anna(connection=other, ids=ids))) == [ids[1]]
             assert (task_of(held).status, task_of(free).status) == ("running", status)
             assert Lease.objects.get(task_id=held.id).stop_requested_at is None
         with orm_transaction(other):
-            assert list(end_them(other, ids[:1])) == [ids[0]]
+            assert list(each(of_anna(connection=other, ids=ids[:1]))) == [ids[0]]
     assert task_of(held).status == status
 
 

@@ -148,7 +148,7 @@ def _base(verb: TaskVerb) -> type[TaskAct]:
     base = BASES.get(verb.name, StopAct if verb.ends_attempt else TaskAct)
     if not verb.parameters:
         return base
-    fields = {each.name: KINDS[each.kind](required=each.is_required) for each in verb.parameters}
+    fields = {each.name: KINDS[each.kind]() for each in verb.parameters}
     body = type(verb.name.capitalize(), (Reasoned,), {"__doc__": verb.help, **fields})
     return type(f"{body.__name__}Act", (base,), {"body": body})
 

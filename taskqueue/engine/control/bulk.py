@@ -7,12 +7,13 @@ transaction holds. Only a shared task is waited for, once all its running leases
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.core.states import TaskStatus
@@ -21,7 +22,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.locking import Statuses
+from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.control.verb import Each
@@ -29,10 +30,10 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import all_lost_attempts, is_held_by_lost_worker
 from taskqueue.models import Task
 
+# Tasks a transaction.
 CHUNK = 500
-"""Tasks a transaction."""
+# How often a chunk comes back to what others hold, and after how many seconds.
 TRIES, PAUSE = 4, 0.05
-"""How often a chunk comes back to what others hold, and after how many seconds."""
 
 
 class BulkOutcome(NamedTuple):
@@ -90,47 +91,44 @@ def act_on_many(
     """Do a verb to all of them; each chunk commits, unless the caller holds a transaction."""
     known = bulk_verb(verb)
     connection = project_connection()
-    # Looked at again under the lock: what was ready when it was found may run by then.
-    statuses = known.statuses_among(which.statuses)
-    each = partial(
-        known.each, statuses=statuses, person=person(by, reason), skip_locked=True, **arguments
+    selection = Selection(
+        connection=connection,
+        ids=(),
+        # Looked at again under the lock: what was ready when it was found may run by then.
+        statuses=known.statuses_among(which.statuses),
+        person=person(by, reason),
+        is_bulk=True,
     )
     matched = done = 0
-    for ids in _chunks(which, connection):
+    for ids in _chunks(which.tasks(connection)):
         matched += len(ids)
-        done += _do(connection, ids, statuses, each)
+        done += _do(replace(selection, ids=ids), partial(known.each, **arguments))
     return BulkOutcome(matched, done)
 
 
-def _do(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], statuses: Statuses, each: Each
-) -> int:
+def _do(selection: Selection, each: Each) -> int:
     """Do it to a chunk, again to tasks that others held; return the number of tasks done."""
     done = 0
     for number in range(TRIES):
         if number:
             time.sleep(PAUSE)
-        with atomic(using=connection.alias):
-            done_now = frozenset(each(connection, ids))
+        with atomic(using=selection.connection.alias):
+            done_now = frozenset(each(selection))
         done += len(done_now)
-        left = Task.objects.using(connection.alias).filter(
-            id__in=[task_id for task_id in ids if task_id not in done_now],
-            status__in=sorted(statuses),
-        )
-        ids = list(left.values_list("id", flat=True))
-        if not ids:
+        missed = selection.of(set(selection.ids) - done_now).rows()
+        left = missed.filter(status__in=sorted(selection.statuses)).values_list("id", flat=True)
+        selection = replace(selection, ids=list(left))
+        if not selection.ids:
             break
     return done
 
 
-def _chunks(which: TaskFilter, connection: BaseDatabaseWrapper) -> Iterator[list[UUID]]:
+def _chunks(tasks: QuerySet[Task]) -> Iterator[list[UUID]]:
     """Yield the ids in order, without tasks enqueued from now on: it might never end."""
-    ids = which.tasks(connection).order_by("id").values_list("id", flat=True)
+    ids = tasks.order_by("id").values_list("id", flat=True)
     last = ids.last()
-    chunk: list[UUID] = []
-    while last is not None and (not chunk or chunk[-1] != last):
-        rest = ids.filter(id__gt=chunk[-1]) if chunk else ids
-        chunk = list(rest.filter(id__lte=last)[:CHUNK])
-        if not chunk:
-            return
+    rest = ids.filter(id__lte=last) if last is not None else ids.none()
+    chunk = list(rest[:CHUNK])
+    while chunk:
         yield chunk
+        chunk = list(rest.filter(id__gt=chunk[-1])[:CHUNK])

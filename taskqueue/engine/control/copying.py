@@ -17,10 +17,11 @@ from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_kinds import LARGEST_METADATA
 from taskqueue.declarations.payload import encode
-from taskqueue.engine.control.audit import Act, Person, audit
-from taskqueue.engine.control.locking import Statuses, lock_first, locked
+from taskqueue.engine.control.audit import Act
+from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.mutable_options import apply_changes, check_changes
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.specs import OPTION_COLUMNS, EnqueueSpec, Payload
 from taskqueue.exceptions import EnqueuedBefore, InvalidArguments, TaskQueueError
 from taskqueue.models import Task
@@ -30,121 +31,90 @@ LARGEST = 2**31
 
 
 @contextmanager
-def idempotent_id(connection: BaseDatabaseWrapper, new_id: UUID | None) -> Iterator[str]:
-    """A transaction that may enqueue a task of that id, or of a new one; the id as it is stored.
+def enqueued_once(connection: BaseDatabaseWrapper, new_id: UUID | None) -> Iterator[None]:
+    """Open a transaction that may enqueue a task of that id, if one is given.
 
     Raises `EnqueuedBefore` where there is one, also where somebody enqueues it at the same time.
     """
-    if new_id is None:
-        with atomic(using=connection.alias):
-            yield uuid7_hex()
-        return
     try:
         with atomic(using=connection.alias):
-            lock_first(connection)
+            take_write_lock(connection)
             _refuse_second(connection, new_id)
-            yield new_id.hex
+            yield
     except IntegrityError:
         _refuse_second(connection, new_id)
         raise
 
 
-def _refuse_second(connection: BaseDatabaseWrapper, new_id: UUID) -> None:
+def _refuse_second(connection: BaseDatabaseWrapper, new_id: UUID | None) -> None:
+    if new_id is None:
+        return
     names = Task.objects.using(connection.alias).filter(id=new_id).values_list("name", flat=True)
     for name in names:
         raise EnqueuedBefore(new_id, name)
 
 
-def duplicate_one(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    *,
-    statuses: Statuses,
-    person: Person,
-    new_id: UUID | None = None,
-    **changes: Any,
-) -> dict[UUID, UUID]:
-    """Duplicate a task, with changes to its options; the id of the new one, by the old one."""
-    terms = check_changes(changes) if changes else {}
-    with idempotent_id(connection, new_id) as made_id:
-        made = _duplicates(connection, dict.fromkeys(ids, made_id), statuses, person)
-        if terms:
-            for new in Task.objects.using(connection.alias).filter(id__in=made.values()):
-                apply_changes(connection, new, terms)
-    return made
-
-
 def duplicate_each(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    *,
-    statuses: Statuses,
-    person: Person,
-    skip_locked: bool = False,
+    selection: Selection, *, new_id: UUID | None = None, **changes: Any
 ) -> dict[UUID, UUID]:
-    """Duplicate those of the tasks that have these statuses; the new ids, by the old ones.
+    """Duplicate tasks, with changes to their options; the new ids, by the old ones.
 
-    Tasks are only read, so that `skip_locked` makes no difference.
+    `new_id` is that of the new task where one is duplicated. The old ones are only read.
     """
-    wanted = dict(zip(sorted(ids), uuid7_hexes(len(ids)), strict=True))
-    return _duplicates(connection, wanted, statuses, person)
-
-
-def _duplicates(
-    connection: BaseDatabaseWrapper, wanted: Mapping[UUID, str], statuses: Statuses, person: Person
-) -> dict[UUID, UUID]:
-    """Enqueue a task like each; `wanted` holds the new ids."""
-    lock_first(connection)
-    rows = Task.objects.using(connection.alias).filter(
-        id__in=list(wanted), status__in=sorted(statuses)
-    )
+    terms = check_changes(changes) if changes else {}
+    new_ids = uuid7_hexes(len(selection.ids)) if new_id is None else [new_id.hex]
+    wanted = dict(zip(sorted(selection.ids), new_ids, strict=True))
     made: dict[UUID, UUID] = {}
     acts: list[Act] = []
-    for old in rows.defer("return_value").order_by("id"):
-        texts = (
-            encode(old.args, limit=LARGEST, what="args"),
-            encode(old.kwargs, limit=LARGEST, what="kwargs"),
-        )
-        made[old.id] = _enqueue_like(connection, old, Payload(wanted[old.id], *texts, None))
-        acts.append(Act(str(old.id), old.status, f"as {made[old.id]}"))
-        acts.append(Act(str(made[old.id]), detail=f"of {old.id}"))
-    audit(connection, "task", "duplicate", acts, person=person)
+    with enqueued_once(selection.connection, new_id):
+        tasks = selection.rows().filter(status__in=sorted(selection.statuses))
+        for old in tasks.defer("return_value").order_by("id"):
+            texts = (
+                encode(old.args, limit=LARGEST, what="args"),
+                encode(old.kwargs, limit=LARGEST, what="kwargs"),
+            )
+            new = _enqueue_like(selection, old, Payload(wanted[old.id], *texts, None))
+            made[old.id] = new
+            acts.append(Act(str(old.id), old.status, f"as {new}"))
+            acts.append(Act(str(new), detail=f"of {old.id}"))
+        selection.audit("duplicate", acts)
+        if terms:
+            for task in selection.of(made.values()).rows():
+                apply_changes(selection.connection, task, terms)
     return made
 
 
-def retry_with_one(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
+def retry_with_each(
+    selection: Selection,
     *,
-    statuses: Statuses,
-    person: Person,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
     new_id: UUID | None = None,
-    **arguments: Any,
 ) -> dict[UUID, UUID]:
-    """Enqueue a finished task anew with other `args` or `kwargs`; the new id, by the old one.
+    """Enqueue a finished task anew with other arguments; the new id, by the old one.
 
     The new task names the old one in `retry_of`, and holds no unique key.
     """
-    args, kwargs = arguments.get("args"), arguments.get("kwargs")
     _check_kinds(args, kwargs)
-    with idempotent_id(connection, new_id) as made_id:
-        made: dict[UUID, UUID] = {}
-        for task_id in [task.id for task in locked(connection, ids, statuses)]:
-            old = Task.objects.using(connection.alias).get(id=task_id)
+    made: dict[UUID, UUID] = {}
+    with enqueued_once(selection.connection, new_id):
+        for old in selection.of(task.id for task in selection.locked()).rows():
             texts = _encoded(
                 old.name,
                 old.args if args is None else args,
                 old.kwargs if kwargs is None else kwargs,
             )
-            new = _enqueue_like(connection, old, Payload(made_id, *texts, None))
-            Task.objects.using(connection.alias).filter(id=new).update(retry_of_id=task_id)
-            act = Act(str(task_id), before=old.status, detail=f"with other arguments, as {new}")
-            audit(connection, "task", "retry", [act], person=person)
-            made[task_id] = new
+            new_hex = uuid7_hex() if new_id is None else new_id.hex
+            new = _enqueue_like(selection, old, Payload(new_hex, *texts, None))
+            selection.of([new]).rows().update(retry_of_id=old.id)
+            act = Act(str(old.id), before=old.status, detail=f"with other arguments, as {new}")
+            selection.audit("retry", [act])
+            made[old.id] = new
     return made
 
 
-def _enqueue_like(connection: BaseDatabaseWrapper, old: Task, payload: Payload) -> UUID:
+def _enqueue_like(selection: Selection, old: Task, payload: Payload) -> UUID:
+    connection = selection.connection
     if dialect_for(connection).insert(connection, spec_like(old), payload) is None:
         raise TaskQueueError(f"Task {payload.id} exists already.")
     return UUID(hex=payload.id)

@@ -1,25 +1,30 @@
 """Lock tasks and their running attempts before they are changed by hand.
 
-The order is: what `lock_first` locks, leases by id, tasks by id. Whoever records attempts locks in
-the same order. A verb on many tasks waits for none of them.
+The order is: on SQLite the database (`take_write_lock`), leases by id, tasks by id. Whoever records
+attempts locks in the same order. A verb on many tasks waits for none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.engine.control.audit import Act, Person, audit
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import ChangedMeanwhile, TaskDoesNotExist
 from taskqueue.models import Lease, Task
 
 Statuses = frozenset[TaskStatus]
+# The row as the caller saw it: columns with their values, or a test of the locked row.
 Seen = Mapping[str, Any] | Callable[[Any], bool] | None
-"""The row as the caller saw it: columns with their values, or a test of the locked row."""
 
 
 class Identified(Protocol):
@@ -30,12 +35,12 @@ class Identified(Protocol):
         """The id."""
 
 
+# A task is given by its id, by the id's text, or as a handle.
 TaskId = UUID | str | Identified
-"""A task is given by its id, by the id's text, or as a handle."""
 
 
 def id_of(task: object) -> UUID:
-    """The id that is meant. Raises `TaskDoesNotExist` for what is none."""
+    """Return the id of a task. Raises `TaskDoesNotExist` for what is none."""
     given = getattr(task, "id", task)
     if isinstance(given, UUID):
         return given
@@ -47,63 +52,67 @@ def id_of(task: object) -> UUID:
     raise TaskDoesNotExist(f"{task!r} is not the id of a task: write a UUID.")
 
 
-def locked(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    statuses: Statuses,
-    *,
-    skip_locked: bool = False,
-) -> list[Task]:
-    """Lock those of the tasks that have one of these statuses, by id; as they stand then.
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """The tasks that a person has chosen for a verb, in the caller's transaction.
 
-    Without their arguments. `skip_locked` leaves out those that others hold: who waits for one
-    while holding others may meet somebody who waits for these.
+    With `is_bulk` a verb leaves out what others hold, and what its arguments do not fit: who waits
+    for one task while holding others may meet somebody who waits for these.
     """
-    if ids:
-        lock_first(connection)
-    tasks = Task.objects.using(connection.alias).filter(id__in=ids, status__in=sorted(statuses))
-    lean = tasks.order_by("id").defer("args", "kwargs", "return_value")
-    return list(lean.select_for_update(skip_locked=skip_locked)) if ids else []
 
+    connection: BaseDatabaseWrapper
+    ids: Sequence[UUID]
+    statuses: Statuses  # Those that allow the verb.
+    person: Person
+    is_bulk: bool = False
 
-def locked_leases(
-    connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, skip_locked: bool = False
-) -> tuple[list[Lease], frozenset[UUID]]:
-    """Lock the leases that run of these tasks, by id; and the tasks of which somebody has some.
+    def of(self, ids: Iterable[UUID], statuses: Statuses = frozenset(TaskStatus)) -> Selection:
+        """Return the same with other ids, in these statuses."""
+        return replace(self, ids=list(ids), statuses=statuses)
 
-    With `skip_locked` a task is left out of which others hold a lease. They may hold a later one
-    that they locked first, for a batch is recorded in several steps.
-    """
-    if not ids:
-        return [], frozenset()
-    lock_first(connection)
-    leases = Lease.objects.using(connection.alias).filter(
-        task_id__in=ids, status=LeaseStatus.RUNNING
-    )
-    lean = leases.order_by("id").only("id", "task", "stop_requested_at", "stop_requested_by")
-    found = list(lean.select_for_update(skip_locked=skip_locked))
-    if not skip_locked:
-        return found, frozenset()
-    rest = leases.exclude(id__in=[lease.id for lease in found])
-    missed = frozenset(rest.values_list("task_id", flat=True))
-    return [lease for lease in found if lease.task_id not in missed], missed
+    def now(self) -> datetime:
+        """Return the time by the database's clock."""
+        return dialect_for(self.connection).now(self.connection)
 
+    def rows(self) -> QuerySet[Task]:
+        """Return the rows of the tasks, whatever their statuses."""
+        return Task.objects.using(self.connection.alias).filter(id__in=self.ids)
 
-def lock_first(connection: BaseDatabaseWrapper) -> None:
-    """Lock what comes before leases and tasks: on SQLite, the database."""
-    take_write_lock(connection)
+    def locked(self) -> list[Task]:
+        """Lock those that have one of the statuses, by id; as they stand then, without arguments.
 
+        A bulk verb leaves out those that others hold.
+        """
+        if not self.ids:
+            return []
+        take_write_lock(self.connection)
+        tasks = self.rows().filter(status__in=sorted(self.statuses)).order_by("id")
+        lean = tasks.defer("args", "kwargs", "return_value")
+        return list(lean.select_for_update(skip_locked=self.is_bulk))
 
-def require_task_seen(connection: BaseDatabaseWrapper, task_id: UUID, seen: Seen) -> None:
-    """Lock the task with its attempts, and require that it is as the caller saw it."""
-    if seen is None:
-        return
-    locked_leases(connection, [task_id])
-    locked(connection, [task_id], frozenset(TaskStatus))
-    task = Task.objects.using(connection.alias).filter(id=task_id).first()
-    if task is None:
-        raise TaskDoesNotExist(f"There is no task {task_id}.")
-    require_seen(task, seen, f"Task {task_id}")
+    def locked_leases(self) -> tuple[list[Lease], frozenset[UUID]]:
+        """Lock the running leases, by id; and the tasks of which somebody else has some.
+
+        A bulk verb leaves a task out of which others hold a lease. They may hold a later one that
+        they locked first, for a batch is recorded in several steps.
+        """
+        if not self.ids:
+            return [], frozenset()
+        take_write_lock(self.connection)
+        leases = Lease.objects.using(self.connection.alias).filter(
+            task_id__in=self.ids, status=LeaseStatus.RUNNING
+        )
+        lean = leases.order_by("id").only("id", "task", "stop_requested_at", "stop_requested_by")
+        running = list(lean.select_for_update(skip_locked=self.is_bulk))
+        if not self.is_bulk:
+            return running, frozenset()
+        rest = leases.exclude(id__in=[lease.id for lease in running])
+        missed = frozenset(rest.values_list("task_id", flat=True))
+        return [lease for lease in running if lease.task_id not in missed], missed
+
+    def audit(self, verb: str, acts: Iterable[Act]) -> None:
+        """Write an entry for each task to which the verb was done."""
+        audit(self.connection, "task", verb, acts, person=self.person)
 
 
 def require_seen(row: Any, seen: Seen, subject: str) -> None:
@@ -117,7 +126,7 @@ def require_seen(row: Any, seen: Seen, subject: str) -> None:
 
 
 def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:
-    """The status of a task at this moment. Raises `TaskDoesNotExist`."""
+    """Return the status of a task at this moment. Raises `TaskDoesNotExist`."""
     tasks = Task.objects.using(connection.alias).filter(id=task_id)
     status = tasks.values_list("status", flat=True).first()
     if status is None:

@@ -16,9 +16,10 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.engine.control.locking import Seen, lock_first, require_seen
+from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Queue
 
@@ -79,7 +80,7 @@ def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -
 
 def _require_seen(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> None:
     if seen is not None and is_storable(name):
-        lock_first(connection)
+        take_write_lock(connection)
         rows = Queue.objects.using(connection.alias).filter(name=name)
         for queue in rows.select_for_update():
             require_seen(queue, seen, f"Queue {name!r}")

@@ -12,9 +12,9 @@ from django.db.models import F
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine import multi_worker
-from taskqueue.engine.control.abandoned import EndedByHand, end_attempts, ended_words, lost_among
-from taskqueue.engine.control.audit import Act, Person, audit
-from taskqueue.engine.control.locking import Statuses, locked, locked_leases
+from taskqueue.engine.control.audit import Act
+from taskqueue.engine.control.locking import Selection
+from taskqueue.engine.control.tasks import Ended, end_attempts, lost_among
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.ready import make_ready
@@ -22,39 +22,30 @@ from taskqueue.models import Occurrence, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 
 
-def retry_each(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    *,
-    statuses: Statuses,
-    person: Person,
-    skip_locked: bool = False,
-) -> dict[UUID, None]:
+def retry_each(selection: Selection) -> dict[UUID, None]:
     """Run those of the tasks again that have finished; of shared ones what had no success.
 
     With `running` among the statuses also those whose worker is lost.
     """
-    ended: Mapping[UUID, EndedByHand] = {}
-    if TaskStatus.RUNNING in statuses:
-        running, _ = locked_leases(connection, ids, skip_locked=skip_locked)
-        lost, _ = lost_among(connection, running, skip_locked=skip_locked)
-        ended = end_attempts(connection, lost, OutcomeKind.FENCED)
-    rest = [task_id for task_id in ids if task_id not in ended]
-    finished = locked(connection, rest, statuses & FINISHED, skip_locked=skip_locked)
+    ended: Mapping[UUID, Ended] = {}
+    if TaskStatus.RUNNING in selection.statuses:
+        running, _ = selection.locked_leases()
+        lost, _ = lost_among(selection, running)
+        ended = end_attempts(selection, lost, OutcomeKind.FENCED)
+    rest = [task_id for task_id in selection.ids if task_id not in ended]
+    finished = selection.of(rest, selection.statuses & FINISHED).locked()
     tasks = [task for task in finished if not multi_worker.has_all_successes(task)]
     if not (tasks or ended):
         return {}
-    acts = [Act(str(task.id), before=task.status) for task in tasks]
-    words = ended_words(ended)
-    acts += [Act(str(each), TaskStatus.RUNNING.value, words[each]) for each in ended]
     # What no worker has by now is ready; a shared one that others run goes on.
-    taken = locked(connection, list(ended), frozenset(TaskStatus))
-    others_run = [task for task in taken if task.status == TaskStatus.RUNNING]
-    reopen(connection, [*tasks, *(task for task in taken if task not in others_run)])
-    rows = Task.objects.using(connection.alias)
-    rows.filter(id__in=[task.id for task in others_run]).update(failures=0, crashes=0)
-    audit(connection, "task", "retry", acts, person=person)
-    wake(connection, "")
+    taken = selection.of(ended).locked()
+    others_run = [task.id for task in taken if task.status == TaskStatus.RUNNING]
+    reopen(selection.connection, [*tasks, *(task for task in taken if task.id not in others_run)])
+    selection.of(others_run).rows().update(failures=0, crashes=0)
+    acts = [Act(str(task.id), before=task.status) for task in tasks]
+    acts += [Act(str(key), TaskStatus.RUNNING.value, end.detail) for key, end in ended.items()]
+    selection.audit("retry", acts)
+    wake(selection.connection, "")
     return dict.fromkeys([*(task.id for task in tasks), *ended])
 
 

@@ -24,9 +24,8 @@ from taskqueue.engine.control.changes import (
     reschedule_each,
     run_now_each,
     update_each,
-    update_one,
 )
-from taskqueue.engine.control.copying import duplicate_each, duplicate_one, retry_with_one
+from taskqueue.engine.control.copying import duplicate_each, retry_with_each
 from taskqueue.engine.control.mutable_options import check_changes, refusals
 from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each, request_stop_each
@@ -115,7 +114,7 @@ TASK_VERBS: dict[str, TaskVerb] = {
             name="retry_with",
             permissions=(OPERATE, ENQUEUE),
             statuses=FINISHED,
-            each=retry_with_one,
+            each=retry_with_each,
             for_many=False,
             label=_("Retry with other arguments"),
             allowed=_("Only finished tasks can be retried with other arguments."),
@@ -157,7 +156,6 @@ TASK_VERBS: dict[str, TaskVerb] = {
             permissions=(OPERATE,),
             statuses=UNFINISHED,
             each=update_each,
-            one=update_one,
             parameters=(CHANGES,),
             refusals=refusals,
             label=_("Change priority or queue"),
@@ -221,7 +219,6 @@ TASK_VERBS: dict[str, TaskVerb] = {
             permissions=(OPERATE, ENQUEUE),
             statuses=frozenset(TaskStatus),
             each=duplicate_each,
-            one=duplicate_one,
             label=_("Duplicate"),
             title=_("Duplicate tasks"),
             effect=_("Another task with the same arguments and options is enqueued."),

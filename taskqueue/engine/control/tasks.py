@@ -1,118 +1,162 @@
-"""Cancel tasks, and ask running ones to stop."""
+"""Cancel tasks, ask running ones to stop, and end attempts of lost workers at once.
+
+Normally a task waits until its lease runs out, because a worker that is only cut off may still run
+the body. A person who knows better ends the lease. It is fenced: the worker's record changes no row
+then, and its next ping ends the body.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 from uuid import UUID
-
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import PENDING, TaskStatus
 from taskqueue.engine import multi_worker
-from taskqueue.engine.control.abandoned import end_attempts, ended_words, lost_among
-from taskqueue.engine.control.audit import Act, Person, audit
-from taskqueue.engine.control.locking import Statuses, locked, locked_leases
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.control.audit import Act
+from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.ends import cancel_waiting
-from taskqueue.engine.lost import LostAttempt
+from taskqueue.engine.lost import ENDED_BY_HAND, LostAttempt, lost_attempts
 from taskqueue.engine.notify import wake
 from taskqueue.engine.retention import EndPolicy
+from taskqueue.engine.takeover import record_lost
+from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease
 
 UNFINISHED = frozenset({*PENDING, TaskStatus.RUNNING})
 
 
-def cancel_each(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    *,
-    statuses: Statuses,
-    person: Person,
-    skip_locked: bool = False,
-    ended_by: str = "cancel",
-) -> dict[UUID, str]:
-    """Stop those that run and cancel those that wait; their statuses then.
+class Ended(NamedTuple):
+    """The new status of a task whose attempts were ended by hand, and the text of the audit."""
 
-    `ended_by` is as for `request_stop_each`. Locks leases, then tasks; `skip_locked` leaves out
-    those that somebody else has.
+    status: str
+    detail: str
+
+
+def cancel_each(selection: Selection, *, ended_by: str = "cancel") -> dict[UUID, str]:
+    """Stop those that run and cancel those that wait; return their statuses then.
+
+    `ended_by` is as for `request_stop_each`. Locks leases, then tasks.
     """
-    asked = request_stop_each(
-        connection, ids, statuses=statuses, person=person, skip_locked=skip_locked,
-        ended_by=ended_by,
-    )  # fmt: skip
-    rest = [task_id for task_id in ids if task_id not in asked]
-    waiting = locked(connection, rest, PENDING & statuses, skip_locked=skip_locked)
+    asked = request_stop_each(selection, ended_by=ended_by)
+    rest = [task_id for task_id in selection.ids if task_id not in asked]
+    waiting = selection.of(rest, PENDING & selection.statuses).locked()
     if waiting:
-        cancel_waiting(connection, waiting, reason=person.reason)
-        acts = [Act(str(task.id), before=task.status) for task in waiting]
-        audit(connection, "task", "cancel", acts, person=person)
+        cancel_waiting(selection.connection, waiting, reason=selection.person.reason)
+        selection.audit("cancel", [Act(str(task.id), before=task.status) for task in waiting])
     return asked | {task.id: TaskStatus.CANCELLED.value for task in waiting}
 
 
-def request_stop_each(
-    connection: BaseDatabaseWrapper,
-    ids: Sequence[UUID],
-    *,
-    statuses: Statuses,
-    person: Person,
-    skip_locked: bool = False,
-    ended_by: str = "stop",
-) -> dict[UUID, str]:
+def request_stop_each(selection: Selection, *, ended_by: str = "stop") -> dict[UUID, str]:
     """Ask attempts that run to stop, and end those of lost workers; the statuses of their tasks.
 
     A task of several workers takes no further ones; if nobody runs it, it ends as cancelled. Who
     asked first is remembered, who asks later is audited. `ended_by` is the verb with which the end
     of a lost worker's attempt is audited; if empty, such attempts keep their leases.
     """
-    if TaskStatus.RUNNING not in statuses:
+    if TaskStatus.RUNNING not in selection.statuses:
         return {}
-    running, missed = locked_leases(connection, ids, skip_locked=skip_locked)
-    policy = EndPolicy.of(get_settings())
-    rest = [task_id for task_id in ids if task_id not in missed]
-    closed = multi_worker.close(connection, rest, policy=policy, reason=person.reason)
+    running, missed = selection.locked_leases()
+    closed = multi_worker.close(
+        selection.connection,
+        [task_id for task_id in selection.ids if task_id not in missed],
+        policy=EndPolicy.of(get_settings()),
+        reason=selection.person.reason,
+    )
     # A worker may have taken one in between. Its lease is not waited for: the task is held by now.
-    late, _ = locked_leases(connection, list(closed), skip_locked=True)
+    late, _ = replace(selection, ids=list(closed), is_bulk=True).locked_leases()
     lost: list[LostAttempt] = []
     if ended_by:
         # Without a wait, after those that may wait.
-        lost, held = lost_among(connection, running, skip_locked=skip_locked)
+        lost, held = lost_among(selection, running)
         running = [lease for lease in running if lease.task_id not in held]
-    _ask(connection, [*running, *late], person)
+    _ask(selection, [*running, *late])
     asked = {lease.task_id: TaskStatus.RUNNING.value for lease in running}
-    ended = end_attempts(connection, lost, OutcomeKind.LOST)
+    ended = end_attempts(selection, lost, OutcomeKind.LOST)
     # Those that waited for a next worker have no attempt that could be asked.
-    idle = {each: "" for each in closed if each not in asked}
-    details = _asked_anew(running, person) | idle | ended_words(ended)
-    for verb in dict.fromkeys(("stop", ended_by or "stop")):
-        acts = [
-            Act(str(each), TaskStatus.RUNNING.value, detail)
-            for each, detail in details.items()
-            if verb == (ended_by if each in ended else "stop")
-        ]
-        audit(connection, "task", verb, acts, person=person)
-    return asked | closed | {task_id: each.status for task_id, each in ended.items()}
+    details = _asked_anew(running, selection.person.by)
+    details |= {task_id: "" for task_id in closed if task_id not in asked}
+    selection.audit("stop", _acts({key: details[key] for key in details if key not in ended}))
+    selection.audit(ended_by, _acts({task_id: end.detail for task_id, end in ended.items()}))
+    return asked | closed | {task_id: end.status for task_id, end in ended.items()}
 
 
-def _ask(connection: BaseDatabaseWrapper, leases: Iterable[Lease], person: Person) -> None:
+def lost_among(
+    selection: Selection, leases: Sequence[Lease]
+) -> tuple[list[LostAttempt], frozenset[UUID]]:
+    """Return those of these locked leases whose worker is lost, and the tasks that others hold.
+
+    A bulk verb locks the tasks of the former, by id, and leaves out those that others hold: to end
+    their attempts would be to wait for them.
+    """
+    lease_ids = {lease.id for lease in leases}
+    attempts = [
+        attempt
+        for attempt in lost_attempts(selection.connection, {lease.task_id for lease in leases})
+        if attempt.lease_id in lease_ids
+    ]
+    if not (attempts and selection.is_bulk):
+        return attempts, frozenset()
+    wanted = {attempt.task_id for attempt in attempts}
+    missed = wanted - {task.id for task in selection.of(sorted(wanted)).locked()}
+    return [attempt for attempt in attempts if attempt.task_id not in missed], frozenset(missed)
+
+
+def end_attempts(
+    selection: Selection, attempts: Sequence[LostAttempt], kind: OutcomeKind
+) -> Mapping[UUID, Ended]:
+    """End these attempts, whose leases are locked, as lost; return what came of it, by task.
+
+    With `OutcomeKind.LOST` that counts as a crash, with `OutcomeKind.FENCED` it counts as nothing,
+    and the task is ready. Where a stop was asked for, the task is cancelled either way.
+    """
+    if not attempts:
+        return {}
+    recorded = record_lost(
+        selection.connection,
+        [attempt.lease_id for attempt in attempts],
+        ENDED_BY_HAND,
+        policy=EndPolicy.of(get_settings()),
+        tally=Tally(),
+        kind=kind,
+    )
+    ended: dict[UUID, Ended] = {}
+    for attempt in attempts:
+        if attempt.lease_id in recorded:
+            detail = f"attempt {attempt.attempt} ended: its worker {attempt.worker!r} was lost"
+            if attempt.task_id in ended:
+                detail = f"{ended[attempt.task_id].detail}; {detail}"
+            ended[attempt.task_id] = Ended(recorded[attempt.lease_id].task_status, detail)
+    return ended
+
+
+def _ask(selection: Selection, leases: Iterable[Lease]) -> None:
     """Ask the attempts of locked leases to stop, but for those that were asked before."""
     unasked = [lease.id for lease in leases if lease.stop_requested_at is None]
-    rows = Lease.objects.using(connection.alias).filter(id__in=unasked, stop_requested_at=None)
-    if unasked and rows.update(
-        stop_requested_at=dialect_for(connection).now(connection),
-        stop_requested_by=person.by,
-        stop_reason=person.reason,
+    rows = Lease.objects.using(selection.connection.alias)
+    if unasked and rows.filter(id__in=unasked, stop_requested_at=None).update(
+        stop_requested_at=selection.now(),
+        stop_requested_by=selection.person.by,
+        stop_reason=selection.person.reason,
     ):
-        wake(connection, "stop")
+        wake(selection.connection, "stop")
 
 
-def _asked_anew(running: Iterable[Lease], person: Person) -> dict[UUID, str]:
-    """The tasks for which this person is one more that asks, with who did before."""
+def _asked_anew(running: Iterable[Lease], by: str) -> dict[UUID, str]:
+    """Return the tasks for which this person is one more that asks, with who did before."""
     details: dict[UUID, str] = {}
     for lease in running:
         if lease.stop_requested_at is None:
             details[lease.task_id] = ""
-        elif lease.stop_requested_by != person.by:
+        elif lease.stop_requested_by != by:
             details.setdefault(lease.task_id, f"asked before by {lease.stop_requested_by!r}")
     return details
+
+
+def _acts(details: Mapping[UUID, str]) -> list[Act]:
+    return [
+        Act(str(task_id), TaskStatus.RUNNING.value, detail) for task_id, detail in details.items()
+    ]

@@ -7,7 +7,7 @@ with the verbs of all other nouns, `taskqueue.engine.verbs`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -23,25 +23,26 @@ from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import (
     Seen,
+    Selection,
     Statuses,
     TaskId,
     id_of,
-    require_task_seen,
+    require_seen,
     status_of,
 )
 from taskqueue.engine.lost import is_held_by_lost
-from taskqueue.exceptions import InvalidTask, TransitionRefused
+from taskqueue.exceptions import InvalidTask, TaskDoesNotExist, TransitionRefused
 from taskqueue.models import Task
 
+# Text for people, translated when it is shown.
 Words = Any
-"""Text for people, translated when it is shown."""
+# `each(selection, **arguments)`: do it to those of the tasks that allow it; return the result for
+# each of these.
 Each = Callable[..., Mapping[UUID, Any]]
-"""`each(connection, ids, *, statuses, person, skip_locked=False, **arguments)`: do it to those of
-the tasks that allow it, in the caller's transaction; the result for each of these."""
 Arguments = Mapping[str, Any]
 
+# How often a verb follows a task that changes between its look and its act.
 TRIES = 10
-"""How often a verb follows a task that changes between its look and its act."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +50,10 @@ class Parameter:
     """An argument of a verb, besides the person and the reason."""
 
     name: str
+    # Such as `moment` or `changes`: each face has one field for each kind.
     kind: str
-    """Such as `moment` or `changes`: each face has one field for each kind."""
-    is_required: bool = True
+    # Check it and make it fit for JSON, for an operation. Raises `InvalidTask`.
     to_json: Callable[[Any], Any]
-    """Check it and make it fit for JSON, for an operation. Raises `InvalidTask`."""
     from_json: Callable[[Any], Any]
 
 
@@ -63,21 +63,21 @@ class Verb:
 
     noun: str
     name: str
+    # All are needed.
     permissions: tuple[str, ...]
-    """All are needed."""
+    # `function(key, *, by, reason, seen, **arguments)`; None where no face does it to one.
     function: Callable[..., Any] | None = None
-    """`function(key, *, by, reason, seen, **arguments)`; None where no face does it to one."""
+    # The text of a button.
     label: Words
-    """The text of a button."""
+    # Its words in an audit entry, such as `pause schedule`.
     entry: Words
-    """Its words in an audit entry, such as `pause schedule`."""
     done: Words = ""
+    # Its effect, for people who are about to confirm it.
     effect: Words = ""
-    """Its effect, for people who are about to confirm it."""
+    # One line for the command line and the REST schema, in English.
     help: str = ""
-    """One line for the command line and the REST schema, in English."""
+    # Further sentences of the REST schema.
     details: str = ""
-    """Further sentences of the REST schema."""
     is_grave: bool = False
 
     def is_for(self, user: Any) -> bool:
@@ -105,34 +105,32 @@ class TaskVerb(Verb):
     """A verb on tasks."""
 
     noun: str = "task"
+    # Statuses that allow it.
     statuses: Statuses
-    """Statuses that allow it."""
+    # Further statuses that allow it if somebody asks for them: for one task, or in a filter.
     also_of_one: Statuses = frozenset()
-    """Further statuses that allow it if somebody asks for them: for one task, or in a filter."""
     each: Each
-    one: Each | None = None
-    """In place of `each` where one task is given; raises where `each` leaves a task out."""
+    # Whether it is a bulk action and an operation too.
     for_many: bool = True
-    """Whether it is a bulk action and an operation too."""
     parameters: tuple[Parameter, ...] = ()
+    # Whether it may end an attempt that runs, which takes the permission to stop tasks.
     ends_attempt: bool = False
-    """Whether it may end an attempt that runs, which takes the permission to stop tasks."""
+    # Narrow tasks in these statuses to those that it can be done to.
     doable: Callable[[BaseDatabaseWrapper, QuerySet[Task], Collection[str]], QuerySet[Task]] = (
         lambda connection, tasks, statuses: tasks
     )
-    """Narrow tasks in these statuses to those that it can be done to."""
+    # Whether a task in an allowed status has nothing left for it to do.
     is_done: Callable[[Task], bool] = lambda task: False
-    """Whether a task in an allowed status has nothing left for it to do."""
+    # The reason then, behind the task's id.
     nothing_left: str = ""
-    """The reason then, behind the task's id."""
-    refusals: Callable[..., Mapping[UUID, str]] = field(default=lambda *given, **arguments: {})
-    """Return the tasks that the arguments do not fit, with the reasons, by id."""
+    # Return the tasks that the arguments do not fit, with the reasons, by id.
+    refusals: Callable[..., Mapping[UUID, str]] = lambda *given, **arguments: {}
+    # The title of the page that confirms it for many.
     title: Words = ""
-    """The title of the page that confirms it for many."""
+    # Which tasks allow it, as a sentence.
     allowed: Words
-    """Which tasks allow it, as a sentence."""
+    # Its words in the history of a task.
     past: Words
-    """Its words in the history of a task."""
 
     # One
 
@@ -152,14 +150,15 @@ class TaskVerb(Verb):
         `ChangedMeanwhile` if the task is not as the caller saw it.
         """
         task_id = id_of(key)
-        who = person(by, reason)
         connection = project_connection()
         allowed = self.statuses | self.also_of_one if statuses is None else statuses
-        act = self.one or self.each
+        selection = Selection(
+            connection=connection, ids=[task_id], statuses=allowed, person=person(by, reason)
+        )
         for _ in range(TRIES):
             with atomic(using=connection.alias):
-                require_task_seen(connection, task_id, seen)
-                done = act(connection, [task_id], statuses=allowed, person=who, **arguments)
+                _require_seen(selection, seen)
+                done = self.each(selection, **arguments)
                 if task_id not in done:
                     # A task that was claimed meanwhile is locked by now. In a transaction of the
                     # caller it would stay so, and who records it has its lease, which comes first.
@@ -239,3 +238,15 @@ class TaskVerb(Verb):
     def given(self, stored: Arguments) -> dict[str, Any]:
         """Return the arguments of `each`, from what is stored."""
         return {each.name: each.from_json(stored[each.name]) for each in self.parameters}
+
+
+def _require_seen(selection: Selection, seen: Seen) -> None:
+    """Lock the task with its attempts, and require that it is as the caller saw it."""
+    if seen is None:
+        return
+    selection.locked_leases()
+    selection.of(selection.ids).locked()
+    task = selection.rows().first()
+    if task is None:
+        raise TaskDoesNotExist(f"There is no task {selection.ids[0]}.")
+    require_seen(task, seen, f"Task {task.id}")

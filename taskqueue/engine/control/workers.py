@@ -12,9 +12,10 @@ from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.engine.control.locking import Seen, lock_first, require_seen
+from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import TransitionRefused, WorkerDoesNotExist
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
@@ -150,7 +151,7 @@ def _request(given: str) -> WorkerRequest:
 
 
 def _chosen(connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen) -> list[Worker]:
-    lock_first(connection)
+    take_write_lock(connection)
     rows = Worker.objects.using(connection.alias)
     workers = rows.exclude(status__in=sorted(GONE)).order_by("name").select_for_update()
     if which.names is not None:

@@ -14,13 +14,14 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.locking import Seen, lock_first, require_seen
+from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.operations.counting import estimate, newest_id
 from taskqueue.engine.operations.reading import get_operation
 from taskqueue.engine.operations.stored import chosen_json
+from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models.operation import Operation, OperationStatus
 
@@ -110,7 +111,7 @@ def cancel_operation(
     connection = project_connection()
     found = get_operation(operation_id)
     with atomic(using=connection.alias):
-        lock_first(connection)
+        take_write_lock(connection)
         rows = Operation.objects.using(connection.alias).filter(id=found.id)
         require_seen(rows.select_for_update().get(), seen, f"Operation {found.id}")
         rows = rows.filter(finished_at=None)

@@ -18,6 +18,7 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.dialect import dialect_for
@@ -169,11 +170,13 @@ def _do(
     statuses = verb.statuses_among(which_of(operation).statuses)
     done = frozenset(
         verb.each(
-            connection,
-            ids,
-            statuses=statuses,
-            person=person(operation.requested_by, operation.reason),
-            skip_locked=True,
+            Selection(
+                connection=connection,
+                ids=ids,
+                statuses=statuses,
+                person=person(operation.requested_by, operation.reason),
+                is_bulk=True,
+            ),
             **given,
         )
     )

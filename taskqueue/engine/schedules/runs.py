@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from taskqueue.core.policies import Overlap
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.engine.control.audit import Person
+from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
 from taskqueue.engine.enqueue import enqueue
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
@@ -98,11 +99,14 @@ class Runs:
         self._skip_waiting(self._waiting, reason)
         self._last_waiting = None
         ids = [task_id for row in self._enqueued if (task_id := row.task_id) is not None]
-        person = Person(f"schedule {self._schedule.name}"[:150], reason)
-        # No person: an attempt of a lost worker is waited for until its lease runs out.
-        statuses = cancel_each(
-            self._connection, ids, statuses=UNFINISHED, person=person, ended_by=""
+        selection = Selection(
+            connection=self._connection,
+            ids=ids,
+            statuses=UNFINISHED,
+            person=Person(f"schedule {self._schedule.name}"[:150], reason),
         )
+        # No person: an attempt of a lost worker is waited for until its lease runs out.
+        statuses = cancel_each(selection, ended_by="")
         # One that had not started is over. What runs is asked to stop, and waited for.
         for row in list(self._enqueued):
             if row.task_id is not None and statuses.get(row.task_id) == "cancelled":
