@@ -1,75 +1,78 @@
 """Filters as conditions on the rows of tasks.
 
-Texts are compared as they are: SQLite's LIKE would not tell A from a.
+Texts are compared as they are: SQLite's LIKE would not tell A from a. Only arguments that everybody
+who sees the tasks may see can be searched: whoever may search for a value learns it, letter by
+letter or number by number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any
 
 from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Left, Right
 from django.db.models.lookups import Exact
 
-from taskqueue.engine.control.at_path import AtPath, split_path
-from taskqueue.engine.control.searchable import argument_is, argument_of_unknown_is
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.redaction import REDACTED, redacted_for
+from taskqueue.engine.control.at_path import AtPath, place_of, split_path
 from taskqueue.models import Lease, Schedule
 
 NOTHING = Q(pk__in=[])
-Condition = str | Callable[[list[str], str], Q]
-"""The lookup of a column; or what makes a condition of texts and the alias of the database."""
+MOST_POSITIONS = 1000
+# The lookup of a column; or what makes a condition of the filter's value (texts, or texts by path)
+# and the alias of the database.
+Condition = str | Callable[[Any, str], Q]
+# A column of arguments, and the path in it.
+Place = tuple[str, tuple[str, ...]]
+AnyDefinition = BaseDefinition[Any, Any]
 
 
 def conditions(given: Mapping[str, Any], described: Mapping[str, Condition], alias: str) -> list[Q]:
     """Return a condition for each filter that is given, by the conditions that are described."""
-    found, others = [], []
-    for name, condition in described.items():
-        if name not in given:
-            continue
-        if callable(condition):
-            others.append(condition(_several(given[name]), alias))
-        else:
-            is_several = condition.endswith("__in")
-            found.append(Q(**{condition: _several(given[name]) if is_several else given[name]}))
-    if "name" in given or "name_prefix" in given:
-        found.append(_is_named(_several(given.get("name", ())), given.get("name_prefix", ())))
-    found += map(_is_word, given.get("words", ()))
-    found += others
-    found += [_argument(given, path, texts) for path, texts in given.get("arguments", {}).items()]
-    for path, texts in given.get("metadata", {}).items():
-        found.append(Q(AtPath("metadata", split_path(path), _several(texts))))
+    values = {name: [it] if isinstance(it, str) else it for name, it in given.items()}
+    found = [
+        condition(values[name], alias) if callable(condition) else Q(**{condition: values[name]})
+        for name, condition in described.items()
+        if name in values
+    ]
+    names = values.get("name")
+    if names is not None or "name_prefix" in values:
+        prefixes = values.get("name_prefix", ())
+        begins = [Exact(Left("name", len(prefix)), prefix) for prefix in prefixes]
+        found.append(_any([Q(name__in=names or ()), *map(Q, begins)]))
+    # Asked of tasks with these names, where all are known: of few definitions, not of all.
+    known = None if "name_prefix" in values else names
+    or_unknown = "arguments_of_unknown" in values
+    for path, texts in given.get("arguments", {}).items():
+        found.append(_argument_is(path, _several(texts), names=known, or_unknown=or_unknown))
     return found
 
 
-def _several(value: Any) -> list[Any]:
-    return [value] if isinstance(value, str) else list(value)
+def _several(texts: Any) -> Collection[str]:
+    return [texts] if isinstance(texts, str) else texts
 
 
-def _any(those: Collection[Q]) -> Q:
+def _any(those: Iterable[Q]) -> Q:
     return reduce(or_, those, NOTHING)
-
-
-def _begins(column: str, text: str) -> Q:
-    return Q(Exact(Left(column, len(text)), text))
 
 
 def _ends(column: str, text: str) -> Q:
     return Q(Exact(Right(column, len(text)), text))
 
 
-def _is_named(names: list[str], prefixes: Any) -> Q:
-    beginnings = [_begins("name", prefix) for prefix in _several(prefixes)]
-    return _any([Q(name__in=names), *beginnings])
+def are_words(words: Collection[str], alias: str) -> Q:
+    """Match tasks of which each text is the name, its last part or the unique key."""
+    return reduce(
+        and_, (Q(name=word) | Q(unique_key=word) | _ends("name", f".{word}") for word in words)
+    )
 
 
-def _is_word(word: str) -> Q:
-    return Q(name=word) | Q(unique_key=word) | _ends("name", f".{word}")
-
-
-def was_held(workers: list[str], alias: str) -> Q:
+def was_held(workers: Collection[str], alias: str) -> Q:
     """Match tasks that one of the workers holds or has held, by a look into each task's leases.
 
     PostgreSQL would make a join of EXISTS, and read all leases to find a worker's few.
@@ -78,28 +81,78 @@ def was_held(workers: list[str], alias: str) -> Q:
     return Q(id=Subquery(held.values("task_id")[:1]))
 
 
-def ended_with(classes: list[str], alias: str) -> Q:
+def ended_with(classes: Collection[str], alias: str) -> Q:
     """Match tasks that ended with an error of one of the classes, named with or without modules."""
     return _any([Q(error_class__in=classes), *(_ends("error_class", f".{c}") for c in classes)])
 
 
-def error_says(parts: list[str], alias: str) -> Q:
+def error_says(parts: Collection[str], alias: str) -> Q:
     """Match tasks whose error message contains one of the parts."""
-    return _any([Q(error_message__icontains=part) for part in parts])
+    return _any(Q(error_message__icontains=part) for part in parts)
 
 
-def is_of_schedule(names: list[str], alias: str) -> Q:
+def is_of_schedule(names: Collection[str], alias: str) -> Q:
     """Match tasks that one of the schedules created."""
     schedules = Schedule.objects.using(alias).filter(name__in=names)
     return Q(schedule_id__in=list(schedules.values_list("id", flat=True)))
 
 
-def _argument(given: Mapping[str, Any], path: str, texts: Any) -> Q:
-    """Asked of tasks with these names, where all are known: of few definitions, not of all."""
-    names = None
-    if "name" in given and "name_prefix" not in given:
-        names = _several(given["name"])
-    found = argument_is(path, _several(texts), names=names)
-    if given.get("arguments_of_unknown"):
-        found |= argument_of_unknown_is(path, _several(texts))
+def metadata_is(paths: Mapping[str, Any], alias: str) -> Q:
+    """Match tasks whose metadata have one of the values at each path."""
+    return reduce(
+        and_, (Q(AtPath("metadata", split_path(path), _several(paths[path]))) for path in paths)
+    )
+
+
+def _argument_is(
+    path: str, values: Collection[str], *, names: Collection[str] | None, or_unknown: bool
+) -> Q:
+    """Match tasks whose argument has one of the values there, by definitions known here.
+
+    The path begins with the parameter's name, or the place of a positional argument. `names` are
+    the only tasks it is asked of, if that is known. `or_unknown` is for those alone who may view
+    arguments that cannot be redacted: it adds tasks whose definition is not known here. Raises
+    ValueError for what is no path.
+    """
+    parameter, *rest = split_path(path)
+    definitions = registry.all() if names is None else map(registry.find, names)
+    holders: dict[Place, list[str]] = defaultdict(list)
+    for definition in filter(None, definitions):
+        for place in _places(definition, parameter, tuple(rest)):
+            holders[place].append(definition.name)
+    found = _any(
+        Q(name__in=named) & Q(AtPath(column, inside, values))
+        for (column, inside), named in holders.items()
+    )
+    if or_unknown:
+        there = Q(AtPath("kwargs", (parameter, *rest), values))
+        if place_of(parameter) is not None:
+            there |= Q(AtPath("args", (parameter, *rest), values))
+        found |= ~Q(name__in=[definition.name for definition in registry.all()]) & there
     return found
+
+
+def _places(definition: AnyDefinition, parameter: str, rest: tuple[str, ...]) -> Iterator[Place]:
+    """Yield where an enqueue may have put the argument, without places shown to nobody."""
+    if redacted_for(definition, [], {parameter: None}).kwargs[parameter] != REDACTED:
+        yield "kwargs", (parameter, *rest)
+    index, inside = _position(definition, parameter, rest)
+    if index is None or index >= MOST_POSITIONS:
+        return
+    if redacted_for(definition, [None] * (index + 1), {}).args[index] != REDACTED:
+        yield "args", (str(index), *inside)
+
+
+def _position(
+    definition: AnyDefinition, parameter: str, rest: Sequence[str]
+) -> tuple[int | None, Sequence[str]]:
+    """Return the index of a positional argument, if it is one, and the path below it."""
+    if (given := place_of(parameter)) is not None:
+        return given, rest
+    names = definition.signature.positional_names(len(definition.signature.names) + 1)
+    if parameter not in names:
+        return None, rest
+    if names.count(parameter) == 1:
+        return names.index(parameter), rest
+    further = place_of(rest[0]) if rest else None  # One of `*parameter`.
+    return None if further is None else names.index(parameter) + further, rest[1:]

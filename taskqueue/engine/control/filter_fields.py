@@ -22,43 +22,28 @@ class FilterKind(Enum):
 
 
 LIST, WORDS, TEXTS, PATHS, NUMBER, MOMENT, FLAG = FilterKind
+# The value of a filter that is not given, where it is not None.
 ABSENT: dict[FilterKind, Any] = {WORDS: (), TEXTS: "", FLAG: False}
-"""The value of a filter that is not given, where it is not None."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Described:
     """How one filter is applied and offered; empty names: a face does not offer it."""
 
     kind: FilterKind
-    help: str
-    condition: Condition | None
-    qualifier: str
-    """The word before the colon in a search."""
-    parameter: str
-    """The parameter of the REST API's list."""
-    flag: str
-    """The flag of the CLI."""
-    syntax: str
-    """What its qualifier takes besides plain values."""
+    help: str = ""
+    condition: Condition | None = None
+    qualifier: str = ""  # The word before the colon in a search.
+    parameter: str = ""  # The parameter of the REST API's list.
+    flag: str = ""  # The flag of the CLI.
+    syntax: str = ""  # What its qualifier takes besides plain values.
 
 
 def described(
-    kind: FilterKind,
-    help: str = "",
-    condition: Condition | None = None,
-    *,
-    qualifier: str = "",
-    parameter: str = "",
-    flag: str = "",
-    syntax: str = "",
+    kind: FilterKind, help: str = "", condition: Condition | None = None, **names: str
 ) -> Any:
     """Return a field of `TaskFilter` that holds its own description."""
-    description = Described(
-        kind=kind, help=help, condition=condition, qualifier=qualifier, parameter=parameter,
-        flag=flag, syntax=syntax,
-    )  # fmt: skip
-    metadata = {"filter": description}
+    metadata = {"filter": Described(kind, help, condition, **names)}
     if kind is PATHS:
         return field(default_factory=dict, metadata=metadata)
     return field(default=ABSENT.get(kind), metadata=metadata)

@@ -6,11 +6,10 @@ parameter and field, and the CLI its flag.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
@@ -37,10 +36,13 @@ from taskqueue.engine.control.locking import TaskId, id_of
 from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import Task
 
+# One text, or several of which one fits.
 Texts = str | Collection[str]
-"""One text, or several of which one fits."""
+# Texts by a dotted path, of which one stands there.
 Paths = Mapping[str, Texts]
-"""Texts by a dotted path, of which one stands there."""
+
+STATUSES = [status.value for status in TaskStatus]
+PRIORITIES = range(LOWEST_PRIORITY, HIGHEST_PRIORITY + 1)
 
 
 def is_storable(text: object) -> bool:
@@ -69,7 +71,7 @@ class TaskFilter:
         TEXTS, "beginning of the name; with `name` given too, either may match"
     )
     words: Collection[str] = described(
-        WORDS, "text that is the name, its last part or the unique key"
+        WORDS, "text that is the name, its last part or the unique key", conditions.are_words
     )
     queue_name: Texts = described(
         TEXTS, "queue name", "queue_name__in",
@@ -101,9 +103,11 @@ class TaskFilter:
         PATHS, "values by the path of an argument, such as `order.id`; sensitive arguments match"
         " nothing", qualifier="args",
     )  # fmt: skip
+    # Match arguments of unknown definitions too, of which nothing says which are sensitive.
     arguments_of_unknown: bool = described(FLAG)
-    """Match arguments of unknown definitions too, of which nothing says which are sensitive."""
-    metadata: Paths = described(PATHS, "values by a path in the metadata", qualifier="metadata")
+    metadata: Paths = described(
+        PATHS, "values by a path in the metadata", conditions.metadata_is, qualifier="metadata"
+    )
     lowest_priority: int | None = described(
         NUMBER, "lowest priority", "priority__gte", qualifier="priority", parameter="priority",
         syntax="5, >5, <=0 or 1..10",
@@ -120,16 +124,22 @@ class TaskFilter:
         MOMENT, "enqueued before this time", "enqueued_at__lt",
         qualifier="before", parameter="enqueued_before", flag="--before",
     )  # fmt: skip
+    # Say explicitly that all tasks are meant.
     everything: bool = described(FLAG)
-    """Say explicitly that all tasks are meant."""
 
     def __post_init__(self) -> None:
         for name in of_kind(LIST, WORDS):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} takes several values, such as [{getattr(self, name)!r}].")
         if self.ids is not None:
-            object.__setattr__(self, "ids", _ids(self.ids))
-        _check_statuses(self.statuses or ())
+            try:
+                object.__setattr__(self, "ids", tuple(map(id_of, self.ids)))
+            except TaskDoesNotExist as error:
+                raise ValueError(f"ids contains something that is no id: {error}") from None
+        for status in self.statuses or ():
+            if status not in STATUSES:
+                hint = did_you_mean(status, STATUSES, otherwise=f"Choose from {STATUSES}.")
+                raise ValueError(f"There is no status {status!r}.{hint}")
         for name in ("name_prefix", "error_text", "words"):
             if name in self.given and "" in each_of(getattr(self, name)):
                 raise ValueError(f"{name} contains an empty text, which matches everything.")
@@ -137,7 +147,12 @@ class TaskFilter:
             for path in getattr(self, name):
                 split_path(path)
         for name in of_kind(NUMBER):
-            _check_priority(name, getattr(self, name))
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value not in PRIORITIES):
+                raise ValueError(
+                    f"{name} must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}, "
+                    f"not {value!r}."
+                )
         for name in of_kind(MOMENT):
             moment = getattr(self, name)
             if moment is not None and moment.tzinfo is None:
@@ -154,7 +169,7 @@ class TaskFilter:
     def given(self) -> dict[str, Any]:
         """The filters that are given, by name."""
         values = {name: getattr(self, name) for name in FILTERS}
-        return {name: value for name, value in values.items() if not _is_absent(name, value)}
+        return {name: value for name, value in values.items() if _is_given(name, value)}
 
     def tasks(self, connection: BaseDatabaseWrapper) -> QuerySet[Task]:
         """Return the matching rows."""
@@ -163,9 +178,9 @@ class TaskFilter:
     def among(self, tasks: QuerySet[Task]) -> QuerySet[Task]:
         """Return those of the rows that match."""
         given = self.given
-        if not all(map(is_storable, _texts(given))):
+        if not all(is_storable(text) for texts in _texts(given) for text in each_of(texts)):
             return tasks.none()
-        simple = {name: each.condition for name, each in FILTERS.items() if each.condition}
+        simple = {name: filter.condition for name, filter in FILTERS.items() if filter.condition}
         return tasks.filter(*conditions.conditions(given, simple, tasks.db))
 
     def to_json(self) -> dict[str, Any]:
@@ -186,15 +201,15 @@ class TaskFilter:
         return cls(**{name: _loaded(name, value) for name, value in document.items()})
 
 
+# The description of each filter, by its name.
 FILTERS: Mapping[str, Described] = {
-    each.name: each.metadata["filter"] for each in fields(TaskFilter)
+    field.name: field.metadata["filter"] for field in fields(TaskFilter)
 }
-"""The description of each filter, by its name."""
 
 
 def of_kind(*kinds: FilterKind) -> set[str]:
     """Return the names of the filters of these kinds."""
-    return {name for name, each in FILTERS.items() if each.kind in kinds}
+    return {name for name, filter in FILTERS.items() if filter.kind in kinds}
 
 
 def each_of(texts: Texts) -> tuple[str, ...]:
@@ -202,71 +217,51 @@ def each_of(texts: Texts) -> tuple[str, ...]:
     return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
-def _is_absent(name: str, value: Any) -> bool:
+def _is_given(name: str, value: Any) -> bool:
     if FILTERS[name].kind in (WORDS, PATHS, FLAG):
-        return not value
-    return value is None or value == ""
+        return bool(value)
+    return value is not None and value != ""
 
 
-def _texts(given: Mapping[str, Any]) -> Iterable[object]:
+def _texts(given: Mapping[str, Any]) -> Iterator[Texts]:
     for name, value in given.items():
-        kind = FILTERS[name].kind
-        if kind is PATHS:
-            for texts in value.values():
-                yield from each_of(texts)
-        elif kind in (TEXTS, WORDS):
-            yield from each_of(value)
-
-
-def _ids(ids: Collection[TaskId]) -> tuple[UUID, ...]:
-    try:
-        return tuple(map(id_of, ids))
-    except TaskDoesNotExist as error:
-        raise ValueError(f"ids contains something that is no id: {error}") from None
-
-
-def _check_statuses(statuses: Collection[str]) -> None:
-    known = [status.value for status in TaskStatus]
-    for status in statuses:
-        if status not in known:
-            hint = did_you_mean(status, known, otherwise=f"Choose from {known}.")
-            raise ValueError(f"There is no status {status!r}.{hint}")
-
-
-def _check_priority(name: str, value: int | None) -> None:
-    if value is not None and not (
-        type(value) is int and LOWEST_PRIORITY <= value <= HIGHEST_PRIORITY
-    ):
-        raise ValueError(
-            f"{name} must be a whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}, "
-            f"not {value!r}."
-        )
+        if FILTERS[name].kind is PATHS:
+            yield from value.values()
+        elif FILTERS[name].kind in (TEXTS, WORDS):
+            yield value
 
 
 def _dumped(kind: FilterKind, value: Any) -> Any:
-    if kind is MOMENT:
-        return value.isoformat()
-    if kind is PATHS:
-        return {path: list(each_of(texts)) for path, texts in value.items()}
-    return value if kind in (NUMBER, FLAG) else [str(each) for each in each_of(value)]
+    match kind:
+        case FilterKind.MOMENT:
+            return value.isoformat()
+        case FilterKind.PATHS:
+            return {path: list(each_of(texts)) for path, texts in value.items()}
+        case FilterKind.NUMBER | FilterKind.FLAG:
+            return value
+        case _:
+            return [str(text) for text in each_of(value)]
 
 
 def _loaded(name: str, value: Any) -> Any:
-    kind = FILTERS[name].kind
-    if kind is PATHS:
-        if not isinstance(value, Mapping):
+    match FILTERS[name].kind, value:
+        case FilterKind.PATHS, Mapping():
+            return {str(path): _loaded_texts(name, texts) for path, texts in value.items()}
+        case FilterKind.PATHS, _:
             raise ValueError(f"{name} is stored as an object, not as {value!r}.")
-        return {str(path): _loaded_texts(name, texts) for path, texts in value.items()}
-    if kind is MOMENT:
-        try:
-            return datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} is stored as a time in ISO 8601, not as {value!r}.") from None
-    if kind in (NUMBER, FLAG):
-        plain, words = (int, "a whole number") if kind is NUMBER else (bool, "true or false")
-        if type(value) is not plain:
-            raise ValueError(f"{name} is stored as {words}, not as {value!r}.")
-        return value
+        case FilterKind.MOMENT, _:
+            try:
+                return datetime.fromisoformat(value)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"{name} is stored as a time in ISO 8601, not as {value!r}."
+                ) from None
+        case (FilterKind.NUMBER, int()) | (FilterKind.FLAG, bool()):
+            return value
+        case FilterKind.NUMBER, _:
+            raise ValueError(f"{name} is stored as a whole number, not as {value!r}.")
+        case FilterKind.FLAG, _:
+            raise ValueError(f"{name} is stored as true or false, not as {value!r}.")
     return _loaded_texts(name, value)
 
 
