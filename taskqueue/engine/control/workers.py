@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -10,7 +10,7 @@ from django.db.transaction import atomic
 
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
@@ -20,8 +20,9 @@ from taskqueue.exceptions import TransitionRefused, WorkerDoesNotExist
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
 
+# A request is replaced by a stronger one only.
 STRENGTH = ("", WorkerRequest.QUIET.value, WorkerRequest.STOP.value, WorkerRequest.KILL.value)
-"""A request is replaced by a stronger one only."""
+RESUME = "resume"
 GONE = frozenset({WorkerStatus.STOPPED, WorkerStatus.LOST})
 
 
@@ -29,13 +30,13 @@ GONE = frozenset({WorkerStatus.STOPPED, WorkerStatus.LOST})
 class WorkerFilter:
     """Workers that have not ended and match all conditions."""
 
+    # An empty one is a choice too: no worker matches.
     names: Collection[str] | None = None
-    """An empty one is a choice too: no worker matches."""
     host: str = ""
+    # Workers that take tasks from this queue, also because they serve all queues.
     queue_name: str = ""
-    """Workers that take tasks from this queue, also because they serve all queues."""
+    # Says that no other choice is meant.
     everyone: bool = False
-    """Says that no other choice is meant."""
 
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
@@ -49,8 +50,7 @@ def quiet_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = N
 
     Raises `WorkerDoesNotExist`.
     """
-    which = WorkerFilter(names=[name])
-    request_workers(which, WorkerRequest.QUIET, by=by, reason=reason, seen=seen)
+    request_workers(WorkerFilter(names=[name]), "quiet", by=by, reason=reason, seen=seen)
 
 
 def resume_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -68,14 +68,12 @@ def resume_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = 
 
 def stop_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Ask a worker to end as at SIGTERM. Raises `WorkerDoesNotExist`."""
-    which = WorkerFilter(names=[name])
-    request_workers(which, WorkerRequest.STOP, by=by, reason=reason, seen=seen)
+    request_workers(WorkerFilter(names=[name]), "stop", by=by, reason=reason, seen=seen)
 
 
 def kill_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Ask a worker to end at once and return running tasks. Raises `WorkerDoesNotExist`."""
-    which = WorkerFilter(names=[name])
-    request_workers(which, WorkerRequest.KILL, by=by, reason=reason, seen=seen)
+    request_workers(WorkerFilter(names=[name]), "kill", by=by, reason=reason, seen=seen)
 
 
 def request_workers(
@@ -91,26 +89,17 @@ def request_workers(
     A weaker request never replaces a stronger one. Raises `WorkerDoesNotExist` if one is named
     that is not there; then nobody is asked. Raises ValueError for what nobody can ask.
     """
-    request = _request(request)
-    who = person(by, reason)
+    try:
+        request = WorkerRequest(request)
+    except ValueError:
+        known = ", ".join(repr(choice.value) for choice in WorkerRequest)
+        raise ValueError(f"A worker can be asked for {known}, not {request!r}.") from None
     connection = project_connection()
     with atomic(using=connection.alias):
-        chosen = _chosen(connection, which, seen)
+        chosen = _locked(connection, which, seen)
         weaker = STRENGTH[: STRENGTH.index(request)]
         asked = [worker for worker in chosen if worker.request in weaker]
-        Worker.objects.using(connection.alias).filter(
-            id__in=[worker.id for worker in asked], request__in=weaker
-        ).update(
-            request=request.value,
-            requested_at=dialect_for(connection).now(connection),
-            requested_by=who.by,
-            request_reason=who.reason,
-            request_seen_at=None,
-        )
-        if asked:
-            acts = [Act(worker.name, worker.status, worker.request) for worker in asked]
-            audit(connection, "worker", request.value, acts, person=who)
-            wake(connection, "stop")
+        _write(connection, asked, request.value, person(by, reason))
     return [worker.name for worker in chosen]
 
 
@@ -122,38 +111,41 @@ def resume_workers(
     A worker that is asked to stop still stops. Raises `WorkerDoesNotExist` if one is named that
     is not there; then nobody is resumed.
     """
-    who = person(by, reason)
     connection = project_connection()
     with atomic(using=connection.alias):
-        quiet = [
-            worker
-            for worker in _chosen(connection, which, seen)
-            if worker.request == WorkerRequest.QUIET
-        ]
-        Worker.objects.using(connection.alias).filter(
-            id__in=[worker.id for worker in quiet], request=WorkerRequest.QUIET.value
-        ).update(
-            request="", requested_at=None, requested_by="", request_reason="", request_seen_at=None
-        )
-        if quiet:
-            acts = [Act(worker.name, worker.status, worker.request) for worker in quiet]
-            audit(connection, "worker", "resume", acts, person=who)
-            wake(connection, "stop")
+        chosen = _locked(connection, which, seen)
+        quiet = [worker for worker in chosen if worker.request == WorkerRequest.QUIET]
+        _write(connection, quiet, RESUME, person(by, reason))
     return [worker.name for worker in quiet]
 
 
-def _request(given: str) -> WorkerRequest:
-    try:
-        return WorkerRequest(given)
-    except ValueError:
-        known = ", ".join(repr(each.value) for each in WorkerRequest)
-        raise ValueError(f"A worker can be asked for {known}, not {given!r}.") from None
-
-
-def _chosen(connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen) -> list[Worker]:
-    take_write_lock(connection)
+def _write(
+    connection: BaseDatabaseWrapper, workers: Sequence[Worker], verb: str, who: Person
+) -> None:
+    """Write a request to locked workers, or take it back, with audit entries; and wake them."""
+    if not workers:
+        return
+    now = dialect_for(connection).now(connection)
+    request, at, by, reason = (
+        ("", None, "", "") if verb == RESUME else (verb, now, who.by, who.reason)
+    )
     rows = Worker.objects.using(connection.alias)
-    workers = rows.exclude(status__in=sorted(GONE)).order_by("name").select_for_update()
+    rows.filter(id__in=[worker.id for worker in workers]).update(
+        request=request,
+        requested_at=at,
+        requested_by=by,
+        request_reason=reason,
+        request_seen_at=None,
+    )
+    acts = [Act(worker.name, worker.status, worker.request) for worker in workers]
+    audit(connection, "worker", verb, acts, person=who)
+    wake(connection, "stop")
+
+
+def _locked(connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen) -> list[Worker]:
+    take_write_lock(connection)
+    rows = Worker.objects.using(connection.alias).exclude(status__in=sorted(GONE))
+    workers = rows.order_by("name").select_for_update()
     if which.names is not None:
         workers = workers.filter(name__in=[name for name in which.names if is_storable(name)])
     if which.host:
