@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 
 from django.utils.translation import gettext_lazy as _
@@ -21,8 +22,13 @@ from taskqueue.engine.schedules.verbs import (
     run_schedule,
 )
 
-MAKES_TASKS = (EDIT_SCHEDULES, ENQUEUE)
-"""A schedule makes tasks, so these verbs need the permission to enqueue."""
+queue_verb = partial(Verb, noun="queue", permissions=(CONTROL_QUEUES,))
+worker_verb = partial(Verb, noun="worker", permissions=(STOP,))
+schedule_verb = partial(Verb, noun="schedule", permissions=(EDIT_SCHEDULES,))
+# A schedule makes tasks, so these verbs need the permission to enqueue too.
+task_making_verb = partial(Verb, noun="schedule", permissions=(EDIT_SCHEDULES, ENQUEUE))
+# The permissions are those of the verb that the operation does.
+operation_verb = partial(Verb, noun="operation", permissions=())
 
 
 def _table(*verbs: Verb) -> dict[str, Verb]:
@@ -30,10 +36,8 @@ def _table(*verbs: Verb) -> dict[str, Verb]:
 
 
 QUEUE_VERBS = _table(
-    Verb(
-        noun="queue",
+    queue_verb(
         name="pause",
-        permissions=(CONTROL_QUEUES,),
         function=pause,
         label=_("Pause"),
         entry=_("pause queue"),
@@ -42,10 +46,8 @@ QUEUE_VERBS = _table(
         help="let no worker claim the tasks of a queue; running tasks continue",
         details="A second pause replaces time and reason.",
     ),
-    Verb(
-        noun="queue",
+    queue_verb(
         name="resume",
-        permissions=(CONTROL_QUEUES,),
         function=resume,
         label=_("Resume"),
         entry=_("resume queue"),
@@ -54,10 +56,8 @@ QUEUE_VERBS = _table(
     ),
 )
 WORKER_VERBS = _table(
-    Verb(
-        noun="worker",
+    worker_verb(
         name="quiet",
-        permissions=(STOP,),
         function=quiet_worker,
         label=_("Quiet"),
         entry=_("quiet worker"),
@@ -65,10 +65,8 @@ WORKER_VERBS = _table(
         done=_("Worker %(name)s is asked to claim no more tasks and to stay."),
         help="claim no more tasks, finish running tasks, and stay",
     ),
-    Verb(
-        noun="worker",
+    worker_verb(
         name="resume",
-        permissions=(STOP,),
         function=resume_worker,
         label=_("Resume"),
         entry=_("resume worker"),
@@ -77,10 +75,8 @@ WORKER_VERBS = _table(
         help="let a quiet worker claim tasks again",
         details="409 if the worker is not quiet, or is asked to stop.",
     ),
-    Verb(
-        noun="worker",
+    worker_verb(
         name="stop",
-        permissions=(STOP,),
         function=stop_worker,
         label=_("Stop"),
         entry=_("stop worker"),
@@ -90,10 +86,8 @@ WORKER_VERBS = _table(
         done=_("Worker %(name)s is asked to finish running tasks and to end."),
         help="end as at SIGTERM: finish within the shutdown timeout, return the rest",
     ),
-    Verb(
-        noun="worker",
+    worker_verb(
         name="kill",
-        permissions=(STOP,),
         function=kill_worker,
         label=_("Kill"),
         entry=_("kill worker"),
@@ -103,27 +97,22 @@ WORKER_VERBS = _table(
         is_grave=True,
     ),
 )
+# `disable` is the edit `enabled=False`; only the code removes a schedule that it declares.
 SCHEDULE_VERBS = _table(
-    Verb(
-        noun="schedule",
+    task_making_verb(
         name="create",
-        permissions=MAKES_TASKS,
         function=create_schedule,
         label=_("Create"),
         entry=_("create schedule"),
     ),
-    Verb(
-        noun="schedule",
+    task_making_verb(
         name="edit",
-        permissions=MAKES_TASKS,
         function=edit_schedule,
         label=_("Edit"),
         entry=_("edit schedule"),
     ),
-    Verb(
-        noun="schedule",
+    schedule_verb(
         name="pause",
-        permissions=(EDIT_SCHEDULES,),
         function=pause_schedule,
         label=_("Pause"),
         entry=_("pause schedule"),
@@ -131,20 +120,16 @@ SCHEDULE_VERBS = _table(
         help="let nothing more of a schedule run; running tasks continue",
         details="A second pause replaces who and why.",
     ),
-    Verb(
-        noun="schedule",
+    task_making_verb(
         name="resume",
-        permissions=MAKES_TASKS,
         function=resume_schedule,
         label=_("Resume"),
         entry=_("resume schedule"),
         done=_("Schedule %(name)s resumed."),
         help="end the pause of a schedule; runs of that time are not made up for",
     ),
-    Verb(
-        noun="schedule",
+    task_making_verb(
         name="run_now",
-        permissions=MAKES_TASKS,
         function=run_schedule,
         label=_("Run now"),
         entry=_("run schedule"),
@@ -152,10 +137,8 @@ SCHEDULE_VERBS = _table(
         help="run a schedule now, in addition to its rule, also while it is paused",
         details="409 if its overlap policy would skip the run.",
     ),
-    Verb(
-        noun="schedule",
+    schedule_verb(
         name="delete",
-        permissions=(EDIT_SCHEDULES,),
         function=delete_schedule,
         label=_("Delete"),
         entry=_("delete schedule"),
@@ -163,34 +146,26 @@ SCHEDULE_VERBS = _table(
         help="delete a schedule with its history; its tasks stay",
         is_grave=True,
     ),
-    Verb(
-        noun="schedule",
+    schedule_verb(
         name="disable",
-        permissions=(EDIT_SCHEDULES,),
         label=_("Disable"),
         entry=_("edit schedule"),
     ),
-    Verb(
-        noun="schedule",
+    schedule_verb(
         name="remove",
         permissions=(),
         label=_("Remove"),
         entry=_("remove schedule"),
     ),
 )
-"""`disable` is the edit `enabled=False`; only the code removes a schedule that it declares."""
 OPERATION_VERBS = _table(
-    Verb(
-        noun="operation",
+    operation_verb(
         name="start",
-        permissions=(),
         label=_("Start"),
         entry=_("start operation"),
     ),
-    Verb(
-        noun="operation",
+    operation_verb(
         name="cancel",
-        permissions=(),
         function=cancel_operation,
         label=_("Cancel"),
         entry=_("cancel operation"),
@@ -199,7 +174,6 @@ OPERATION_VERBS = _table(
         details="Needs the permission of the operation's verb.",
     ),
 )
-"""The permissions are those of the verb that the operation does."""
 OTHER_VERBS = (
     Verb(
         noun="task",
@@ -210,6 +184,7 @@ OTHER_VERBS = (
     ),
     Verb(noun="", name="prune", permissions=(), label=_("Prune"), entry=_("prune")),
 )
+# All verbs, by noun and name, as audit entries store them.
 VERBS: dict[tuple[str, str], Verb] = {
     (verb.noun, verb.name): verb
     for verb in chain(
@@ -221,4 +196,3 @@ VERBS: dict[tuple[str, str], Verb] = {
         OTHER_VERBS,
     )
 }
-"""All verbs, by noun and name, as audit entries store them."""

@@ -14,9 +14,9 @@ FIRST = datetime.min.replace(tzinfo=UTC)
 LAST = datetime.max.replace(tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RESOLUTION = timedelta(microseconds=1)
+# A rule that does not fire within this time never does. The calendar's longest gap is 40 years:
+# from one 29 February on a certain day of the week to the next.
 LONG_ENOUGH = timedelta(days=100 * 366)
-"""A rule that does not fire within this time never does. The calendar's longest gap is 40 years:
-from one 29 February on a certain day of the week to the next."""
 
 
 class Rule(ABC):
@@ -27,8 +27,8 @@ class Rule(ABC):
     """
 
     kind: ClassVar[str]
+    # Whether `after` takes the end of the last run instead of the last nominal time.
     waits_for_end: ClassVar[bool] = False
-    """Whether `after` takes the end of the last run instead of the last nominal time."""
 
     start: datetime | None
     end: datetime | None

@@ -18,8 +18,8 @@ from zoneinfo import ZoneInfo
 RESOLUTION = timedelta(microseconds=1)
 SECOND = timedelta(seconds=1)
 EARLIEST = datetime(1, 1, 4)
+# Beyond these no wall clock is asked, in UTC: a zone's own time might leave the calendar.
 LATEST = datetime(9999, 12, 29)
-"""Beyond these no wall clock is asked, in UTC: a zone's own time might leave the calendar."""
 
 # No zone changes its clock twice in so short a time and comes back to the same offset.
 _PROBE = timedelta(hours=6)

@@ -14,8 +14,8 @@ from taskqueue.declarations.payload import storable
 
 DEEPEST = 32
 LONGEST_PART = 255
+# An index and a key look alike in a path; SQLite has to be told which is meant.
 MOST_SPELLINGS = 8
-"""An index and a key look alike in a path; SQLite has to be told which is meant."""
 _REFUSED = re.compile(r'["\\\x00-\x1f\x7f]')
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,15})?", re.ASCII)
 _PLACE = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)

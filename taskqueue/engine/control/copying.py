@@ -26,8 +26,8 @@ from taskqueue.engine.specs import OPTION_COLUMNS, EnqueueSpec, Payload
 from taskqueue.exceptions import EnqueuedBefore, InvalidArguments, TaskQueueError
 from taskqueue.models import Task
 
+# Stored arguments were measured at their enqueue; the setting may have changed since.
 LARGEST = 2**31
-"""Stored arguments were measured at their enqueue; the setting may have changed since."""
 
 
 @contextmanager

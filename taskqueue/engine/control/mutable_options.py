@@ -28,8 +28,8 @@ from taskqueue.models import Task
 MUTABLE = options_for(Use.CHANGE)
 COLUMNS = tuple(name for name, option in MUTABLE.items() if option.carried == "column")
 SNAPSHOT = tuple(name for name, option in MUTABLE.items() if option.carried == "snapshot")
+# Columns of a task that are checked together with a change.
 TOGETHER = ("lease_duration", "ping_interval", "workers", "worker_names", "broadcast")
-"""Columns of a task that are checked together with a change."""
 
 
 def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:

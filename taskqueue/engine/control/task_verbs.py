@@ -36,10 +36,10 @@ from taskqueue.engine.multi_worker import has_all_successes
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
 
+# As `has_all_successes` says of a row.
 HAS_ALL_SUCCESSES = Q(workers__gt=1) & Q(successes__gte=F("workers")) | Q(
     broadcast=True, workers__gt=0, successes__gte=F("workers")
 )
-"""As `has_all_successes` says of a row."""
 
 
 def _retriable(
@@ -79,6 +79,7 @@ RUN_AFTER = Parameter(
 )
 CHANGES = Parameter(name="changes", kind="changes", to_json=_changes_to_json, from_json=dict)
 
+# By their names; buttons and actions stand in this order.
 TASK_VERBS: dict[str, TaskVerb] = {
     verb.name: verb
     for verb in (
@@ -251,9 +252,8 @@ TASK_VERBS: dict[str, TaskVerb] = {
         ),
     )
 }
-"""By their names; buttons and actions stand in this order."""
+# Verbs for many tasks at once.
 BULK_VERBS = {verb.name: verb for verb in TASK_VERBS.values() if verb.for_many}
-"""Verbs for many tasks at once."""
 
 
 def bulk_verb(name: str) -> TaskVerb:

@@ -25,8 +25,8 @@ from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models.operation import Operation, OperationStatus
 
+# Tasks that may be chosen one by one.
 MOST_IDS = 10_000
-"""Tasks that may be chosen one by one."""
 LONGEST_QUERY = 2000
 
 

@@ -15,24 +15,24 @@ from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.operations.walking import Look, fitting, narrowed, next_look, next_window
 from taskqueue.models import Task
 
+# Tasks that are counted at most.
 CAP = 10_000
-"""Tasks that are counted at most."""
+# Looks that find fewer, each of some statements; then it is left open how many there are.
 MOST_LOOKS = 3
-"""Looks that find fewer, each of some statements; then it is left open how many there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """The tasks that an operation would find now."""
 
+    # For ids, the tasks that exist; for a filter, the same as `doable`.
     fitting: int
-    """For ids, the tasks that exist; for a filter, the same as `doable`."""
+    # Tasks that allow the verb.
     doable: int
-    """Tasks that allow the verb."""
+    # Whether there may be more.
     is_capped: bool
-    """Whether there may be more."""
+    # Some of those to which it may be done, the oldest first, without their arguments.
     sample: list[Task] = field(default_factory=list)
-    """Some of those to which it may be done, the oldest first, without their arguments."""
 
 
 def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate:

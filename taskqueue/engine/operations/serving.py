@@ -31,16 +31,16 @@ from taskqueue.models.operation import Operation, OperationStatus
 logger = logging.getLogger("taskqueue.worker")
 
 HAS_OPERATIONS = Fact.of("EXISTS (SELECT 1 FROM taskqueue_operation WHERE finished_at IS NULL)")
+# Tasks of one step; the worker claims and records between two.
 CHUNK = 200
-"""Tasks of one step; the worker claims and records between two."""
+# Tasks that somebody holds that are remembered; then it comes back to them before it goes on.
 MOST_HELD = CHUNK
-"""Tasks that somebody holds that are remembered; then it comes back to them before it goes on."""
+# How often it comes back to what somebody held, and after how many seconds.
 HELD_TRIES, HELD_PAUSE = 5, 1.0
-"""How often it comes back to what somebody held, and after how many seconds."""
+# Errors in a row with which an operation fails.
 ERROR_TRIES = 5
-"""Errors in a row with which an operation fails."""
+# Seconds after the first error until another try, doubled with each.
 ERROR_PAUSE, LONGEST_ERROR_PAUSE = 1.0, 30.0
-"""Seconds after the first error until another try, doubled with each."""
 MOST_LOOKED_AT = 50
 LONGEST_ERROR = 2000
 PROGRESS = (

@@ -14,18 +14,18 @@ from taskqueue.models import Operation
 class Walk:
     """How far an operation is, beside `next_after`."""
 
+    # Whether it has come to all of them once.
     is_through: bool = False
-    """Whether it has come to all of them once."""
+    # Tasks that somebody held when it came to them; it comes back to these at the end.
     held: list[UUID] = field(default_factory=list)
-    """Tasks that somebody held when it came to them; it comes back to these at the end."""
+    # How often it has come back to them.
     tries: int = 0
-    """How often it has come back to them."""
+    # Chunks in a row that an error ended.
     failures: int = 0
-    """Chunks in a row that an error ended."""
+    # Tasks that could not take what they were given.
     refused: int = 0
-    """Tasks that could not take what they were given."""
+    # Why the first of them could not.
     refusal: str = ""
-    """Why the first of them could not."""
 
     @classmethod
     def of(cls, operation: Operation) -> Self:

@@ -20,8 +20,8 @@ from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.models import Lease, Task
 
+# Rows that one statement reads at most.
 WINDOW = 20_000
-"""Rows that one statement reads at most."""
 LEAST = UUID(int=0)
 
 

@@ -21,21 +21,20 @@ from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.rules import Rule
 
+# The beginning of trouble that is over with the next time that is served.
 NOT_SERVED = "Not served: "
-"""The beginning of trouble that is over with the next time that is served."""
 MOVED = (
     "served_until", "next_at", "failures_in_row", "trouble", "last_nominal_at", "last_task",
     "paused_at", "paused_by", "pause_reason",
 )  # fmt: skip
+# The columns that are written only when a run has ended: a result may be large.
 RESULT = ("last_status", "last_finished_at", "last_return_value", "last_error")
-"""The columns that are written only when a run has ended: a result may be large."""
+# Nominal times that are served in one transaction, and how many of them may run.
+#
+# Where more have come, others follow.
 BATCH, MOST_RUNS = 500, 50
-"""Nominal times that are served in one transaction, and how many of them may run.
-
-Where more have come, others follow.
-"""
+# Transactions' worth of nominal times that are served at once: whoever asked is waiting.
 MOST_BATCHES = 20
-"""Transactions' worth of nominal times that are served at once: whoever asked is waiting."""
 
 logger = logging.getLogger("taskqueue")
 

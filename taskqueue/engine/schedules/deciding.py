@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 from taskqueue.core.policies import Missed
 
+# A nominal time that is served no later than this, and before the next one, was not missed.
 ON_TIME = timedelta(seconds=60)
-"""A nominal time that is served no later than this, and before the next one, was not missed."""
 
 
 class Decision(NamedTuple):
     """The decision on one nominal time."""
 
     nominal_at: datetime
+    # Empty: it runs.
     reason: str
-    """Empty: it runs."""
 
 
 def decide(

@@ -21,10 +21,10 @@ from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
 
+# The columns whose change lets a schedule count from now on.
 COUNTING = frozenset({"rule", "is_enabled"})
-"""The columns whose change lets a schedule count from now on."""
+# The columns that follow the code; their change is none of the schedule's own.
 SILENT = frozenset({"request"})
-"""The columns that follow the code; their change is none of the schedule's own."""
 
 
 def fields_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:

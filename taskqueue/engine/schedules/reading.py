@@ -18,8 +18,8 @@ from taskqueue.models import Schedule
 from taskqueue.rules import Rule
 
 MOST_PREVIEWED = 1000
+# A nominal time that nobody has served for so long shows that no worker does.
 OVERDUE = timedelta(seconds=60)
-"""A nominal time that nobody has served for so long shows that no worker does."""
 
 
 def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:

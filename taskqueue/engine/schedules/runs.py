@@ -22,10 +22,10 @@ from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 
+# The number of open runs that are looked at; under `allow` there may be any number.
 MOST_ENQUEUED = 100
-"""The number of open runs that are looked at; under `allow` there may be any number."""
+# The number of waiting runs that are tried at once where each finds its unique key held.
 MOST_BEGUN = 100
-"""The number of waiting runs that are tried at once where each finds its unique key held."""
 
 
 class Runs:

@@ -47,12 +47,12 @@ HAS_ENDED_RUNS = Fact.of("""
         )
     )
 """)
+# Schedules that are served in one step; the worker claims and records between two.
 BATCH = 20
-"""Schedules that are served in one step; the worker claims and records between two."""
+# Of those, schedules that are behind by more than a minute, and have much to make up for.
 BATCH_BEHIND = 3
-"""Of those, schedules that are behind by more than a minute, and have much to make up for."""
+# Seconds for which a schedule is left alone that could not be served.
 REST = 30.0
-"""Seconds for which a schedule is left alone that could not be served."""
 
 
 class Scheduler:
@@ -61,10 +61,10 @@ class Scheduler:
     def __init__(self) -> None:
         self._resting: dict[int, float] = {}
         self._behind_after = 0
+        # Whether the last step served a schedule.
         self.has_served = False
-        """Whether the last step served a schedule."""
+        # Whether others held all schedules that the last step looked at.
         self.is_kept_out = False
-        """Whether others held all schedules that the last step looked at."""
 
     def step(self, connection: BaseDatabaseWrapper, *, now: datetime | None = None) -> float | None:
         """Serve the schedules that need it; seconds until the next does, None if none is known.

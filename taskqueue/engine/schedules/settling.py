@@ -14,8 +14,8 @@ from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 
 BATCH = 500
+# The name under which the app itself pauses a schedule.
 ITSELF = "taskqueue"
-"""The name under which the app itself pauses a schedule."""
 
 
 def settle_ended(

@@ -47,8 +47,8 @@ class Synced:
     created: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    # Sentences: which declarations cannot work, and why.
     refused: list[str] = field(default_factory=list)
-    """Sentences: which declarations cannot work, and why."""
 
 
 def declared() -> Iterator[tuple[str, Scheduled, BaseDefinition[Any, Any]]]:
