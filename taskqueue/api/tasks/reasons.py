@@ -21,7 +21,7 @@ from taskqueue.api.describing import describe
 from taskqueue.api.fields import Anything, Moment
 from taskqueue.api.tasks.conditions import TaskView, id_of
 from taskqueue.monitoring.read_models.task import STATUSES
-from taskqueue.monitoring.why import Reason, codes, why
+from taskqueue.monitoring.why import Reason, why
 from taskqueue.results.reading import row_of
 
 
@@ -37,32 +37,32 @@ class Redaction(NamedTuple):
 
 
 MOMENT, SUBJECT = frozenset({"moment"}), frozenset({"subject"})
-REDACTIONS = {
-    codes.RETRY_DUE: Redaction((VIEW_LEASES,), is_kept=MOMENT),
-    codes.QUEUE_PAUSED: Redaction((VIEW_QUEUES,), is_kept=SUBJECT),
-    codes.WORKERS_ABSENT: Redaction(
+REDACTIONS: dict[str, Redaction] = {
+    "retry_due": Redaction((VIEW_LEASES,), is_kept=MOMENT),
+    "queue_paused": Redaction((VIEW_QUEUES,), is_kept=SUBJECT),
+    "workers_absent": Redaction(
         (VIEW_WORKERS,), "It waits for certain workers that are not running."
     ),
-    codes.WORKER_TROUBLE: Redaction((VIEW_WORKERS,), "A worker of its queue cannot work."),
-    codes.SLOTS_BUSY: Redaction(
+    "worker_trouble": Redaction((VIEW_WORKERS,), "A worker of its queue cannot work."),
+    "slots_busy": Redaction(
         (VIEW_WORKERS,), "All slots of the workers of its queue are busy.", SUBJECT
     ),
-    codes.TOO_FEW_WORKERS: Redaction(
+    "too_few_workers": Redaction(
         (VIEW_WORKERS,), "It needs more workers of its queue than are running.", SUBJECT
     ),
-    codes.WORKER_WAITS: Redaction(
+    "worker_waits": Redaction(
         (VIEW_LEASES,), "A worker that has tried it lets other workers go first."
     ),
-    codes.RUNNING: Redaction((VIEW_LEASES,), "A worker is running it."),
-    codes.CLAIMED: Redaction((VIEW_LEASES,), "A worker has claimed it."),
-    codes.LEASE_OVER: Redaction((VIEW_LEASES,), "The lease of its worker has expired."),
-    codes.WORKER_LOST: Redaction((VIEW_LEASES, VIEW_WORKERS), "Its worker sends no heartbeat."),
-    codes.STOP_REQUESTED: Redaction((VIEW_LEASES,), "It was asked to stop."),
-    codes.WEDGED: Redaction(
+    "running": Redaction((VIEW_LEASES,), "A worker is running it."),
+    "claimed": Redaction((VIEW_LEASES,), "A worker has claimed it."),
+    "lease_over": Redaction((VIEW_LEASES,), "The lease of its worker has expired."),
+    "worker_lost": Redaction((VIEW_LEASES, VIEW_WORKERS), "Its worker sends no heartbeat."),
+    "stop_requested": Redaction((VIEW_LEASES,), "It was asked to stop."),
+    "wedged": Redaction(
         (VIEW_LEASES,), "It has produced no output for far longer than similar tasks."
     ),
     # An attempt or the audit says who did it.
-    codes.CANCELLED: Redaction((VIEW_LEASES, VIEW_AUDITS), is_kept=MOMENT),
+    "cancelled": Redaction((VIEW_LEASES, VIEW_AUDITS), is_kept=MOMENT),
 }
 """By code; all other reasons are the task's own."""
 

@@ -20,4 +20,4 @@ def why(task: Task) -> list[Reason]:
     around = Surroundings(task)
     if task.status in PENDING:
         return why_pending(around)
-    return why_finished(around) if task.status in FINISHED else why_running(around)
+    return list(why_finished(around)) if task.status in FINISHED else why_running(around)

@@ -10,47 +10,43 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from string import Formatter
-from typing import Any
+from typing import Any, Literal
 
 from django.utils.translation import gettext_noop as _
 
-# Before it runs.
-BLOCKED, NOT_DUE, RETRY_DUE, DUE = "blocked", "not_due", "retry_due", "due"
-DEADLINE_PASSED, EXPIRED, UNKNOWN = "deadline_passed", "expired", "unknown"
-QUEUE_PAUSED, UNSERVED, NOT_TAKING = "queue_paused", "unserved", "not_taking"
-WORKERS_ABSENT, WORKER_TROUBLE = "workers_absent", "worker_trouble"
-SLOTS_BUSY, BEHIND, IN_LINE = "slots_busy", "behind", "in_line"
-# For several workers.
-UNSEATED, MORE_WORKERS, TOO_FEW_WORKERS = "unseated", "more_workers", "too_few_workers"
-WORKER_WAITS = "worker_waits"
-# While it runs.
-RUNNING, CLAIMED, LEASE_OVER = "running", "claimed", "lease_over"
-WORKER_LOST, WORKER_REPLACED, LOST_HOLDS = "worker_lost", "worker_replaced", "lost_holds"
-STOP_REQUESTED, WEDGED = "stop_requested", "wedged"
-CHANGING = "changing"
-# Afterwards.
-SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
-NO_ATTEMPTS_LEFT, NO_CRASHES_LEFT = "no_attempts_left", "no_crashes_left"
+Code = Literal[
+    # Before it runs.
+    "blocked", "not_due", "retry_due", "due", "deadline_passed", "expired", "unknown",
+    "queue_paused", "unserved", "not_taking", "workers_absent", "worker_trouble",
+    "slots_busy", "behind", "in_line",
+    # For several workers.
+    "unseated", "more_workers", "too_few_workers", "worker_waits",
+    # While it runs.
+    "running", "claimed", "lease_over", "worker_lost", "worker_replaced", "lost_holds",
+    "stop_requested", "wedged", "changing",
+    # Afterwards.
+    "succeeded", "failed", "cancelled", "no_attempts_left", "no_crashes_left",
+]  # fmt: skip
 
-SENTENCES: dict[str, tuple[str, ...]] = {
-    BLOCKED: (_("It waits for other tasks of its workflow."),),
-    NOT_DUE: (_("It is not due until {moment}."),),
-    RETRY_DUE: (
+SENTENCES: dict[Code, tuple[str, ...]] = {
+    "blocked": (_("It waits for other tasks of its workflow."),),
+    "not_due": (_("It is not due until {moment}."),),
+    "retry_due": (
         _("Its next attempt is due at {moment}: attempt {attempt} ended with {subject}."),
         _("Its next attempt is due at {moment}."),
     ),
-    DUE: (_("It has been due since {moment}. The next running worker makes it ready."),),
-    DEADLINE_PASSED: (
+    "due": (_("It has been due since {moment}. The next running worker makes it ready."),),
+    "deadline_passed": (
         _("Its deadline passed at {moment}. It is no longer started; a running worker ends it."),
     ),
-    EXPIRED: (_("It expired at {moment}. It is no longer started; a running worker ends it."),),
-    UNKNOWN: (
+    "expired": (_("It expired at {moment}. It is no longer started; a running worker ends it."),),
+    "unknown": (
         _(
             "Since {moment} only workers whose code does not know {subject} have claimed it. It"
             " fails at {fails_at} unless a worker knows it by then."
         ),
     ),
-    QUEUE_PAUSED: (
+    "queue_paused": (
         _("The queue {subject} is paused until {moment}, by {by}: {reason}"),
         _("The queue {subject} is paused until {moment}, by {by}."),
         _("The queue {subject} is paused until {moment}."),
@@ -58,89 +54,91 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         _("The queue {subject} is paused, by {by}."),
         _("The queue {subject} is paused."),
     ),
-    UNSERVED: (_("No running worker serves the queue {subject}."),),
-    NOT_TAKING: (
+    "unserved": (_("No running worker serves the queue {subject}."),),
+    "not_taking": (
         _("The workers of the queue {subject} are quiet or stopping: they claim no new tasks."),
     ),
-    WORKERS_ABSENT: (
+    "workers_absent": (
         _("Only certain workers may run it, and none of them is running: {subject}."),
     ),
-    WORKER_TROUBLE: (_("The worker {subject} cannot work: {trouble}"),),
-    SLOTS_BUSY: (_("All {slots} slots of the workers of the queue {subject} are busy."),),
-    BEHIND: (
+    "worker_trouble": (_("The worker {subject} cannot work: {trouble}"),),
+    "slots_busy": (_("All {slots} slots of the workers of the queue {subject} are busy."),),
+    "behind": (
         _("At least {at_least} tasks are ahead of it in the queue {subject}."),
         _("Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."),
     ),
-    IN_LINE: (_("It is next: it runs as soon as a worker of its queue has a free slot."),),
-    UNSEATED: (
+    "in_line": (_("It is next: it runs as soon as a worker of its queue has a free slot."),),
+    "unseated": (
         _("It is to run on every worker of the queue {subject}; no worker has seen it yet."),
     ),
-    MORE_WORKERS: (
+    "more_workers": (
         _("It is to run on {wanted} workers. Done: {done}, running: {running}, open: {open}."),
     ),
-    TOO_FEW_WORKERS: (
+    "too_few_workers": (
         _(
             "It needs {open} more workers of the queue {subject}, but only {able} others that may"
             " run it are running."
         ),
     ),
-    WORKER_WAITS: (_("The worker {subject} tries it again at {moment}; other workers go first."),),
-    RUNNING: (
+    "worker_waits": (
+        _("The worker {subject} tries it again at {moment}; other workers go first."),
+    ),
+    "running": (
         _(
             "The worker {subject} has been running it since {moment}, as attempt {attempt}. Its"
             " lease expires at {expires_at} unless it is renewed."
         ),
     ),
-    CLAIMED: (
+    "claimed": (
         _(
             "The worker {subject} claimed it at {moment}, as attempt {attempt}. Its"
             " lease expires at {expires_at} unless it is renewed."
         ),
     ),
-    LEASE_OVER: (
+    "lease_over": (
         _(
             "The lease of the worker {subject} expired at {moment}. The next running worker takes"
             " the task over."
         ),
     ),
-    WORKER_LOST: (
+    "worker_lost": (
         _("The worker {subject} has sent no heartbeat since {moment}."),
         _("The worker {subject} no longer exists."),
     ),
-    WORKER_REPLACED: (
+    "worker_replaced": (
         _("Another process has taken the name of the worker {subject} since it claimed the task."),
     ),
-    LOST_HOLDS: (
+    "lost_holds": (
         _(
             "The lease keeps other workers from the task until {moment}. To end it at once, stop,"
             " cancel or retry the task. Its code may still be running if the worker's host is only"
             " disconnected."
         ),
     ),
-    STOP_REQUESTED: (
+    "stop_requested": (
         _("{subject} asked it to stop at {moment}: {reason}"),
         _("{subject} asked it to stop at {moment}."),
         _("It was asked to stop at {moment}: {reason}"),
         _("It was asked to stop at {moment}."),
     ),
-    WEDGED: (
+    "wedged": (
         _("It has produced no output for far longer than similar tasks; noticed at {moment}."),
     ),
-    CHANGING: (_("It is changing right now: look again."),),
-    SUCCEEDED: (_("It succeeded at {moment}, in attempt {attempt}."),),
-    FAILED: (
+    "changing": (_("It is changing right now: look again."),),
+    "succeeded": (_("It succeeded at {moment}, in attempt {attempt}."),),
+    "failed": (
         _("It failed at {moment} with {subject}: {message}"),
         _("It failed at {moment} with {subject}."),
         _("It failed at {moment}."),
     ),
-    CANCELLED: (
+    "cancelled": (
         _("It was cancelled at {moment} by {subject}: {reason}"),
         _("It was cancelled at {moment} by {subject}."),
         _("It was cancelled at {moment}: {reason}"),
         _("It was cancelled at {moment}."),
     ),
-    NO_ATTEMPTS_LEFT: (_("{most} of {most} attempts failed."),),
-    NO_CRASHES_LEFT: (_("{most} attempts were lost, the maximum."),),
+    "no_attempts_left": (_("{most} of {most} attempts failed."),),
+    "no_crashes_left": (_("{most} attempts were lost, the maximum."),),
 }
 
 
@@ -151,8 +149,8 @@ Detail = str | int | datetime
 class Reason:
     """A reason why a task waits, is running, or ended."""
 
-    # One of `taskqueue.monitoring.why.codes`; these stay as they are.
-    code: str
+    # For programs: it stays as it is.
+    code: Code
     # The queue, worker, definition, person or error that it is about.
     subject: str = ""
     # Since when or until when, as the sentence says.
@@ -199,6 +197,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def known(**details: Detail | None) -> dict[str, Detail]:
-    """Return the details that are known."""
-    return {name: value for name, value in details.items() if value not in (None, "")}
+def because(
+    code: Code, subject: str = "", moment: datetime | None = None, **details: Detail | None
+) -> Reason:
+    """Return a reason, without the details that are unknown."""
+    known = {name: value for name, value in details.items() if value not in (None, "")}
+    return Reason(code=code, subject=subject, moment=moment, details=known)

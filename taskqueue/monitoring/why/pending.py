@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,15 +15,14 @@ from taskqueue.models import Task
 from taskqueue.models.task import Route
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.searching.streams import IS_APART, IS_READY, literal
-from taskqueue.monitoring.why import codes
-from taskqueue.monitoring.why.codes import Reason, known
+from taskqueue.monitoring.why.codes import Reason, because
 from taskqueue.monitoring.why.surroundings import Surroundings
 
 
 def why_pending(around: Surroundings) -> list[Reason]:
     """Return all that holds it back; its place in the queue, where nothing else does."""
     if around.task.status == TaskStatus.BLOCKED:
-        return [*_overdue(around), Reason(code=codes.BLOCKED)]
+        return [*_overdue(around), because("blocked")]
     reasons = [
         *_overdue(around),
         *_time(around),
@@ -33,7 +32,7 @@ def why_pending(around: Surroundings) -> list[Reason]:
         *without_workers(around),
     ]
     # To be told of by several workers, or none yet, keeps nobody from taking it.
-    if all(reason.code in (codes.MORE_WORKERS, codes.UNSEATED) for reason in reasons):
+    if all(reason.code in ("more_workers", "unseated") for reason in reasons):
         reasons += in_line(around)
     return reasons
 
@@ -41,9 +40,9 @@ def why_pending(around: Surroundings) -> list[Reason]:
 def _overdue(around: Surroundings) -> Iterator[Reason]:
     task = around.task
     if task.deadline_at is not None and task.deadline_at <= around.now:
-        yield Reason(code=codes.DEADLINE_PASSED, moment=task.deadline_at)
+        yield because("deadline_passed", moment=task.deadline_at)
     if task.started_at is None and task.expires_at is not None and task.expires_at <= around.now:
-        yield Reason(code=codes.EXPIRED, moment=task.expires_at)
+        yield because("expired", moment=task.expires_at)
 
 
 def _time(around: Surroundings) -> Iterator[Reason]:
@@ -51,59 +50,44 @@ def _time(around: Surroundings) -> Iterator[Reason]:
     if task.status not in WAITING:
         return
     if task.run_after <= around.now:
-        yield Reason(code=codes.DUE, moment=task.run_after)
+        yield because("due", moment=task.run_after)
+    elif task.status == TaskStatus.RETRYING and around.leases:
+        last = around.leases[0]
+        yield because("retry_due", last.error_class, task.run_after, attempt=last.attempt)
     elif task.status == TaskStatus.RETRYING:
-        last = around.leases[0] if around.leases else None
-        yield Reason(
-            code=codes.RETRY_DUE,
-            subject=last.error_class if last is not None else "",
-            moment=task.run_after,
-            details=known(attempt=last.attempt if last is not None else None),
-        )
+        yield because("retry_due", moment=task.run_after)
     else:
-        yield Reason(code=codes.NOT_DUE, moment=task.run_after)
+        yield because("not_due", moment=task.run_after)
 
 
 def _unknown(around: Surroundings) -> Iterator[Reason]:
     task = around.task
     if task.parked_at is not None:
-        yield Reason(
-            code=codes.UNKNOWN,
-            subject=task.name,
-            moment=task.parked_at,
-            details={"fails_at": task.parked_at + get_settings().PARK_LIMIT},
-        )
+        fails_at = task.parked_at + get_settings().PARK_LIMIT
+        yield because("unknown", task.name, task.parked_at, fails_at=fails_at)
 
 
 def paused(around: Surroundings) -> Iterator[Reason]:
     """Yield that its queue is paused."""
     queue = around.queue
     if queue is not None and queue.is_paused_at(around.now):
-        yield Reason(
-            code=codes.QUEUE_PAUSED,
-            subject=queue.name,
-            moment=queue.paused_until,
-            details=known(by=queue.paused_by, reason=queue.pause_reason),
-        )
+        why = {"by": queue.paused_by, "reason": queue.pause_reason}
+        yield because("queue_paused", queue.name, queue.paused_until, **why)
 
 
 def in_line(around: Surroundings) -> Iterator[Reason]:
     """Yield how many tasks are ahead, up to a cap, and whether all slots are busy."""
-    task = around.task
-    takers = [worker for worker in around.serving if worker.takes_tasks]
-    if task.worker_names is not None:
-        takers = [worker for worker in takers if worker.name in task.worker_names]
+    task, takers = around.task, around.takers
     slots = sum(worker.slots for worker in takers)
     if slots and all(worker.busy >= worker.slots for worker in takers):
-        yield Reason(code=codes.SLOTS_BUSY, subject=task.queue_name, details={"slots": slots})
+        yield because("slots_busy", task.queue_name, slots=slots)
     higher, equal = _ahead(task)
     if higher + equal > CAP:
-        yield Reason(code=codes.BEHIND, subject=task.queue_name, details={"at_least": CAP})
+        yield because("behind", task.queue_name, at_least=CAP)
     elif higher + equal:
-        details = {"ahead": higher + equal, "higher": higher}
-        yield Reason(code=codes.BEHIND, subject=task.queue_name, details=details)
+        yield because("behind", task.queue_name, ahead=higher + equal, higher=higher)
     else:
-        yield Reason(code=codes.IN_LINE, subject=task.queue_name)
+        yield because("in_line", task.queue_name)
 
 
 def _ahead(task: Task) -> tuple[int, int]:
@@ -140,24 +124,18 @@ def _counted(tasks: QuerySet[Task]) -> int:
 LONG_AFTER = 9000
 
 
-def is_shared(around: Surroundings) -> bool:
-    """Whether several workers are to run the task."""
-    return around.task.workers > 1 or around.task.broadcast
-
-
 def of_several(around: Surroundings) -> Iterator[Reason]:
     """Yield how many workers have run it, and what keeps the next."""
     task = around.task
-    if not is_shared(around):
+    if not around.is_shared:
         return
     if task.broadcast and task.workers == 0:
-        yield Reason(code=codes.UNSEATED, subject=task.queue_name)
+        yield because("unseated", task.queue_name)
         return
-    counts = {
-        "wanted": task.workers, "done": task.successes, "running": task.running_leases,
-        "open": task.open_slots,
-    }  # fmt: skip
-    yield Reason(code=codes.MORE_WORKERS, subject=task.queue_name, details=counts)
+    yield because(
+        "more_workers", task.queue_name, wanted=task.workers, done=task.successes,
+        running=task.running_leases, open=task.open_slots,
+    )  # fmt: skip
     if task.open_slots:
         yield from _of_the_next(around)
 
@@ -170,25 +148,17 @@ def _of_the_next(around: Surroundings) -> Iterator[Reason]:
         for lease in around.leases
         if lease.is_shared and lease.status in (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
     }
-    waiting = _waiting(around)
-    takers = [
-        worker for worker in around.serving if worker.takes_tasks and worker.name not in taken
-    ]
+    takers = {worker.name for worker in around.takers} - taken
     if task.worker_names is not None:
-        takers = [worker for worker in takers if worker.name in task.worker_names]
-        living = {worker.name for worker in around.serving}
-        absent = [name for name in task.worker_names if name not in living and name not in taken]
-        if absent and living & set(task.worker_names):  # Else that none lives is told apart.
-            yield Reason(code=codes.WORKERS_ABSENT, subject=listed(map(str, absent)))
+        alive = {worker.name for worker in around.serving}
+        absent = [name for name in task.worker_names if name not in alive | taken]
+        if absent and alive & set(task.worker_names):  # Else that none lives is told apart.
+            yield because("workers_absent", listed(absent))
     elif len(takers) < task.open_slots and around.serving:
-        yield Reason(
-            code=codes.TOO_FEW_WORKERS,
-            subject=task.queue_name,
-            details={"open": task.open_slots, "able": len(takers)},
-        )
-    for worker in takers:
-        if worker.name in waiting:
-            yield Reason(code=codes.WORKER_WAITS, subject=worker.name, moment=waiting[worker.name])
+        yield because("too_few_workers", task.queue_name, open=task.open_slots, able=len(takers))
+    waiting = _waiting(around)
+    for worker in sorted(takers & waiting.keys()):
+        yield because("worker_waits", worker, waiting[worker])
 
 
 def _waiting(around: Surroundings) -> dict[str, datetime]:
@@ -210,27 +180,19 @@ def without_workers(around: Surroundings) -> Iterator[Reason]:
     """Yield what is wrong with the workers that it needs; nothing if one takes tasks."""
     task, serving = around.task, around.serving
     if task.worker_names is not None:
-        named = [worker for worker in serving if worker.name in task.worker_names]
-        if not named:
-            yield Reason(code=codes.WORKERS_ABSENT, subject=listed(map(str, task.worker_names)))
+        serving = [worker for worker in serving if worker.name in task.worker_names]
+        if not serving:
+            yield because("workers_absent", listed(task.worker_names))
             return
-        serving = named
     if not serving:
-        yield Reason(code=codes.UNSERVED, subject=task.queue_name)
-    elif not any(worker.takes_tasks for worker in serving):
-        yield Reason(code=codes.NOT_TAKING, subject=task.queue_name)
-    elif all(worker.trouble for worker in serving if worker.takes_tasks):
-        for worker in serving[:MOST_NAMED]:
-            if worker.takes_tasks:
-                yield Reason(
-                    code=codes.WORKER_TROUBLE,
-                    subject=worker.name,
-                    details={"trouble": worker.trouble},
-                )
+        yield because("unserved", task.queue_name)
+    elif not around.takers:
+        yield because("not_taking", task.queue_name)
+    elif all(worker.trouble for worker in around.takers):
+        for worker in around.takers[:MOST_NAMED]:
+            yield because("worker_trouble", worker.name, trouble=worker.trouble)
 
 
-def listed(names: Iterator[str] | map[str] | list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Return names in a row, cut where there are many."""
-    all_names = list(names)
-    shown = all_names[:MOST_NAMED]
-    return ", ".join(shown) + (" …" if len(all_names) > len(shown) else "")
+    return ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")

@@ -39,6 +39,21 @@ class Surroundings:
         """The running workers that serve the task's queue, whether or not they claim tasks."""
         return [each for each in living(self.workers) if each.serves(self.task.queue_name)]
 
+    @property
+    def takers(self) -> list[ShownWorker]:
+        """Those of them that claim tasks, and that the task allows."""
+        names = self.task.worker_names
+        return [
+            each
+            for each in self.serving
+            if each.takes_tasks and (names is None or each.name in names)
+        ]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several workers are to run the task."""
+        return self.task.workers > 1 or self.task.broadcast
+
     @cached_property
     def queue(self) -> Queue | None:
         """The row of its queue, if there is one."""
