@@ -1,22 +1,87 @@
-"""Why a task that nobody holds does not run yet."""
+"""The surroundings of a task, and why one that nobody holds does not run yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db.models import Q, QuerySet
 
 from taskqueue.conf import get_settings
 from taskqueue.core.states import WAITING, LeaseStatus, TaskStatus
-from taskqueue.engine.connections import project_connection
-from taskqueue.models import Task
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.lost import lost_attempts
+from taskqueue.models import Lease, Queue, Task
 from taskqueue.models.task import Route
 from taskqueue.monitoring.counts import CAP
+from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
+from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.searching.streams import IS_APART, IS_READY, literal
 from taskqueue.monitoring.why.codes import Reason, because
-from taskqueue.monitoring.why.surroundings import Surroundings
+
+MOST_WORKERS = 1_000
+# The latest; a broadcast may have more.
+MOST_LEASES = 1_000
+
+
+class Surroundings:
+    """Reads each part when it is first needed, by an index."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    @cached_property
+    def now(self) -> datetime:
+        """By the database's clock."""
+        return now()
+
+    @cached_property
+    def workers(self) -> list[ShownWorker]:
+        """The running workers, and others that have ended."""
+        return read_workers(limit=MOST_WORKERS)
+
+    @property
+    def serving(self) -> list[ShownWorker]:
+        """The running workers that serve the task's queue, whether or not they claim tasks."""
+        return [each for each in living(self.workers) if each.serves(self.task.queue_name)]
+
+    @property
+    def takers(self) -> list[ShownWorker]:
+        """Those of them that claim tasks, and that the task allows."""
+        names = self.task.worker_names
+        return [
+            each
+            for each in self.serving
+            if each.takes_tasks and (names is None or each.name in names)
+        ]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several workers are to run the task."""
+        return self.task.workers > 1 or self.task.broadcast
+
+    @cached_property
+    def queue(self) -> Queue | None:
+        """The row of its queue, if there is one."""
+        return Queue.objects.using(database_alias()).filter(name=self.task.queue_name).first()
+
+    @cached_property
+    def leases(self) -> list[Any]:
+        """Its attempts, the latest first."""
+        leases = Lease.objects.using(database_alias()).filter(task_id=self.task.id)
+        return list(leases.defer("traceback", "return_value").order_by("-attempt")[:MOST_LEASES])
+
+    @cached_property
+    def lost(self) -> set[int]:
+        """Its running attempts whose worker is lost."""
+        return {each.lease_id for each in lost_attempts(project_connection(), [self.task.id])}
+
+    @property
+    def held(self) -> list[Any]:
+        """Its running attempts, in order."""
+        return [each for each in self.leases if each.status == LeaseStatus.RUNNING][::-1]
 
 
 def why_pending(around: Surroundings) -> list[Reason]:
