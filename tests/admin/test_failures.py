@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from taskqueue.models import Lease, Task
-from taskqueue.monitoring.searching.search_tokens import quoted
+from taskqueue.monitoring.searching import search_text
 from tests.admin.conftest import LogIn
 from tests.admin.markup import Markup
 from tests.admin.rows import EVIL, SECRET
@@ -83,7 +83,7 @@ def test_a_group_links_to_its_tasks_by_a_search(log_in_as: LogIn) -> None:
     fail("shop.tasks.send")
     [group] = groups(log_in_as("superuser"))
     text = parse_qs(urlsplit(group["url"]).query)["q"][0]
-    assert text == 'status:failed class:"shop.errors.Down" name:"shop.tasks.send"'
+    assert text == "status:failed class:shop.errors.Down name:shop.tasks.send"
 
 
 ERRORS = ("socket.gaierror", "struct.error", "shop.tasks.send.<locals>.Down", 'a."b\\', "")
@@ -116,7 +116,7 @@ def test_the_dashboard_links_to_just_the_group(error: str, name: str, log_in_as:
     fail(name, error=f"shop.{error or 'Any'}")
     page = log_in_as("superuser")
     found = Markup(page.get("/admin/taskqueue/dashboard/").content.decode()).links
-    [url] = [url for url in found if f"class:{quoted(error)} " in asked(url)]
+    [url] = [url for url in found if f"{search_text(**{'class': error})} " in asked(url)]
     assert page.get(url).context["cl"].result_count == 2
 
 
@@ -153,12 +153,12 @@ def test_acts_on_a_group_are_for_those_who_may(log_in_as: LogIn) -> None:
     fail("shop.tasks.send")
     retry_later("shop.tasks.send")
     client = log_in_as("viewer", "view_task", "operate")
-    text = 'status:failed class:"shop.errors.Down" name:"shop.tasks.send"'
+    text = "status:failed class:shop.errors.Down name:shop.tasks.send"
     [group] = groups(client)
     assert searches(group) == {"retry": text}
     assert group["acts"][0].url.startswith(start)
     [group] = groups(client, "retried_groups")
-    text = 'status:retrying name:"shop.tasks.send"'
+    text = "status:retrying name:shop.tasks.send"
     assert searches(group) == {"run_now": text, "cancel": text}
 
 

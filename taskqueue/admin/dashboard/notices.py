@@ -19,7 +19,7 @@ from taskqueue.admin.links import Links
 from taskqueue.models import Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.notices import ERROR, Notice
-from taskqueue.monitoring.searching.search_tokens import quoted
+from taskqueue.monitoring.searching import search_text
 
 OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
 OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself"})
@@ -156,7 +156,7 @@ def _subject(notice: Notice, links: Links) -> SafeString:
     if notice.code in OF_SCHEDULES:
         return links.to_list(Schedule, notice.subject, q=notice.subject)
     if notice.code == "parked":
-        return links.to_list(Task, notice.subject, q=f"name:{quoted(notice.subject)}")
+        return links.to_list(Task, notice.subject, q=search_text(name=notice.subject))
     if notice.code in ("wedged", "lost_holds"):
         return links.to_row(Task, UUID(notice.subject), notice.subject)
     return format_html('<a href="{}">{}</a>', links.queue_url(notice.subject), notice.subject)

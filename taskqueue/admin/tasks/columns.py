@@ -17,7 +17,7 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.display import EMPTY, badge, breakable, short_duration, short_moment
 from taskqueue.models import Task
-from taskqueue.monitoring.searching import written
+from taskqueue.monitoring.searching import search_text
 
 SHORT = 8
 """Digits of an id in the list: the last ones, since the first tell the time."""
@@ -53,7 +53,7 @@ class TaskColumns(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("queue"))
     def shown_queue(self, task: Task) -> SafeString:
-        text = urlencode({"q": written(queue=task.queue_name)})
+        text = urlencode({"q": search_text(queue=task.queue_name)})
         return format_html('<a href="?{}">{}</a>', text, task.queue_name)
 
     @admin.display(description=gettext_lazy("attempt"))

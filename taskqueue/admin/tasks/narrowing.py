@@ -18,7 +18,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.searching import Page, Search, parse, permitted_search, written
+from taskqueue.monitoring.searching import Page, Search, parse, permitted_search, search_text
 
 MOST_QUEUES = 12
 TABS = (
@@ -73,7 +73,7 @@ def with_old_filters(request: HttpRequest, links: Links) -> str | None:
     if not old:
         return None
     typed = request.GET.get("q", "").strip()
-    text = " ".join(filter(None, (typed, written(**old))))
+    text = " ".join(filter(None, (typed, search_text(**old))))
     return links.url("task_changelist") + address(text)
 
 

@@ -12,7 +12,6 @@ from taskqueue.monitoring.searching.search import (
     permitted_search,
     shown_to,
     without,
-    written,
 )
 from taskqueue.monitoring.searching.search_tokens import SearchError, search_text
 
@@ -30,5 +29,4 @@ __all__ = [
     "search_text",
     "shown_to",
     "without",
-    "written",
 ]

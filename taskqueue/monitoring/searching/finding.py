@@ -17,17 +17,7 @@ from django.db.models import Q, QuerySet
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Task
-from taskqueue.monitoring.searching.orders import (
-    NEWER,
-    OLDER,
-    Direction,
-    Order,
-    Place,
-    beside,
-    cursor_of,
-    place_at,
-    time_of,
-)
+from taskqueue.monitoring.searching.orders import Place, Walk, cursor_of, place_at, time_of
 from taskqueue.monitoring.searching.streams import Plan, Stream, plan
 
 PAGE = 50
@@ -108,14 +98,6 @@ class _Work:
         return min(largest, max(effort.first // 5, by_rate, 1))
 
 
-@dataclass(frozen=True)
-class _Found:
-    tasks: list[Task]
-    # How far the stream was read; None: to its end.
-    end: Place | None
-    is_full: bool = False
-
-
 def find(
     which: TaskFilter,
     *,
@@ -133,93 +115,83 @@ def find(
     rows = Task.objects.using(database_alias()) if tasks is None else tasks
     how = plan(which, rows)
     older, newer = place_at(how.order, before), place_at(how.order, after)
-    direction, place = (NEWER, newer) if newer is not None else (OLDER, older)
-    work = _Work(effort or Effort(), len(how.streams), windows=how.looked_up + bool(_keys(which)))
-    fitting = which.among(rows)
-    readings = [
-        _read(stream, how, rows, fitting, place, direction, limit + 1, work)
-        for stream in how.streams
-    ]
-    page = _page(readings, how.order, place, direction, limit)
-    if direction is NEWER and len(page.tasks) < limit and not page.newer and how.is_exact:
+    place = older if newer is None else newer
+    reader = _Reader(
+        plan=how,
+        walk=Walk(how.order, is_to_newer=newer is not None),
+        rows=rows,
+        fitting=which.among(rows),
+        limit=limit,
+        work=_Work(
+            effort or Effort(), len(how.streams), windows=how.looked_up + bool(_keys(which))
+        ),
+    )
+    page = reader.page(place)
+    if newer is not None and len(page.tasks) < limit and not page.newer and how.is_exact:
         return find(which, tasks=tasks, limit=limit, effort=effort)  # The first page, and full.
     return page if place is not None else _with_holders(page, which, rows)
 
 
-def _read(
-    stream: Stream,
-    how: Plan,
-    rows: QuerySet[Task],
-    fitting: QuerySet[Task],
-    place: Place | None,
-    direction: Direction,
-    wanted: int,
-    work: _Work,
-) -> _Found:
-    order = how.order
-    fitting = fitting.filter(stream.condition)
-    if stream.is_short or how.is_exact:
-        beyond = fitting.filter(order.beyond(place, direction))
-        return _full_or_all(list(order.sorted(beyond, direction)[:wanted]), order, wanted)
-    tasks: list[Task] = []
-    within = rows.filter(stream.condition)
-    for size in work.sizes():
-        edge = _edge(order, within, place, direction, size)
-        window = order.beyond(place, direction) & order.up_to(edge, direction)
-        tasks += order.sorted(fitting.filter(window), direction)[: wanted - len(tasks)]
-        if edge is None or len(tasks) == wanted:
-            return _full_or_all(tasks, order, wanted)
-        place = edge
-    return _Found(tasks, place)
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    """Reads a page of the fitting ones of all rows."""
 
+    plan: Plan
+    walk: Walk
+    rows: QuerySet[Task]
+    fitting: QuerySet[Task]
+    limit: int
+    work: _Work
 
-def _full_or_all(tasks: list[Task], order: Order, wanted: int) -> _Found:
-    is_full = len(tasks) >= wanted
-    return _Found(tasks, order.of(tasks[-1]) if is_full else None, is_full)
+    def page(self, place: Place | None) -> Page:
+        """Merge the streams from a place on, as far as all of them have been read."""
+        readings = [self._read(stream, place) for stream in self.plan.streams]
+        walk, place_of = self.walk, self.walk.order.of
+        tasks = [task for found, _ in readings for task in found]
+        tasks.sort(key=place_of, reverse=not walk.is_to_newer)
+        ends = [end for _, end in readings if end is not None]
+        horizon = (min if walk.is_to_newer else max)(ends) if ends else None
+        if horizon is not None:
+            tasks = [task for task in tasks if not walk.is_past(place_of(task), horizon)]
+        shown, ahead, behind = tasks[: self.limit], None, None
+        is_cut = horizon is not None and len(tasks) <= self.limit
+        if is_cut:
+            ahead = horizon
+        elif len(tasks) > self.limit:
+            ahead = place_of(shown[-1])
+        if place is not None:
+            behind = place_of(shown[0]) if shown else walk.beside(place)
+        cursors = [cursor_of(walk.order, at) if at is not None else "" for at in (behind, ahead)]
+        newer, older = reversed(cursors) if walk.is_to_newer else cursors
+        return Page(
+            tasks=shown[::-1] if walk.is_to_newer else shown,
+            newer=newer,
+            older=older,
+            is_cut_short=is_cut,
+            searched_to=time_of(horizon) if is_cut and horizon is not None else None,
+        )
 
+    def _read(self, stream: Stream, place: Place | None) -> tuple[list[Task], Place | None]:
+        """Return tasks of a stream, and how far it was read; None: to its end."""
+        walk, wanted = self.walk, self.limit + 1
+        fitting = self.fitting.filter(stream.condition)
+        tasks: list[Task] = []
+        if stream.is_short or self.plan.is_exact:
+            tasks += walk.sorted(fitting.filter(walk.beyond(place)))[:wanted]
+            return tasks, self._full(tasks)
+        for size in self.work.sizes():
+            rest = self.rows.filter(stream.condition, walk.beyond(place))
+            edge = walk.place_after(size, rest)
+            window = fitting.filter(walk.beyond(place) & walk.up_to(edge))
+            tasks += walk.sorted(window)[: wanted - len(tasks)]
+            if edge is None or len(tasks) == wanted:
+                return tasks, self._full(tasks)
+            place = edge
+        return tasks, place
 
-def _edge(
-    order: Order, rows: QuerySet[Task], place: Place | None, direction: Direction, size: int
-) -> Place | None:
-    """Return the place `size` rows further on; None where fewer are left."""
-    beyond = rows.filter(order.beyond(place, direction))
-    keys: Any = order.sorted(beyond, direction).values_list(*order.columns)
-    return next(iter(keys[size - 1 : size]), None)
-
-
-def _page(
-    readings: Sequence[_Found],
-    order: Order,
-    place: Place | None,
-    direction: Direction,
-    limit: int,
-) -> Page:
-    """Merge the streams, as far as all of them have been read."""
-    is_older = direction is OLDER
-    tasks = [task for reading in readings for task in reading.tasks]
-    tasks.sort(key=order.of, reverse=is_older)
-    ends = [reading.end for reading in readings if reading.end is not None]
-    horizon = (max if is_older else min)(ends) if ends else None
-    if horizon is not None:
-        tasks = [t for t in tasks if (order.of(t) >= horizon) is is_older or order.of(t) == horizon]
-    is_cut = horizon is not None and len(tasks) <= limit
-    shown = tasks[:limit]
-    ahead = ""
-    if is_cut and horizon is not None:
-        ahead = cursor_of(order, horizon)
-    elif len(tasks) > limit:
-        ahead = cursor_of(order, order.of(shown[-1]))
-    behind = ""
-    if place is not None:
-        behind = cursor_of(order, order.of(shown[0]) if shown else beside(place, direction))
-    searched_to = time_of(horizon) if is_cut and horizon is not None else None
-    return Page(
-        tasks=shown if is_older else shown[::-1],
-        newer=behind if is_older else ahead,
-        older=ahead if is_older else behind,
-        is_cut_short=is_cut,
-        searched_to=searched_to,
-    )
+    def _full(self, tasks: list[Task]) -> Place | None:
+        """Return the place of the last task where there may be others."""
+        return self.walk.order.of(tasks[-1]) if len(tasks) > self.limit else None
 
 
 def _keys(which: TaskFilter) -> Any:

@@ -30,44 +30,56 @@ class Order:
         """Return the place of a task."""
         return tuple(getattr(task, column) for column in self.columns)
 
-    def sorted(self, tasks: QuerySet[Any], direction: Direction) -> QuerySet[Any]:
-        """Sort the rows in that direction."""
-        return tasks.order_by(*(f"{direction.sign}{column}" for column in self.columns))
 
-    def beyond(self, place: Place | None, direction: Direction) -> Q:
-        """Return a condition for rows after a place in that direction."""
-        if place is None:
-            return Q()
-        return self._past(place, direction.lookup, direction.lookup)
+@dataclass(frozen=True)
+class Walk:
+    """A way through the tasks of an order: to newer, or to older ones."""
 
-    def up_to(self, place: Place | None, direction: Direction) -> Q:
-        """Return a condition for rows up to a place in that direction."""
-        if place is None:
-            return Q()
-        return self._past(place, direction.opposite, f"{direction.opposite}e")
+    order: Order
+    is_to_newer: bool
 
-    def _past(self, place: Place, lookup: str, last: str) -> Q:
+    def sorted(self, tasks: QuerySet[Any]) -> QuerySet[Any]:
+        """Sort the rows as they come on the way."""
+        sign = "" if self.is_to_newer else "-"
+        return tasks.order_by(*(f"{sign}{column}" for column in self.order.columns))
+
+    def beyond(self, place: Place | None) -> Q:
+        """Return a condition for rows after a place."""
+        lookup = "gt" if self.is_to_newer else "lt"
+        return self._past(place, lookup, lookup)
+
+    def up_to(self, place: Place | None) -> Q:
+        """Return a condition for rows up to a place."""
+        lookup = "lt" if self.is_to_newer else "gt"
+        return self._past(place, lookup, f"{lookup}e")
+
+    def _past(self, place: Place | None, lookup: str, last: str) -> Q:
         """Return the condition so that the first column bounds the range of the index."""
+        if place is None:
+            return Q()
         *before, task_id = place
         by_id = Q(**{f"id__{last}": task_id})
         if not before:
             return by_id
-        [first] = before
-        name = self.columns[0]
+        [first], name = before, self.order.columns[0]
         return Q(**{f"{name}__{lookup}e": first}) & (Q(**{f"{name}__{lookup}": first}) | by_id)
 
+    def is_past(self, place: Place, other: Place) -> bool:
+        """Whether a place comes after the other."""
+        return place > other if self.is_to_newer else place < other
 
-@dataclass(frozen=True)
-class Direction:
-    """The direction of a list: to older, or to newer tasks."""
+    def place_after(self, number: int, rows: QuerySet[Any]) -> Place | None:
+        """Return the place of so many rows further on; None where fewer are left."""
+        places = self.sorted(rows).values_list(*self.order.columns)
+        return next(iter(places[number - 1 : number]), None)
 
-    sign: str
-    lookup: str
-    opposite: str
+    def beside(self, place: Place) -> Place:
+        """Return the place next to it, from where the way back includes the place itself."""
+        *before, task_id = place
+        number = task_id.int + (1 if self.is_to_newer else -1)
+        return (*before, UUID(int=min(max(number, 0), 2**128 - 1)))
 
 
-OLDER = Direction("-", "lt", "gt")
-NEWER = Direction("", "gt", "lt")
 BY_ID = Order("i", ("id",))
 BY_END = Order("f", ("finished_at", "id"))
 ORDERS = {order.letter: order for order in (BY_ID, BY_END)}
@@ -97,13 +109,6 @@ def place_at(order: Order, cursor: str) -> Place | None:
 def is_cursor(text: str) -> bool:
     """Whether the text is a cursor of any order."""
     return any(place_at(order, text) is not None for order in ORDERS.values())
-
-
-def beside(place: Place, direction: Direction) -> Place:
-    """Return the place next to it, from where the way back includes the place itself."""
-    *before, task_id = place
-    number = task_id.int + (-1 if direction is OLDER else 1)
-    return (*before, UUID(int=min(max(number, 0), 2**128 - 1)))
 
 
 def _microseconds(moment: datetime) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -44,19 +44,26 @@ def fields_of(term: Term, now: datetime) -> Fields:
     name = f"{term.key}:"
     qualifier = QUALIFIERS.get(term.key)
     if qualifier is None:
-        raise _unknown(term.key)
-    if qualifier.takes_path and not term.path:
+        hint = _hint(_("Did you mean “%(near)s:”?"), term.key, QUALIFIERS, mark=":")
         raise SearchError(
-            _("“%(name)s” requires a path, as in “%(example)s”.")
-            % {"name": name, "example": f"{term.key}.user.id:42"}
+            _(
+                "There is no qualifier “%(key)s:”. %(hint)s To search for the text itself, put it"
+                " in quotation marks."
+            ),
+            key=term.key,
+            hint=hint,
+        )
+    if qualifier.takes_path and not term.path:
+        example = f"{term.key}.user.id:42"
+        raise SearchError(
+            _("“%(name)s” requires a path, as in “%(example)s”."), name=name, example=example
         )
     if term.path and not qualifier.takes_path:
         raise SearchError(
-            _("“%(name)s” takes no path: use “%(name)s%(value)s”.")
-            % {"name": name, "value": term.values[0]}
+            _("“%(name)s” takes no path: use “%(name)s%(value)s”."), name=name, value=term.values[0]
         )
     if qualifier.takes_one and len(term.values) > 1:
-        raise SearchError(_("“%(name)s” takes one value.") % {"name": name})
+        raise SearchError(_("“%(name)s” takes one value."), name=name)
     fields = qualifier.read(term.values, now)
     return {key: {_path(term): value} for key, value in fields.items()} if term.path else fields
 
@@ -66,25 +73,16 @@ def _path(term: Term) -> str:
         split_path(term.path)
     except ValueError:
         raise SearchError(
-            _("“%(path)s” is not a path: separate names by dots, as in “user.id”.")
-            % {"path": term.path}
+            _("“%(path)s” is not a path: separate names by dots, as in “user.id”."), path=term.path
         ) from None
     return term.path
 
 
-def _unknown(key: str) -> SearchError:
-    near = nearest(key, QUALIFIERS)
-    if near:
-        hint = _("Did you mean “%(near)s:”?") % {"near": near}
-    else:
-        hint = _("Known: %(known)s.") % {"known": ", ".join(f"{name}:" for name in QUALIFIERS)}
-    return SearchError(
-        _(
-            "There is no qualifier “%(key)s:”. %(hint)s To search for the text itself, put it in"
-            " quotation marks."
-        )
-        % {"key": key, "hint": hint}
-    )
+def _hint(question: str, word: str, known: Collection[str], *, mark: str = "") -> str:
+    """Return the question whether the nearest known word is meant, or else all known words."""
+    if near := nearest(word, known):
+        return question % {"near": near}
+    return _("Known: %(known)s.") % {"known": ", ".join(f"{name}{mark}" for name in known)}
 
 
 def _texts(field: str) -> Reader:
@@ -98,8 +96,8 @@ def _ids(values: Sequence[Value], now: datetime) -> Fields:
                 _(
                     "“%(text)s” is not an id: an id has 32 hexadecimal digits; a part of it matches"
                     " nothing."
-                )
-                % {"text": value.text}
+                ),
+                text=value.text,
             )
     return {"ids": tuple(UUID(value.text) for value in values)}
 
@@ -118,16 +116,9 @@ def _statuses(values: Sequence[Value], now: datetime) -> Fields:
     statuses = tuple(value.text.lower() for value in values)
     for status in statuses:
         if status not in known:
-            near = nearest(status, known)
-            raise SearchError(
-                _("There is no status “%(status)s”.") % {"status": status}
-                + " "
-                + (
-                    _("Did you mean “%(near)s”?") % {"near": near}
-                    if near
-                    else _("Known: %(known)s.") % {"known": ", ".join(known)}
-                )
-            )
+            unknown = _("There is no status “%(status)s”.") % {"status": status}
+            hint = _hint(_("Did you mean “%(near)s”?"), status, known)
+            raise SearchError(f"{unknown} {hint}")
     return {"statuses": statuses}
 
 
@@ -153,13 +144,14 @@ def _priorities(values: Sequence[Value], now: datetime) -> Fields:
     bounds = _bounds(found) if found else None
     if bounds is None:
         raise SearchError(
-            _("“%(text)s” is not a priority: use 5, >5, <=0 or 1..10.") % {"text": values[0].text}
+            _("“%(text)s” is not a priority: use 5, >5, <=0 or 1..10."), text=values[0].text
         )
     lowest, highest = bounds
     if lowest > HIGHEST_PRIORITY or highest < LOWEST_PRIORITY:
         raise SearchError(
-            _("Priorities range from %(lowest)s to %(highest)s.")
-            % {"lowest": LOWEST_PRIORITY, "highest": HIGHEST_PRIORITY}
+            _("Priorities range from %(lowest)s to %(highest)s."),
+            lowest=LOWEST_PRIORITY,
+            highest=HIGHEST_PRIORITY,
         )
     return {
         "lowest_priority": max(lowest, LOWEST_PRIORITY),
@@ -186,8 +178,8 @@ def _moment(field: str) -> Reader:
             return {field: moment(values[0].text, now=now)}
         except ValueError:
             raise SearchError(
-                _("“%(text)s” is not a time: use 2h, 7d, 14:30, 2026-11-01 or 2026-11-01T14:30.")
-                % {"text": values[0].text}
+                _("“%(text)s” is not a time: use 2h, 7d, 14:30, 2026-11-01 or 2026-11-01T14:30."),
+                text=values[0].text,
             ) from None
 
     return read

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from taskqueue.access.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.monitoring.searching.qualifiers import QUALIFIERS, fields_of, is_id
+from taskqueue.monitoring.searching.qualifiers import fields_of, is_id
 from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value, split
 
 
@@ -44,17 +44,6 @@ class Search:
 def parse(text: str, *, now: datetime) -> Search:
     """Parse the text of the search box; `2h` is relative to `now`. Raises SearchError."""
     return _searching(_merged(map(_typed, split(text))), now)
-
-
-def written(**qualifiers: str) -> str:
-    """Return the text of a search by qualifiers, such as `name="shop.send", status="failed"`.
-
-    Each value is taken literally, whatever characters it contains.
-    """
-    return " ".join(
-        str(Term(key, "", (Value(text, is_quoted=key == "name" and text.endswith("*")),)))
-        for key, text in qualifiers.items()
-    )
 
 
 def _typed(term: Term) -> Term:
@@ -99,9 +88,6 @@ def _filter(fields: dict[str, Any]) -> TaskFilter:
         raise SearchError(str(error)) from None
 
 
-__all__ = ["QUALIFIERS", "Search", "parse", "written"]
-
-
 # By a qualifier, the permission to see the values that others search by.
 NEEDED_TO_SEE = {"args": VIEW_ARGUMENTS, "worker": VIEW_LEASES}
 
@@ -119,8 +105,7 @@ def permitted_search(which: TaskFilter, user: Any) -> TaskFilter:
     """
     if which.worker and not user.has_perm(VIEW_LEASES):
         raise SearchNotAllowed(
-            _("Searching by worker requires the permission %(permission)s.")
-            % {"permission": VIEW_LEASES}
+            _("Searching by worker requires the permission %(permission)s."), permission=VIEW_LEASES
         )
     if which.arguments and user.has_perm(VIEW_ARGUMENTS):
         return replace(which, arguments_of_unknown=True)

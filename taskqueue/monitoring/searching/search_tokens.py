@@ -24,6 +24,9 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 class SearchError(ValueError):
     """The text is not a valid search; the message says why, and what to do."""
 
+    def __init__(self, message: str, **values: object) -> None:
+        super().__init__(message % values if values else message)
+
 
 class Value(NamedTuple):
     """One value, and whether it was in quotation marks: then it is taken literally."""
@@ -61,13 +64,14 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def search_text(**words: str) -> str:
-    """Return a search for these values, such as `status:failed name:"shop.tasks.send"`.
+def search_text(**qualifiers: str) -> str:
+    """Return a search by qualifiers, such as `status:failed name:shop.tasks.send`.
 
     Each value is taken literally, whatever characters it contains.
     """
     return " ".join(
-        f"{name}:{word if word.isalpha() else quoted(word)}" for name, word in words.items()
+        str(Term(key, "", (Value(text, is_quoted=key == "name" and text.endswith("*")),)))
+        for key, text in qualifiers.items()
     )
 
 
@@ -75,8 +79,9 @@ def split(text: str) -> list[Term]:
     """Return the terms, in their order. Raises SearchError."""
     if len(text) > LONGEST:
         raise SearchError(
-            _("A search may have at most %(limit)s characters; this one has %(length)s.")
-            % {"limit": LONGEST, "length": len(text)}
+            _("A search may have at most %(limit)s characters; this one has %(length)s."),
+            limit=LONGEST,
+            length=len(text),
         )
     if storable(text, limit=len(text)) != text:
         raise SearchError(_("The search contains a character that no task can contain."))
@@ -88,8 +93,9 @@ def split(text: str) -> list[Term]:
         position = _skip(text, position)
     if len(terms) > MOST_TERMS:
         raise SearchError(
-            _("A search may have at most %(limit)s terms; this one has %(count)s.")
-            % {"limit": MOST_TERMS, "count": len(terms)}
+            _("A search may have at most %(limit)s terms; this one has %(count)s."),
+            limit=MOST_TERMS,
+            count=len(terms),
         )
     return terms
 
@@ -120,13 +126,14 @@ def _values(text: str, position: int, qualifier: str) -> tuple[tuple[Value, ...]
         values.append(value)
     if not values:
         raise SearchError(
-            _("“%(qualifier)s” has no value. Put the value directly after it, without a space.")
-            % {"qualifier": qualifier}
+            _("“%(qualifier)s” has no value. Put the value directly after it, without a space."),
+            qualifier=qualifier,
         )
     if len(values) > MOST_VALUES:
         raise SearchError(
-            _("“%(qualifier)s” takes at most %(limit)s values.")
-            % {"qualifier": qualifier, "limit": MOST_VALUES}
+            _("“%(qualifier)s” takes at most %(limit)s values."),
+            qualifier=qualifier,
+            limit=MOST_VALUES,
         )
     return tuple(values), position
 

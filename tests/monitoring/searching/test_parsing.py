@@ -11,7 +11,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskqueue.monitoring.searching import SearchError, parse, written
+from taskqueue.monitoring.searching import SearchError, parse, search_text
 
 NOW = datetime(2026, 11, 22, 15, 30, tzinfo=UTC)
 ID = UUID("01900000-0000-7000-8000-000000000000")
@@ -144,7 +144,7 @@ def test_whatever_is_typed_it_is_a_search_or_refused(text: str) -> None:
 
 @given(st.text(min_size=1, max_size=30, alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
 def test_what_is_written_for_a_link_means_itself(text: str) -> None:
-    which = parse(written(name=text, queue=text), now=NOW).which
+    which = parse(search_text(name=text, queue=text), now=NOW).which
     assert which.given == {"name": (text,), "queue_name": (text,)}
 
 
