@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.declarations.payload import storable
 
 LONGEST_REASON = 1000
+LONGEST_NOTE = LONGEST_REASON + 200
 
 
 class ReasonField(forms.CharField):
@@ -39,3 +40,8 @@ class ReasonForm(ActionForm):
 def reason_of(request: HttpRequest) -> str:
     """Return the posted reason, as the audit and the admin's own history can store it."""
     return storable(request.POST.get("reason", ""), limit=LONGEST_REASON)
+
+
+def noted(told: object, reason: str) -> str:
+    """Return what was done and why, as the admin's own history keeps it."""
+    return storable(f"{told} ({reason})" if reason else str(told), limit=LONGEST_NOTE)

@@ -168,8 +168,7 @@ def test_a_new_time_and_new_terms_are_asked_for(log_in_as: LogIn) -> None:
     fill(2, run_after=timedelta(hours=1))
     client = log_in_as("staff", *ALL)
     for verb, wrong in (
-        ("reschedule", [{}, {"minutes": "-1"}, {"minutes": "x"}, {"run_after": "soon"}]),
-        ("reschedule", [{"minutes": "1", "run_after": "2026-01-01T00:00"}]),
+        ("reschedule", [{}, {"run_after": "in -1 minutes"}, {"run_after": "soon"}]),
         ("update", [{}, {"priority": "1000"}, {"queue_name": "x" * 101}, {"priority": "a"}]),
         ("update", [{"queue_name": "a\0b"}]),
     ):
@@ -184,7 +183,7 @@ def test_a_new_time_and_new_terms_are_asked_for(log_in_as: LogIn) -> None:
     task = Task.objects.all()[0]
     assert (task.priority, task.queue_name) == (7, "mail")
     assert task.run_after.isoformat() == "2030-01-02T03:04:00+00:00"
-    confirm(client, "reschedule", q="status:scheduled", minutes="0")
+    confirm(client, "reschedule", q="status:scheduled", run_after="in 0 minutes")
     serve_all()
     assert statuses() == {"ready": 2}
     for operation in Operation.objects.all():

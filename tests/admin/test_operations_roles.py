@@ -28,7 +28,7 @@ def kinds_of(verb: str) -> list[str]:
 
 
 def extra(verb: str) -> dict[str, str]:
-    return {"reschedule": {"minutes": "5"}, "update": {"priority": "5"}}.get(verb, {})
+    return {"reschedule": {"run_after": "in 5 minutes"}, "update": {"priority": "5"}}.get(verb, {})
 
 
 @pytest.mark.parametrize("verb", sorted(BULK_VERBS))

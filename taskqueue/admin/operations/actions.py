@@ -6,6 +6,7 @@ Each only asks; `OperationStart` begins it once it is confirmed.
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -14,8 +15,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.operations.choosing import Choice, ticked
-from taskqueue.admin.operations.forms import form_for
+from taskqueue.admin.operations.choosing import Choice, uuids
+from taskqueue.admin.operations.forms import StartForm
 from taskqueue.admin.operations.starting import OperationStart
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
@@ -62,23 +63,21 @@ class TaskBulk(ReadOnlyAdmin):
         self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
     ) -> HttpResponse | None:
         """Leave out ticked values that are not ids: the ORM would refuse them."""
-        given = request.POST.copy()
-        ids = ticked(request, ACTION_CHECKBOX_NAME)
-        given.setlist(ACTION_CHECKBOX_NAME, list(map(str, ids)))
-        request.POST = given
+        request.POST = request.POST.copy()
+        request.POST.setlist(ACTION_CHECKBOX_NAME, list(map(str, _ticked(request))))
         answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
         return answer
-
-    def search_of(self, request: HttpRequest) -> str:
-        """The search whose tasks the list shows."""
-        return request.GET.get("q", "").strip()
 
     def ask(self, request: HttpRequest, verb: TaskVerb) -> HttpResponse:
         """The rows themselves are not read: who chose all may mean millions."""
         if request.POST.get("select_across") == "1":
-            choice = Choice(query=self.search_of(request), is_all=True)
+            choice = Choice(query=request.GET.get("q", "").strip(), is_all=True)
         else:
-            choice = Choice(ids=ticked(request, ACTION_CHECKBOX_NAME))
+            choice = Choice(ids=_ticked(request))
         operations = self.admin_site.get_model_admin(Operation)
         assert isinstance(operations, OperationStart)
-        return operations.ask(request, verb, choice, form_for(verb)())
+        return operations.ask(request, verb, choice, StartForm(verb))
+
+
+def _ticked(request: HttpRequest) -> tuple[UUID, ...]:
+    return uuids(request.POST.getlist(ACTION_CHECKBOX_NAME))

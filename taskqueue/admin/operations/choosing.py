@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, QueryDict
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -40,24 +40,22 @@ class Choice:
         """Return the filter. Raises `SearchError` if nothing is chosen or the search is invalid."""
         if not (self.ids or self.query or (self.is_all and self.ids is None)):
             raise SearchError(_("No tasks are chosen. Choose some, and try again."))
-        if self.ids is not None:
-            if len(self.ids) > MOST_CHOSEN:
-                raise SearchError(
-                    _("At most %(most)s tasks are ticked; search for more.") % {"most": MOST_CHOSEN}
-                )
-            return TaskFilter(ids=self.ids)
-        connection = project_connection()
-        which = parse(self.query, now=dialect_for(connection).now(connection)).which
-        return permitted_search(which, user)
+        if self.ids is None:
+            connection = project_connection()
+            which = parse(self.query, now=dialect_for(connection).now(connection)).which
+            return permitted_search(which, user)
+        if len(self.ids) > MOST_CHOSEN:
+            told = _("At most %(most)s tasks are ticked; search for more.")
+            raise SearchError(told % {"most": MOST_CHOSEN})
+        return TaskFilter(ids=self.ids)
 
     @property
     def words(self) -> str:
         """Which tasks, in words; a search stands as it was typed."""
-        if self.ids is not None:
-            return ngettext("%(count)s chosen task", "%(count)s chosen tasks", len(self.ids)) % {
-                "count": len(self.ids)
-            }
-        return self.query or (_("all tasks") if self.is_all else "")
+        if self.ids is None:
+            return self.query or (_("all tasks") if self.is_all else "")
+        words = ngettext("%(count)s chosen task", "%(count)s chosen tasks", len(self.ids))
+        return words % {"count": len(self.ids)}
 
 
 def uuids(texts: Iterable[str]) -> tuple[UUID, ...]:
@@ -70,20 +68,3 @@ def uuids(texts: Iterable[str]) -> tuple[UUID, ...]:
             except ValueError:
                 continue
     return tuple(found)
-
-
-def ticked(request: HttpRequest, name: str) -> tuple[UUID, ...]:
-    """The tasks whose boxes were ticked in a list."""
-    return uuids(request.POST.getlist(name))
-
-
-def hidden_fields(verb: str, choice: Choice, operation_id: UUID) -> list[Mapping[str, str]]:
-    """Return the hidden fields that repeat the choice and make a second submit do nothing."""
-    fields = [("verb", verb), ("operation", str(operation_id))]
-    if choice.ids is None:
-        fields.append(("q", choice.query))
-        if choice.is_all and not choice.query:
-            fields.append(("everything", "1"))
-    else:
-        fields += [("ids", str(each)) for each in choice.ids]
-    return [{"name": name, "value": value} for name, value in fields]

@@ -11,25 +11,22 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, Value
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
-from taskqueue.access.permissions import VIEW_AUDITS
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
-from taskqueue.admin.operations.starting import LONGEST_NOTE, OperationStart
-from taskqueue.admin.reasons import reason_of
+from taskqueue.admin.operations.starting import OperationStart
+from taskqueue.admin.reasons import noted, reason_of
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.control import get_operation
-from taskqueue.declarations.payload import storable
 from taskqueue.display import badge, number
 from taskqueue.engine.control.task_verbs import BULK_VERBS
-from taskqueue.engine.operations import which_of
 from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
-from taskqueue.models import Audit, Operation, Task
+from taskqueue.models import Operation
 from taskqueue.monitoring.read_models.operation import operation_details
 from taskqueue.monitoring.read_models.worker import read_workers
-from taskqueue.monitoring.searching import hidden_from, shown_to, without
+from taskqueue.monitoring.searching import hidden_from, without
 
 LONGEST_WORDS = 80
 CANCEL = OPERATION_VERBS["cancel"]
@@ -91,22 +88,18 @@ class OperationAdmin(OperationStart):
         if request.method not in LOOKING:
             return HttpResponseNotAllowed(LOOKING)
         operation = _found(object_id)
-        query = shown_to(request.user, operation.query)
-        label = verb_label(operation)
-        is_searched = bool(query) and query == operation.query
-        may_audit = request.user.has_perm(VIEW_AUDITS)
+        is_open = operation.finished_at is None
         return live_report(
             self,
             request,
             (self.page_template, self.fragment_template),
-            _("Operation: %(verb)s") % {"verb": label},
-            verb_label=label,
-            **self._shown(request, operation),
+            _("Operation: %(verb)s") % {"verb": verb_label(operation)},
+            operation=operation,
+            progress=operation_details(operation, request.user),
+            verb_label=verb_label(operation),
             arguments=_arguments(operation),
-            chosen=_chosen(operation),
-            query=query,
-            tasks_url=self.links.list_url(Task, q=query) if is_searched else "",
-            audit_url=self.links.list_url(Audit, q=operation.id) if may_audit else "",
+            has_worker=not is_open or any(worker.is_alive for worker in read_workers()),
+            may_cancel=is_open and self._may_cancel(request, operation),
         )
 
     def cancel_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
@@ -122,23 +115,13 @@ class OperationAdmin(OperationStart):
         except TransitionRefused as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            said = str(CANCEL.done) + (f" ({reason})" if reason else "")
-            self.log_change(request, operation, storable(said, limit=LONGEST_NOTE))
+            self.log_change(request, operation, noted(CANCEL.done, reason))
             self.message_user(request, str(CANCEL.done), messages.SUCCESS)
         return self.links.redirect("operation_change", operation.pk)
 
     def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:
         verb = BULK_VERBS.get(operation.verb)
         return verb is not None and verb.is_for(request.user)
-
-    def _shown(self, request: HttpRequest, operation: Operation) -> dict[str, Any]:
-        is_open = operation.finished_at is None
-        return {
-            "operation": operation,
-            "progress": operation_details(operation, request.user),
-            "has_worker": not is_open or any(each.is_alive for each in read_workers()),
-            "may_cancel": is_open and self._may_cancel(request, operation),
-        }
 
 
 def verb_label(operation: Operation) -> str:
@@ -176,16 +159,3 @@ def _given(name: str) -> Any:
     """Whether a stored filter chooses by that."""
     stored = Q(**{f"chosen__which__{name}__isnull": False})
     return ExpressionWrapper(stored, output_field=BooleanField())
-
-
-def _chosen(operation: Operation) -> str:
-    """Which tasks, in words, where no search says it."""
-    try:
-        which = which_of(operation)
-    except (KeyError, ValueError):
-        return _("by a filter of a newer version")
-    if which.ids is not None:
-        return ngettext("%(count)s chosen one", "%(count)s chosen one by one", len(which.ids)) % {
-            "count": number(len(which.ids))
-        }
-    return _("all tasks") if which.everything else _("by a filter")

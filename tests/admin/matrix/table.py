@@ -96,7 +96,9 @@ def _many(verb: TaskVerb) -> Act:
     """The page that starts an operation, confirmed."""
     body = {"verb": verb.name, "ids": f"${row_for(verb)}", "confirmed": "1", "reason": "why"}
     for parameter in verb.parameters:
-        body |= {"moment": {"minutes": "5"}, "changes": {"priority": "7"}}[parameter.kind]
+        body |= {"moment": {"run_after": "in 5 minutes"}, "changes": {"priority": "7"}}[
+            parameter.kind
+        ]
     return Act(
         name=verb.name, on="", needs=ways(f"view_task {NEEDS['task', verb.name]}"), body=body
     )
