@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.management.cli.listing import LIST
+from taskqueue.management.cli.tasks import listed
 from taskqueue.management.commands.taskqueue import Command
 from taskqueue.models import Task
 from taskqueue.results import TaskResult
@@ -58,7 +58,7 @@ def test_an_interrupt_is_one_line_and_no_traceback(
     monkeypatch.setattr(
         "django.core.management.base.connections", SimpleNamespace(close_all=lambda: None)
     )
-    monkeypatch.setitem(LIST.__dict__, "run", interrupted)
+    monkeypatch.setitem(listed.__dict__, "run", interrupted)
     with pytest.raises(KeyboardInterrupt) as raised:
         Command().run_from_argv(["manage.py", "taskqueue", "list"])
     # As Python does with what nobody caught; it then ends by the signal.

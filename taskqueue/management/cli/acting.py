@@ -2,120 +2,232 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from dataclasses import dataclass
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
+from django.core.management.base import CommandError
+
+from taskqueue.control import TaskFilter, count_held_by_lost, dry_run
+from taskqueue.core.states import TaskStatus
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.bulk import act_on_many
+from taskqueue.engine.control.locking import id_of
 from taskqueue.engine.control.mutable_options import check_changes
-from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
-from taskqueue.exceptions import InvalidArguments
-from taskqueue.management.cli.base import Subcommand, add_person, usage_error
-from taskqueue.management.cli.json_values import json_list, json_object
-from taskqueue.management.cli.options import options_of, typed_option
+from taskqueue.engine.lost import lost_attempts
+from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
+from taskqueue.management.cli.errors import TROUBLE, sentence_of, usage_error
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.selection import act, add_selection
-from taskqueue.management.cli.stopping import STOP
-from taskqueue.management.cli.times import duration, moment
+from taskqueue.management.cli.selection import SELECTION, filter_of, has_filters
+from taskqueue.management.cli.subcommand import (
+    PERSON,
+    Subcommand,
+    argument,
+    group,
+    one_of,
+    person_of,
+    subcommand,
+)
+from taskqueue.management.cli.values import (
+    CALL,
+    call_of,
+    duration,
+    moment,
+    options_of,
+    typed_option,
+)
 
+MAY_RUN = (
+    "Its code may still be running if the worker's host is only disconnected, until the worker "
+    "reaches the database again."
+)
 EXAMPLES = {
     "retry": "retry --query 'status:failed error:SMTPException' --dry-run",
     "delete": "delete --query 'status:failed name:shop.*' --dry-run",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flags:
-    """The flags for one kind of parameter."""
-
-    add: Callable[[ArgumentParser], None]
-    read: Callable[[Namespace], Any]
-
-
-def _add_moment(parser: ArgumentParser) -> None:
-    time = parser.add_mutually_exclusive_group(required=True)
-    time.add_argument("--at", type=moment, help="a time such as 2026-03-01T12:00+00:00")
-    time.add_argument("--in", type=duration, dest="at", help="a duration such as 10m")
-
-
-def _add_changes(parser: ArgumentParser) -> None:
-    parser.add_argument(
+PARAMETERS = {
+    "run_after": one_of(
+        argument(
+            "--at", type=moment, dest="run_after", help="a time such as 2026-03-01T12:00+00:00"
+        ),
+        argument("--in", type=duration, dest="run_after", help="a duration such as 10m"),
+        required=True,
+    ),
+    "changes": argument(
         "--set", action="append", type=typed_option, required=True, metavar="OPTION=VALUE",
+        dest="changes",
         help="such as priority=5, timeout=30s, queue_name=mail or worker_names='[\"w1\"]'; null "
         "stands for the setting, or for none; priority and queue_name always have a value",
-    )  # fmt: skip
-
-
-def _changes(flags: Namespace) -> Any:
-    changes = options_of(flags.set, flag="--set")
-    check_changes(changes)  # What no task can have is refused before it is tried on any.
-    return changes
-
-
-KINDS = {
-    "moment": Flags(add=_add_moment, read=lambda flags: flags.at),
-    "changes": Flags(add=_add_changes, read=_changes),
-}
-"""By the kind of the parameter."""
+    ),
+}  # fmt: skip
+"""The flags for the parameters of the verbs."""
 
 
 def _subcommand(verb: TaskVerb) -> Subcommand:
-    """The subcommand that is made from a row of the table alone."""
+    """Return the subcommand that is made from a row of the table alone."""
+    names = [parameter.name for parameter in verb.parameters]
+    flags_of_verb = [PARAMETERS[name] for name in names]
+    if verb.name == "retry":
+        flags_of_verb.append(group("in place of the old arguments", *CALL))
 
-    def add_arguments(parser: ArgumentParser) -> None:
-        add_selection(parser)
-        for parameter in verb.parameters:
-            KINDS[parameter.kind].add(parser)
-        if verb is TASK_VERBS["retry"]:
-            _add_other_arguments(parser)
-        add_person(parser)
-
-    def run(flags: Namespace, output: Output) -> None:
-        arguments = {each.name: KINDS[each.kind].read(flags) for each in verb.parameters}
-        one = _retry_with(flags) if verb is TASK_VERBS["retry"] else None
-        act(flags, output, verb, one=one, arguments=arguments)
-
-    return Subcommand(
-        name=verb.name.replace("_", "-"),
-        help=verb.help,
-        add_arguments=add_arguments,
-        run=run,
+    @subcommand(
+        verb.name.replace("_", "-"),
+        verb.help,
+        *SELECTION,
+        *flags_of_verb,
+        *PERSON,
         example=EXAMPLES.get(verb.name, ""),
     )
+    def act(flags: Namespace, output: Output) -> None:
+        arguments = {name: getattr(flags, name) for name in names}
+        if "changes" in arguments:
+            arguments["changes"] = options_of(flags.changes, flag="--set")
+            # What no task can have is refused before it is tried on any.
+            check_changes(arguments["changes"])
+        call = call_of(flags)
+        by_filter = has_filters(flags) or flags.all
+        if call and len(flags.ids) != 1:
+            raise usage_error("--args and --kwargs are for one task, given by its id.")
+        if bool(flags.ids) == by_filter:
+            either = "not both" if by_filter else "or --all for every task"
+            raise usage_error(f"Give either ids, or flags that choose tasks, {either}.")
+        if by_filter:
+            _act_on_many(flags, output, verb, arguments)
+        elif flags.dry_run:
+            raise usage_error("--dry-run is for flags that choose tasks, not for ids.")
+        elif call:
+            act_on_ids(flags, output, verb.name, partial(_retry_with, call))
+        else:
+            one = partial(verb.act, **arguments)
+            act_on_ids(flags, output, verb.name, one, ends_attempt=verb.ends_attempt)
+
+    return act
 
 
-def _add_other_arguments(parser: ArgumentParser) -> None:
-    # Django keeps `args` for itself.
-    parser.add_argument(
-        "--args", type=json_list, dest="new_args", help="a JSON list, in place of the old ones"
-    )
-    parser.add_argument(
-        "--kwargs", type=json_object, dest="new_kwargs", help="a JSON object, likewise"
-    )
+def _retry_with(call: dict[str, Any], task_id: UUID, **who: Any) -> Any:
+    try:
+        return TASK_VERBS["retry_with"].act(task_id, **call, **who)
+    except InvalidArguments as error:  # No task can have them.
+        raise usage_error(str(error)) from None
 
 
-def _retry_with(flags: Namespace) -> Callable[..., Any] | None:
-    """Retry one task with the arguments of the flags; None where they give none."""
-    if flags.new_args is None and flags.new_kwargs is None:
-        return None
-    if len(flags.ids) != 1:
-        raise usage_error("--args and --kwargs are for one task, given by its id.")
-
-    def retry_with(task_id: Any, **who: Any) -> Any:
-        retrying = partial(TASK_VERBS["retry_with"].act, args=flags.new_args)
-        try:
-            return retrying(task_id, kwargs=flags.new_kwargs, **who)
-        except InvalidArguments as error:  # No task can have them.
-            raise usage_error(str(error)) from None
-
-    return retry_with
-
-
-ACTING = tuple(
-    STOP if verb.name == "stop" else _subcommand(verb)
-    for verb in TASK_VERBS.values()
-    if verb.for_many
-)
+VERBS = [_subcommand(verb) for name, verb in BULK_VERBS.items() if name != "stop"]
 """In the order of the table; `stop` is for workers too."""
+
+
+def act_on_ids(
+    flags: Namespace,
+    output: Output,
+    called: str,
+    act: Callable[..., Any],
+    *,
+    ends_attempt: bool = False,
+) -> None:
+    """Act on the tasks with these ids; raises CommandError if one of them was refused."""
+
+    def attempt(text: str) -> dict[str, Any]:
+        task_id = id_of(text)
+        lost = lost_attempts(project_connection(), [task_id]) if ends_attempt else []
+        if lost and not flags.yes:
+            workers = ", ".join(repr(each.worker) for each in lost)
+            raise TransitionRefused(
+                f"Task {task_id} is held by a lost worker: {workers}. {MAY_RUN} "
+                "Nothing was changed: add --yes to end the attempt at once."
+            )
+        match act(task_id, **person_of(flags)):
+            case UUID() as new_id:
+                told: dict[str, Any] = {"new_id": str(new_id)}
+            case bool() as is_changed:
+                told = {"changed": is_changed}
+            case str() as status:
+                told = {"status": status}
+            case _:
+                told = {}
+        return told | {"worker_lost": True} if lost else told
+
+    def tell(lines: Lines) -> None:
+        text = (f"{line['id']}  {called}: {_word(line)}" for line in lines)
+        output.say(text, {"verb": called, "tasks": lines})
+
+    for_each(flags.ids, attempt, output, key="id", tell=tell)
+
+
+def _word(line: dict[str, Any]) -> str:
+    if line.get("changed") is False:
+        return "nothing to change"
+    if line.get("status") == TaskStatus.RUNNING:
+        return "asked to stop"
+    word = str(line.get("error") or line.get("status") or line.get("new_id") or "done")
+    return f"{word} (its worker was lost)" if line.get("worker_lost") else word
+
+
+def _act_on_many(
+    flags: Namespace, output: Output, verb: TaskVerb, arguments: Mapping[str, Any]
+) -> None:
+    which = filter_of(flags, everything=flags.all)
+    if flags.yes and not flags.dry_run:
+        outcome = act_on_many(which, verb.name, **arguments, **person_of(flags))
+        tense, warning = "done", ""
+    else:
+        outcome = dry_run(which, verb.name, **arguments)
+        tense, warning = "would be done", _warning_of_many(which, verb.name)
+        if not flags.dry_run:
+            raise usage_error(
+                f"{outcome.matched} tasks match, {outcome.done} of them allow it.{warning} "
+                "Nothing was changed: add --yes to confirm, or --dry-run to only count."
+            )
+    output.say(
+        f"{verb.name}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused"
+        + (f".{warning}" if warning else ""),
+        {
+            "verb": verb.name,
+            "dry_run": flags.dry_run,
+            **outcome._asdict(),
+            "refused": outcome.refused,
+        },
+    )
+
+
+def _warning_of_many(which: TaskFilter, verb: str) -> str:
+    """Return the warning before a bulk action; empty where no lost worker holds a task."""
+    number = count_held_by_lost(which, verb)
+    if not number:
+        return ""
+    return f" {number} of them are held by lost workers, and their attempts end at once. {MAY_RUN}"
+
+
+Lines = list[dict[str, Any]]
+"""The result for each key: whether it was `done`, and the `error` if not."""
+
+
+def for_each(
+    keys: Sequence[str],
+    attempt: Callable[[str], dict[str, Any]],
+    output: Output,
+    *,
+    key: str,
+    tell: Callable[[Lines], None],
+) -> None:
+    """Attempt it on each and print the results. Raises CommandError if one was refused.
+
+    A single refusal is only an error. Whatever ends it early, the results so far are printed.
+    """
+    lines: Lines = []
+    try:
+        for name in keys:
+            try:
+                lines.append({key: name, "done": True, **attempt(name)})
+            except (TaskQueueError, *TROUBLE) as error:
+                said = sentence_of(error) if isinstance(error, TROUBLE) else str(error)
+                lines.append({key: name, "done": False, "error": said})
+    finally:
+        if lines and (len(keys) > 1 or lines[0]["done"] or output.is_json):
+            tell(lines)
+    refused = [line["error"] for line in lines if not line["done"]]
+    if refused:
+        were = "was" if len(refused) == 1 else "were"
+        raise CommandError(refused[0] if len(lines) == 1 else f"{len(refused)} {were} refused.")

@@ -6,111 +6,88 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from datetime import datetime, timedelta
+from typing import Any
 
+from django.core.management.base import OutputWrapper
+
+from taskqueue.management.cli.cells import aligned, short, size, without_controls
 from taskqueue.management.cli.writing import Unwritable, legible, writing
 from taskqueue.monitoring.read_models.base import fields_of, json_fields_of, json_form
 
-WIDEST = 60
-"""Characters of a cell before it is cut."""
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
-class Writable(Protocol):
-    """Where text goes."""
-
-    def write(self, msg: str) -> Any:
-        """Write a line."""
-
-    def isatty(self) -> bool:
-        """Whether it is a terminal."""
-
-    def flush(self) -> Any:
-        """Let out what was written."""
-
-
-def add_format(parser: ArgumentParser) -> None:
-    """The flag that every subcommand has."""
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+def add_format(parser: ArgumentParser, default: str = "text") -> None:
+    """Add the flag that every subcommand has."""
+    parser.add_argument("--format", choices=("text", "json"), default=default)
 
 
 class Output:
-    """Prints once: text for people, or JSON for scripts."""
+    """Prints text for people, or one JSON document for scripts."""
 
-    def __init__(self, stream: Writable, *, form: str, note: Callable[[str], Any]) -> None:
+    def __init__(
+        self, stream: OutputWrapper | None, *, form: str, note: Callable[[str], Any]
+    ) -> None:
         self._stream = stream
         self._unwritable: Unwritable | None = None
-        self.note = note
-        """Says something beside it, which would disturb who reads the rest."""
+        self.note = note  # Says something beside it, which would disturb who reads the rest.
         self.is_json = form == "json"
 
     @property
     def is_terminal(self) -> bool:
         """Whether somebody looks at it as it is printed."""
-        return self._stream.isatty()
+        return self._stream is not None and self._stream.isatty()
 
-    def say(self, text: str, value: Any) -> None:
-        """A sentence, or what it tells as an object."""
-        shown_lines = "\n".join(map(without_controls, text.split("\n")))
-        self._write(as_json(value) if self.is_json else shown_lines)
-
-    def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-        """Rows under their columns, or all that is known of them as a list of objects."""
-        if self.is_json:
-            self._write(as_json(rows))
-            return
-        lines = [columns, *([shown(row[column]) for column in columns] for row in rows)]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
-        for line in lines:
-            cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-            self._write("  ".join(cells).rstrip())
-
-    def models(self, models: Sequence[Any], columns: Sequence[str]) -> None:
-        """Read models: a table of some of their fields, or all fields as JSON."""
-        if self.is_json:
-            self._write(as_json(models))
-            return
-        headings = {name: _heading(name) for name in columns}
-        rows = [{headings[name]: cell(model, name) for name in columns} for model in models]
-        self.table(rows, list(headings.values()))
-
-    def sheet(self, value: Any, *, without: Collection[str] = ()) -> None:
-        """A mapping or a read model; text leaves out what is empty, and the fields `without`."""
-        if self.is_json:
-            self._write(as_json(value))
-            return
-        sheet = {name: item for name, item in readable(value).items() if name not in without}
-        for line in _lines(sheet, ""):
-            self._write(line)
-
-    def _write(self, text: str) -> None:
+    def say(self, text: str | Iterable[str], value: Any = None) -> None:
+        """Print text, or lines of it; or the value as JSON."""
+        lines = (text if isinstance(text, str) else "\n".join(text)).split("\n")
         try:
-            with writing():
-                self._stream.write(legible(text, getattr(self._stream, "encoding", None)))
+            self._write(as_json(value) if self.is_json else "\n".join(map(without_controls, lines)))
         except Unwritable as error:
             # What is found out after it, as whether it was refused, matters more.
             self._unwritable = error
+
+    def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+        """Print rows under their columns, or all that is known of them as a list of objects."""
+        lines = [[_text(row[column]) for column in columns] for row in rows]
+        self.say(aligned([columns, *lines]), rows)
+
+    def models(self, models: Sequence[Any], columns: Sequence[str]) -> None:
+        """Print some fields of read models as a table, or all fields as JSON."""
+        lines = [[_text(_cell(model, name)) for name in columns] for model in models]
+        self.say(aligned([list(map(_heading, columns)), *lines]), models)
+
+    def sheet(self, value: Any, *, without: Collection[str] = ()) -> None:
+        """Print a mapping or a read model; text leaves out empty fields, and those of `without`."""
+        fields = {name: item for name, item in readable(value).items() if name not in without}
+        self.say(_lines(fields, ""), value)
+
+    def line(self, value: Mapping[str, Any]) -> None:
+        """Print a document on one line, which goes out at once. Raises `Unwritable`."""
+        self._write(json.dumps(json_form(value)))
+        self._flush()
 
     def finish(self) -> None:
         """Let out what was written. Raises `Unwritable`, if anything could not be."""
         if self._unwritable is not None:
             raise self._unwritable
+        self._flush()
+
+    def _write(self, text: str) -> None:
         with writing():
-            self._stream.flush()
+            if self._stream is None:
+                raise OSError("it is closed")
+            self._stream.write(legible(text, getattr(self._stream, "encoding", None)))
 
-    def line(self, value: Mapping[str, Any]) -> None:
-        """A document in one line, which goes out at once."""
-        with writing():
-            self._stream.write(json.dumps(json_form(value)))
-            self._stream.flush()
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, Mapping) or is_dataclass(value)
+    def _flush(self) -> None:
+        if self._stream is not None:
+            with writing():
+                self._stream.flush()
 
 
 def readable(value: Any) -> dict[str, Any]:
-    """The fields of a read model, with a text for no value that has a meaning; or a mapping."""
+    """Return the fields of a read model, with a text for no value that has a meaning."""
     if not is_dataclass(value):
         return dict(value)
     fields: dict[str, Any] = {}
@@ -123,51 +100,45 @@ def readable(value: Any) -> dict[str, Any]:
     return fields
 
 
-def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
-    known = {name: item for name, item in value.items() if item not in (None, "", [], {})}
-    width = max((len(name) for name in known), default=0)
+def _lines(fields: Mapping[str, Any], indent: str) -> list[str]:
+    fields = {name: value for name, value in fields.items() if value not in EMPTY}
+    width = max(map(len, fields), default=0)
     lines = []
-    for name, each in known.items():
-        if isinstance(each, list) and each and _is_object(each[0]):
-            for number, item in enumerate(each):
-                heading = f"{indent}{name.removesuffix('s')} {number + 1}"
+    for name, value in fields.items():
+        if isinstance(value, list) and (isinstance(value[0], Mapping) or is_dataclass(value[0])):
+            for number, item in enumerate(value, start=1):
+                heading = f"{indent}{name.removesuffix('s')} {number}"
                 lines += ["", heading, *_lines(readable(item), indent + "  ")]
-        elif isinstance(each, str) and "\n" in each:
-            lines.append(f"{indent}{name}:")
-            lines += [f"{indent}  {without_controls(line)}" for line in each.splitlines()]
+        elif isinstance(value, str) and "\n" in value:
+            lines += [f"{indent}{name}:", *(f"{indent}  {line}" for line in value.splitlines())]
         else:
-            lines.append(f"{indent}{name.ljust(width)}  {_text(each)}")
+            lines.append(f"{indent}{name.ljust(width)}  {_text(value)}")
     return lines
 
 
-def shown(value: Any) -> str:
-    """The value in a cell of a table."""
-    text = _text(" ".join(value.split()) if isinstance(value, str) else value)
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
-
-
 def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, datetime):
-        return value.isoformat(" ", "milliseconds")
-    if isinstance(value, list | dict):
-        return json.dumps(json_form(value), ensure_ascii=False)
-    if isinstance(value, timedelta):
-        return f"{value.total_seconds():g} s"
-    return without_controls(str(value))
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case datetime():
+            return value.isoformat(" ", "milliseconds")
+        case list() | dict():
+            return json.dumps(json_form(value), ensure_ascii=False)
+        case timedelta():
+            return f"{value.total_seconds():g} s"
+    return str(value)
 
 
-def cell(model: Any, name: str) -> Any:
-    """The value of a field of a read model for people, with its unit."""
+def _cell(model: Any, name: str) -> Any:
+    """Return the value of a field of a read model for people, with its unit."""
     value = getattr(model, name)
     if name.endswith("_seconds"):
         return short(value)
     if name.endswith("_bytes"):
         return size(value)
-    if value in (None, "", [], {}):
+    if value in EMPTY:
         return fields_of(type(model))[name].metadata.get("empty", "")
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ",".join(value)
@@ -175,76 +146,12 @@ def cell(model: Any, name: str) -> Any:
 
 
 def _heading(name: str) -> str:
-    """The name of a field without its unit, which stands in each cell."""
+    """Return the name of a field without its unit, which stands in each cell."""
     for unit in ("_seconds", "_bytes", "_count"):
         name = name.removesuffix(unit)
     return name
 
 
-def without_controls(text: str) -> str:
-    """Text from users must not steer the terminal."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
-
-
-def one_line(text: str) -> str:
-    """The text on one line, whole."""
-    return without_controls(" ".join(text.split()))
-
-
 def as_json(value: Any) -> str:
-    """One JSON document."""
+    """Return one JSON document."""
     return json.dumps(json_form(value), indent=2)
-
-
-MINUTE, HOUR, DAY = 60, 3600, 86_400
-
-
-def short(seconds: float | None) -> str:
-    """Such as `250 ms`, `4.2 s`, `17 min`, `2.5 h`, `12 d`; empty for None."""
-    if seconds is None:
-        return ""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 2 * MINUTE:
-        return f"{_two_digits(seconds)} s"
-    if seconds < 90 * MINUTE:
-        return f"{_two_digits(seconds / MINUTE)} min"
-    if seconds < 36 * HOUR:
-        return f"{_two_digits(seconds / HOUR)} h"
-    return f"{_two_digits(seconds / DAY)} d"
-
-
-def size(octets: int | None) -> str:
-    """Such as `12 MB`; empty for None."""
-    if octets is None:
-        return ""
-    number, unit = float(octets), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if number < 1000:
-            break
-        number, unit = number / 1024, larger
-    return f"{number:.0f} {unit}" if unit == "B" or number >= 9.95 else f"{number:.1f} {unit}"
-
-
-def _two_digits(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0") if number < 9.95 else f"{number:.0f}"
-
-
-def utc(moment: datetime | None) -> str:
-    """The moment in a column that is headed by its zone: in seconds, or finer where it is."""
-    if moment is None:
-        return ""
-    naive = moment.astimezone(UTC).replace(tzinfo=None)
-    return naive.isoformat(" ", "milliseconds" if naive.microsecond else "seconds")
-
-
-def aligned(lines: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of equally many cells, as wide as the widest of a column; the last is not cut."""
-    cells = [[*map(shown, line[:-1]), one_line(line[-1])] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in cells
-    ]

@@ -1,33 +1,67 @@
-"""`workers`, and the flags that choose workers."""
+"""`workers`; `stop` and `resume`, which are for workers too; `queues` and `pause`."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
+from functools import partial
+from typing import Any
 
+from django.core.management.base import CommandError
+
+from taskqueue import control
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.workers import WorkerFilter
-from taskqueue.management.cli.base import Subcommand, given, usage_error
+from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.management.cli.acting import act_on_ids
+from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.subcommand import (
+    PERSON,
+    Argument,
+    argument,
+    group,
+    not_empty,
+    one_of,
+    person_of,
+    subcommand,
+)
+from taskqueue.management.cli.values import duration, moment
+from taskqueue.models import Worker
+from taskqueue.models.worker import WorkerRequest
+from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import GONE, shown_worker, worker_rows
 
+MOST = 1000
 CHOICE = "--worker, --host, --queue or --all-workers"
+WORKER_COLUMNS = (
+    "name", "state", "host", "pid", "queues", "busy", "slots", "memory_bytes", "version",
+    "seen_seconds", "request", "trouble",
+)  # fmt: skip
+QUEUE_COLUMNS = (
+    "name", "waiting_count", "oldest_seconds", "running", "slots", "is_served",
+    "finished_last_hour", "is_paused", "paused_until", "paused_by", "pause_reason",
+)  # fmt: skip
 
 
-def add_worker_choice(parser: ArgumentParser, *, instead_of: str) -> None:
-    """Add flags that choose workers."""
-    workers = parser.add_argument_group(f"workers in place of {instead_of}")
-    workers.add_argument(
-        "--worker", action="append", type=given, metavar="NAME", help="may be repeated"
+def _worker_choice(instead_of: str) -> Argument:
+    return group(
+        f"workers in place of {instead_of}",
+        argument(
+            "--worker", action="append", type=not_empty, metavar="NAME", help="may be repeated"
+        ),
+        argument("--all-workers", action="store_true"),
+        argument("--host", type=not_empty),
+        argument("--queue", type=not_empty, help="all workers that serve this queue"),
     )
-    workers.add_argument("--all-workers", action="store_true")
-    workers.add_argument("--host", type=given)
-    workers.add_argument("--queue", type=given, help="all workers that serve this queue")
 
 
-def chosen_workers(flags: Namespace) -> WorkerFilter | None:
+def _chosen_workers(flags: Namespace) -> WorkerFilter | None:
     """Return the chosen workers; None where no flag chooses any. Raises CommandError."""
-    if not (flags.worker or flags.all_workers or flags.host or flags.queue):
+    some = flags.worker or flags.host or flags.queue
+    if not (some or flags.all_workers):
         return None
-    if flags.all_workers and (flags.worker or flags.host or flags.queue):
+    if some and flags.all_workers:
         raise usage_error("--all-workers chooses every worker: omit it, or the other flags.")
     return WorkerFilter(
         names=flags.worker,
@@ -37,35 +71,113 @@ def chosen_workers(flags: Namespace) -> WorkerFilter | None:
     )
 
 
-MOST = 1000
-COLUMNS = (
-    "name", "state", "host", "pid", "queues", "busy", "slots", "memory_bytes", "version",
-    "seen_seconds", "request", "trouble",
-)  # fmt: skip
-
-
-def _add_workers(parser: ArgumentParser) -> None:
-    parser.add_argument("--all", action="store_true", help="include workers that have ended")
-    parser.add_argument("--host", help="only workers on this host")
-    parser.add_argument("--queue", help="only workers that serve this queue")
-
-
-def _workers(flags: Namespace, output: Output) -> None:
+@subcommand(
+    "workers",
+    "the workers: their state, slots and requests",
+    argument("--all", action="store_true", help="include workers that have ended"),
+    argument("--host", help="only workers on this host"),
+    argument("--queue", help="only workers that serve this queue"),
+    example="workers --queue mail",
+)
+def workers(flags: Namespace, output: Output) -> None:
     rows = worker_rows().order_by("name")
     if not flags.all:
         rows = rows.exclude(status__in=GONE)
     if flags.host:
         rows = rows.filter(host=flags.host)
-    workers = map(shown_worker, rows[:MOST])
+    shown = [shown_worker(row) for row in rows[:MOST]]
     output.models(
-        [worker for worker in workers if not flags.queue or worker.serves(flags.queue)], COLUMNS
+        [worker for worker in shown if not flags.queue or worker.serves(flags.queue)],
+        WORKER_COLUMNS,
     )
 
 
-WORKERS = Subcommand(
-    name="workers",
-    help="the workers: their state, slots and requests",
-    add_arguments=_add_workers,
-    run=_workers,
-    example="workers --queue mail",
+@subcommand(
+    "stop",
+    "ask tasks, or workers, to stop",
+    argument("ids", nargs="*", metavar="ID", help="of tasks; what waits ends at once"),
+    argument("--yes", action="store_true", help="also if a lost worker holds the task"),
+    _worker_choice("tasks"),
+    one_of(
+        argument(
+            "--quiet", action="store_const", dest="request", const=WorkerRequest.QUIET,
+            help="claim nothing more, finish what runs, and stay, until `resume --worker NAME`",
+        ),
+        argument(
+            "--kill", action="store_const", dest="request", const=WorkerRequest.KILL,
+            help="return what runs, and end at once",
+        ),
+    ),
+    *PERSON,
+    example='stop --worker paris-1 --quiet --reason "a deploy"',
+)  # fmt: skip
+def stop(flags: Namespace, output: Output) -> None:
+    which = _chosen_workers(flags)
+    if bool(flags.ids) == (which is not None):
+        raise usage_error(f"Give the ids of tasks, or {CHOICE}.")
+    if which is not None:
+        _request(which, flags, output)
+    elif flags.request is not None:
+        raise usage_error("--quiet and --kill are for workers.")
+    else:
+        # Not `request_stop`: a task that only waits is to end too.
+        cancel = partial(TASK_VERBS["cancel"].act, ended_by="stop")
+        act_on_ids(flags, output, "stop", cancel, ends_attempt=True)
+
+
+def _request(which: WorkerFilter, flags: Namespace, output: Output) -> None:
+    request = flags.request or WorkerRequest.STOP
+    names = control.request_workers(which, request, **person_of(flags))
+    if not names:
+        raise CommandError("No worker matches.")
+    # A weaker request does not replace a stronger one.
+    rows = Worker.objects.using(project_connection().alias).filter(name__in=names).order_by("name")
+    asked: dict[str, Any] = dict(rows.values_list("name", "request"))
+    output.say(
+        (f"{name}  asked: {request}" for name, request in asked.items()),
+        {"request": request.value, "workers": names, "asked": asked},
+    )
+
+
+@subcommand(
+    "resume",
+    "end the pause of a queue, or let quiet workers claim tasks again",
+    argument("paused", nargs="?", metavar="queue", help="a paused queue"),
+    _worker_choice("a queue"),
+    *PERSON,
+    example="resume --worker paris-1",
 )
+def resume(flags: Namespace, output: Output) -> None:
+    which = _chosen_workers(flags)
+    if (flags.paused is None) == (which is None):
+        raise usage_error(f"Give a paused queue, or {CHOICE} for quiet workers.")
+    if which is None:
+        QUEUE_VERBS["resume"].act(flags.paused, **person_of(flags))
+        told = QUEUE_VERBS["resume"].told(flags.paused)
+        output.say(told, {"name": flags.paused, "is_paused": False})
+        return
+    names = control.resume_workers(which, **person_of(flags))
+    if not names:
+        raise CommandError("None of these workers is quiet; one that is to stop stops.")
+    output.say((f"{name}  asked to resume" for name in names), {"workers": names})
+
+
+@subcommand(
+    "pause",
+    QUEUE_VERBS["pause"].help,
+    argument("queue"),
+    one_of(
+        argument("--for", type=duration, dest="until", help="a duration such as 10m"),
+        argument("--until", type=moment, help="a time such as 2026-03-01T12:00+00:00"),
+    ),
+    *PERSON,
+)
+def pause(flags: Namespace, output: Output) -> None:
+    QUEUE_VERBS["pause"].act(flags.queue, until=flags.until, **person_of(flags))
+    told = QUEUE_VERBS["pause"].told(flags.queue)
+    output.say(told, {"name": flags.queue, "is_paused": True})
+
+
+@subcommand("queues", "what waits and runs in each queue, who serves it, and which are paused")
+def queues(flags: Namespace, output: Output) -> None:
+    output.models(read_queues(limit=MOST), QUEUE_COLUMNS)

@@ -19,21 +19,6 @@ class Unwritable(Exception):
     """The standard output cannot be written; the message says why."""
 
 
-class Closed:
-    """Stands in for the standard output of a process that was started without one."""
-
-    def write(self, msg: str) -> None:
-        """Raises OSError."""
-        raise OSError("it is closed")
-
-    def isatty(self) -> bool:
-        """False."""
-        return False
-
-    def flush(self) -> None:
-        """Do nothing."""
-
-
 def legible(text: str, encoding: str | None) -> str:
     """Return the text with marks, or escapes, for characters that the encoding does not have."""
     try:

@@ -1,8 +1,4 @@
-"""`manage.py taskqueue …`: view and control tasks, queues, workers and schedules.
-
-Exits with 0 if it is done, 1 if it is refused, not found or unhealthy, 2 for wrong usage,
-3 if it is done but the standard output cannot be written.
-"""
+"""`manage.py taskqueue …`: view and control tasks, queues, workers and schedules."""
 
 from __future__ import annotations
 
@@ -14,13 +10,10 @@ from django.core.management.base import BaseCommand
 from django.utils.translation import override
 
 from taskqueue.management.cli import SUBCOMMANDS
-from taskqueue.management.cli.base import (
-    errors_on_one_line,
-    refusals_reported,
-    refuse_what_is_not_text,
-)
-from taskqueue.management.cli.output import Output, add_format, one_line
-from taskqueue.management.cli.writing import Closed, finished
+from taskqueue.management.cli.cells import one_line
+from taskqueue.management.cli.errors import refusals_reported, refuse_what_is_not_text
+from taskqueue.management.cli.output import Output, add_format
+from taskqueue.management.cli.writing import finished
 
 EXIT_CODES = (
     "Exits with 0 if it is done, 1 if it is refused, not found or unhealthy, 2 for wrong usage, "
@@ -38,16 +31,7 @@ class Command(BaseCommand):
         parser.epilog = EXIT_CODES
         chosen = parser.add_subparsers(dest="subcommand", required=True, metavar="subcommand")
         for subcommand in SUBCOMMANDS:
-            example = f"For example: manage.py taskqueue {subcommand.example}"
-            own = chosen.add_parser(
-                subcommand.name,
-                help=subcommand.help,
-                description=subcommand.help,
-                epilog=example if subcommand.example else None,
-            )
-            subcommand.add_arguments(own)
-            add_format(own)
-            own.set_defaults(run=subcommand.run)
+            add_format(subcommand.add_to(chosen))
 
     def run_from_argv(self, argv: list[str]) -> None:
         try:
@@ -55,26 +39,16 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             self.stderr.write("Interrupted.")
             # By the signal, after which a shell leaves its own loop as well; with no traceback.
-            sys.excepthook = _say_nothing
+            sys.excepthook = lambda *error: None
             raise
 
     def handle(self, *args: Any, **flags: Any) -> None:
-        raw = getattr(self.stdout, "_out", self.stdout)
-        stream: Any = Closed() if raw is None else self.stdout
-        output = Output(stream, form=flags["format"], note=self._note)
+        is_closed = getattr(self.stdout, "_out", self.stdout) is None
+        output = Output(None if is_closed else self.stdout, form=flags["format"], note=self._note)
         # One language for scripts, whatever the project's is.
-        with (
-            override("en"),
-            errors_on_one_line(),
-            refusals_reported(),
-            finished(output.finish),
-        ):
+        with override("en"), refusals_reported(), finished(output.finish):
             refuse_what_is_not_text(flags)
             flags["run"](Namespace(**flags), output)
 
     def _note(self, text: str) -> None:
         self.stderr.write(one_line(text), style_func=str)  # Not in the colour of errors.
-
-
-def _say_nothing(*_: object) -> None:
-    """Print nothing instead of a traceback."""

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
+from taskqueue.management.cli.schedules.acting import VERBS, sync
+from taskqueue.management.cli.schedules.editing import create, edit
+from taskqueue.management.cli.schedules.showing import history, listed, preview, show
+from taskqueue.management.cli.subcommand import Subcommand, actions_of
 
-from taskqueue.management.cli.base import Subcommand, add_actions
-from taskqueue.management.cli.schedules.acting import DELETE, PAUSE, RESUME, RUN
-from taskqueue.management.cli.schedules.editing import CREATE, EDIT
-from taskqueue.management.cli.schedules.previewing import PREVIEW
-from taskqueue.management.cli.schedules.showing import HISTORY, LIST, SHOW
-from taskqueue.management.cli.schedules.syncing import SYNC
-
-ACTIONS = (LIST, SHOW, CREATE, EDIT, PAUSE, RESUME, RUN, DELETE, PREVIEW, HISTORY, SYNC)
-
-
-SCHEDULES = Subcommand(
+schedules = Subcommand(
     name="schedules",
     help="view, create, change and run schedules",
-    add_arguments=partial(add_actions, actions=ACTIONS),
-    run=LIST.run,
+    arguments=[actions_of(listed, show, create, edit, *VERBS, preview, history, sync)],
+    run=listed.run,
 )
-
-__all__ = ["ACTIONS", "SCHEDULES"]

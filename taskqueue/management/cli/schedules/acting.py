@@ -1,67 +1,99 @@
-"""`schedules pause`, `resume`, `run` and `delete`: a verb on schedules by their names."""
+"""`schedules pause`, `resume`, `run`, `delete` and `sync`; importing the project's tasks."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+import importlib
+import os
+from argparse import Namespace
+from dataclasses import asdict
+from traceback import extract_tb
 from typing import Any
 
+import django
+from django.core.management.base import CommandError
+
+import taskqueue
+from taskqueue import schedules
+from taskqueue.declarations.discovery import discover_tasks
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.management.cli.base import TROUBLE, Subcommand, add_person, person_of
-from taskqueue.management.cli.output import Output, one_line
-from taskqueue.management.cli.selection import Lines, for_each
+from taskqueue.management.cli.acting import Lines, for_each
+from taskqueue.management.cli.cells import one_line
+from taskqueue.management.cli.errors import TROUBLE
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.subcommand import PERSON, Subcommand, argument, person_of, subcommand
 from taskqueue.models import Occurrence
 
-
-def _add_names(parser: ArgumentParser) -> None:
-    parser.add_argument("names", nargs="+", metavar="NAME")
-    add_person(parser)
-
-
-def _action(verb: Verb, *, called: str = "") -> Subcommand:
-    """The subcommand for a verb on schedules; each prints whether it was refused."""
-
-    def run(flags: Namespace, output: Output) -> None:
-        _act(flags, output, called or verb.name, verb)
-
-    return Subcommand(name=called or verb.name, help=verb.help, add_arguments=_add_names, run=run)
+NOT_OF_PROJECTS = (
+    "<frozen ",
+    *(os.path.join(package.__path__[0], "") for package in (django, importlib, taskqueue)),
+)
+"""Beginnings of paths outside the project."""
 
 
-def _act(flags: Namespace, output: Output, action: str, verb: Verb) -> None:
-    """Use a verb on each; raises CommandError if one of them was refused."""
+def _action(verb: Verb, action: str) -> Subcommand:
+    """Return the subcommand for a verb on schedules; each prints whether it was refused."""
 
-    def attempt(name: str) -> dict[str, Any]:
+    def attempt(name: str, who: dict[str, Any]) -> dict[str, Any]:
         try:
-            return _told(verb.act(name, **person_of(flags)))
+            made = verb.act(name, **who)
         except (TaskQueueError, *TROUBLE):
             raise
         except Exception as error:  # A rule that is stored may raise anything.
             raise TaskQueueError(f"{type(error).__name__}: {one_line(str(error))}") from error
+        if not isinstance(made, Occurrence):
+            return {}
+        return {name: getattr(made, name) for name in ("status", "nominal_at", "task_id")}
 
-    def tell(lines: Lines) -> None:
-        text = "\n".join(_text(line, verb) for line in lines)
-        output.say(text, {"action": action, "schedules": lines})
+    def text_of(line: dict[str, Any]) -> str:
+        if "error" in line:
+            return f"{line['name']}  {line['error']}"
+        if "status" not in line:
+            return verb.told(line["name"])
+        if line["task_id"] is None:
+            return f"{line['name']}  waits until the run before it ends"
+        return f"{line['name']}  enqueued: task {line['task_id']}"
 
-    for_each(flags.names, attempt, key="name", output=output, tell=tell)
+    @subcommand(action, verb.help, argument("names", nargs="+", metavar="NAME"), *PERSON)
+    def act(flags: Namespace, output: Output) -> None:
+        def tell(lines: Lines) -> None:
+            output.say(map(text_of, lines), {"action": action, "schedules": lines})
 
+        who = person_of(flags)
+        for_each(flags.names, lambda name: attempt(name, who), output, key="name", tell=tell)
 
-def _told(answer: Any) -> dict[str, Any]:
-    """What a verb answers: nothing, or the occurrence that it made."""
-    if not isinstance(answer, Occurrence):
-        return {}
-    return {"status": answer.status, "nominal_at": answer.nominal_at, "task_id": answer.task_id}
-
-
-def _text(line: dict[str, Any], verb: Verb) -> str:
-    if "error" in line:
-        return f"{line['name']}  {line['error']}"
-    if "status" not in line:
-        return verb.told(line["name"])
-    if line["task_id"] is None:
-        return f"{line['name']}  waits until the run before it ends"
-    return f"{line['name']}  enqueued: task {line['task_id']}"
+    return act
 
 
-PAUSE, RESUME, DELETE = (_action(SCHEDULE_VERBS[name]) for name in ("pause", "resume", "delete"))
-RUN = _action(SCHEDULE_VERBS["run_now"], called="run")
+VERBS = [
+    _action(SCHEDULE_VERBS[name], action)
+    for name, action in (
+        ("pause", "pause"), ("resume", "resume"), ("run_now", "run"), ("delete", "delete")
+    )
+]  # fmt: skip
+
+
+def load_tasks() -> None:
+    """Import every `tasks` module. Raises CommandError where one cannot be imported."""
+    try:
+        discover_tasks()
+    except Exception as error:  # Code of the project: anything may come of it.
+        frames = [
+            frame
+            for frame in extract_tb(error.__traceback__)
+            if not frame.filename.startswith(NOT_OF_PROJECTS)
+        ]
+        place = f" [{frames[-1].filename}, line {frames[-1].lineno}]" if frames else ""
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
+        raise CommandError(f"The tasks of the project cannot be imported: {said}") from None
+
+
+@subcommand("sync", "create and update the schedules that the code declares")
+def sync(flags: Namespace, output: Output) -> None:
+    load_tasks()
+    synced = asdict(schedules.sync())
+    lines = [f"{done}  {name}" for done, names in synced.items() for name in names]
+    output.say(lines or "nothing to change", synced)
+    if count := len(synced["refused"]):
+        raise CommandError(f"{count} {'was' if count == 1 else 'were'} refused.")

@@ -1,21 +1,29 @@
-"""`schedules list`, `show` and `history`."""
+"""`schedules list`, `show`, `history` and `preview`."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.core.management.base import CommandError
+from django.utils import timezone
 
 from taskqueue import schedules
-from taskqueue.engine.connections import database_alias, project_connection
-from taskqueue.engine.schedules.reading import rule_of
-from taskqueue.management.cli.base import Subcommand
-from taskqueue.management.cli.output import Output, aligned, one_line, readable, utc
-from taskqueue.management.cli.schedules.previewing import time_lines
-from taskqueue.management.cli.times import whole_number
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.schedules.reading import conditions, rule_of, rule_text, zone_of
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.management.cli.cells import aligned, one_line, utc
+from taskqueue.management.cli.errors import TROUBLE, usage_error
+from taskqueue.management.cli.output import Output, readable
+from taskqueue.management.cli.schedules.rule_flags import RULE, has_rule, rule_from
+from taskqueue.management.cli.subcommand import NAME, argument, subcommand
+from taskqueue.management.cli.values import whole_number
 from taskqueue.models import Audit, Schedule
-from taskqueue.models.occurrence import OccurrenceStatus
-from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
+from taskqueue.models.occurrence import OPEN, OccurrenceStatus
+from taskqueue.monitoring.read_models.audit import audit_entries
 from taskqueue.monitoring.read_models.base import COMMAND_LINE, json_form
 from taskqueue.monitoring.read_models.schedule import (
     ShownOccurrence,
@@ -26,19 +34,21 @@ from taskqueue.monitoring.read_models.schedule import (
     shown_schedules,
 )
 from taskqueue.monitoring.reading import now
+from taskqueue.rules import Rule
 
 MOST = 1000
+MOST_RUNS = MOST_ACTS = 10
 LIST_HEAD = ("name", "state", "next (UTC)", "last run (UTC)", "")
+HISTORY_HEAD = ("nominal time (UTC)", "status", "task, or why there is none")
+AUDIT_HEAD = ("at (UTC)", "act", "by", "what and why")
 NONE_YET = "There are no schedules: see `schedules create --help` and `schedules sync --help`."
 
 
-def _list(flags: Namespace, output: Output) -> None:
-    schedules = list(Schedule.objects.using(project_connection().alias).order_by("name")[:MOST])
-    shown = shown_schedules(schedules, COMMAND_LINE, now())
-    if output.is_json:
-        output.models([schedule_json(schedule) for schedule in shown], ())
-    else:
-        output.say("\n".join(_lines(shown)) or NONE_YET, {})
+@subcommand("list", "all schedules, with their state, next time and last run")
+def listed(flags: Namespace, output: Output) -> None:
+    rows = list(Schedule.objects.using(database_alias()).order_by("name")[:MOST])
+    shown = shown_schedules(rows, COMMAND_LINE, now())
+    output.say(_lines(shown) if shown else NONE_YET, list(map(schedule_json, shown)))
 
 
 def schedule_json(schedule: ShownSchedule) -> dict[str, Any]:
@@ -46,102 +56,78 @@ def schedule_json(schedule: ShownSchedule) -> dict[str, Any]:
     return {**json_form(schedule), "rule": schedule.stored_rule}
 
 
-def _lines(schedules: list[ShownSchedule]) -> list[str]:
+def _lines(shown: list[ShownSchedule]) -> list[str]:
     """Return two or three lines for each schedule: one would be too wide for a terminal."""
-    if not schedules:
-        return []
-    head, *heads = aligned([LIST_HEAD, *map(_schedule_cells, schedules)])
+    cells = [
+        (each.name, each.state, utc(each.next_at), utc(each.last_nominal_at), each.last_task_status)
+        for each in shown
+    ]
+    head, *heads = aligned([LIST_HEAD, *cells])
     lines = [head]
-    for schedule, first in zip(schedules, heads, strict=True):
-        lines += [first, f"  {one_line(schedule.task)}: {one_line(schedule.rule_text)}"]
-        lines += [f"  {one_line(text)}" for text in (schedule.why, schedule.trouble) if text]
+    for schedule, first in zip(shown, heads, strict=True):
+        rule = f"{schedule.task}: {schedule.rule_text}"
+        more = filter(None, (rule, schedule.why, schedule.trouble))
+        lines += [first, *(f"  {one_line(text)}" for text in more)]
     return lines
 
 
-def _schedule_cells(schedule: ShownSchedule) -> tuple[str, ...]:
-    next_at, last = utc(schedule.next_at), utc(schedule.last_nominal_at)
-    return schedule.name, schedule.state, next_at, last, schedule.last_task_status
-
-
-LIST = Subcommand(
-    name="list",
-    help="all schedules, with their state, next time and last run",
-    add_arguments=lambda parser: None,
-    run=_list,
+@subcommand(
+    "history",
+    "the runs of a schedule, the latest first",
+    NAME,
+    argument("--count", type=whole_number(MOST), default=20, help=f"at most {MOST}; default: 20"),
+    argument("--skipped", action="store_true", help="only skipped runs"),
 )
-
-
-HISTORY_HEAD = ("nominal time (UTC)", "status", "task, or why there is none")
-
-
-def _add_history(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument(
-        "--count", type=whole_number(MOST), default=20, help=f"at most {MOST}; default: 20"
-    )
-    parser.add_argument("--skipped", action="store_true", help="only skipped runs")
-
-
-def _history(flags: Namespace, output: Output) -> None:
+def history(flags: Namespace, output: Output) -> None:
     schedule = schedules.get(flags.name)
     rows = occurrences_of(schedule)
     if flags.skipped:
         rows = rows.filter(status=OccurrenceStatus.SKIPPED)
-    occurrences = shown_occurrences(rows[: flags.count], COMMAND_LINE)
-    if output.is_json:
-        output.models(occurrences, ())
-    else:
-        lines = history_lines(occurrences)
-        output.say("\n".join(lines) or f"{schedule.name}  nothing yet", {})
+    runs = shown_occurrences(rows[: flags.count], COMMAND_LINE)
+    output.say(_history_lines(runs) or f"{schedule.name}  nothing yet", runs)
 
 
-def history_lines(occurrences: Sequence[ShownOccurrence]) -> list[str]:
-    """Return the occurrences in columns, with a heading; nothing where there are none."""
-    return aligned([HISTORY_HEAD, *map(_occurrence_cells, occurrences)]) if occurrences else []
+def _history_lines(runs: Sequence[ShownOccurrence]) -> list[str]:
+    """Return the runs in columns, with a heading; nothing where there are none."""
+    return aligned([HISTORY_HEAD, *map(_run_cells, runs)]) if runs else []
 
 
-def _occurrence_cells(row: ShownOccurrence) -> tuple[str, ...]:
-    said = [str(row.task_id or ""), row.reason]
-    if row.finished_at is not None:
-        said.append(f"ended {utc(row.finished_at.replace(microsecond=0))}")
-    if row.count > 1:
-        said.append(f"{row.count} times until {utc(row.nominal_until)}")
-    if row.requested_by is not None:
-        said.append(f"(by hand: {row.requested_by or 'unnamed'})")
-    return utc(row.nominal_at), row.task_status or row.status, " ".join(filter(None, said))
+def _run_cells(run: ShownOccurrence) -> tuple[str, ...]:
+    said = [str(run.task_id or ""), run.reason]
+    if run.finished_at is not None:
+        said.append(f"ended {utc(run.finished_at.replace(microsecond=0))}")
+    if run.count > 1:
+        said.append(f"{run.count} times until {utc(run.nominal_until)}")
+    if run.requested_by is not None:
+        said.append(f"(by hand: {run.requested_by or 'unnamed'})")
+    return utc(run.nominal_at), run.task_status or run.status, " ".join(filter(None, said))
 
 
-HISTORY = Subcommand(
-    name="history",
-    help="the runs of a schedule, the latest first",
-    add_arguments=_add_history,
-    run=_history,
-)
-
-
-RUNS = 10
-ACTS = 10
-
-
-def _add_show(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
-
-
-def _show(flags: Namespace, output: Output) -> None:
+@subcommand("show", "one schedule, with its next times, its last runs and its audit entries", NAME)
+def show(flags: Namespace, output: Output) -> None:
     schedule = schedules.get(flags.name)
     shown = schedule_details(schedule, COMMAND_LINE, now())
     acts = Audit.objects.using(database_alias()).filter(noun="schedule", subject=flags.name)
-    entries = audit_entries(acts.order_by("-id")[:ACTS])
+    entries = audit_entries(acts.order_by("-id")[:MOST_ACTS])
     if output.is_json:
         output.sheet({**schedule_json(shown), "audit": entries})
         return
     rule = rule_of(schedule)
+    act_cells = [
+        (
+            utc(entry.at.replace(microsecond=0)),
+            entry.verb,
+            entry.actor,
+            "; ".join(filter(None, (entry.detail, entry.reason))),
+        )
+        for entry in entries
+    ]
     text = {
         **readable(shown),
         "rule": shown.stored_rule,
-        "next_times": "\n".join(time_lines(rule, shown.next_times) if shown.next_times else ()),
-        "last_runs": "\n".join(history_lines((shown.last_runs or [])[:RUNS])),
-        "audit": "\n".join(_act_lines(entries)),
+        "next_times": "\n".join(_time_lines(rule, shown.next_times) if shown.next_times else ()),
+        "last_runs": "\n".join(_history_lines((shown.last_runs or [])[:MOST_RUNS])),
+        "audit": "\n".join(aligned([AUDIT_HEAD, *act_cells]) if act_cells else ()),
     }
     if rule is not None:  # Every rule has its limits, mostly none.
         limits = rule.as_json().items()
@@ -149,20 +135,59 @@ def _show(flags: Namespace, output: Output) -> None:
     output.sheet(text, without=("conditions",))
 
 
-def _act_lines(entries: list[ShownAuditEntry]) -> list[str]:
-    if not entries:
-        return []
-    return aligned([("at (UTC)", "act", "by", "what and why"), *map(_act_cells, entries)])
-
-
-def _act_cells(entry: ShownAuditEntry) -> tuple[str, ...]:
-    why = "; ".join(filter(None, (entry.detail, entry.reason)))
-    return utc(entry.at.replace(microsecond=0)), entry.verb, entry.actor, why
-
-
-SHOW = Subcommand(
-    name="show",
-    help="one schedule, with its next times, its last runs and its audit entries",
-    add_arguments=_add_show,
-    run=_show,
+@subcommand(
+    "preview",
+    "the next nominal times of a schedule, or of a rule before it is saved",
+    argument("name", metavar="NAME", nargs="?", help="name of a schedule; or give a rule"),
+    argument("--count", type=whole_number(MOST), default=5, help=f"at most {MOST}; default: 5"),
+    *RULE,
 )
+def preview(flags: Namespace, output: Output) -> None:
+    if (flags.name is None) != has_rule(flags):
+        raise usage_error("Give the name of a schedule, or a rule such as --cron.")
+    rule: Rule | None
+    if flags.name is None:
+        rule = rule_from(flags)
+        text = rule.text
+        # Nothing is asked of the database: a rule can be tried before there is one.
+        times = schedules.preview_rule(rule, count=flags.count, after=timezone.now())
+        lines = _time_lines(rule, times) if times else ["It has no future time."]
+    else:
+        schedule = schedules.get(flags.name)
+        try:
+            times = schedules.preview(flags.name, count=flags.count)
+        except (TaskQueueError, *TROUBLE):
+            raise
+        except Exception as error:  # A rule that is stored may raise anything.
+            raise CommandError(f"The rule failed: {type(error).__name__}: {error}") from None
+        rule, text = rule_of(schedule), rule_text(schedule)
+        lines = _time_lines(rule, times) if times else [_why_none(schedule)]
+    local = ZoneInfo(zone_of(rule))
+    output.say(
+        [text, *lines],
+        {
+            "rule_text": text,
+            "rule": None if rule is None else rule.as_json(),
+            "times": [
+                {"utc": time.astimezone(UTC), "local": time.astimezone(local)} for time in times
+            ],
+        },
+    )
+
+
+def _time_lines(rule: Rule | None, times: list[datetime]) -> list[str]:
+    """Return the times in UTC, and on the wall clock of the rule where that differs."""
+    zone = zone_of(rule)
+    if zone == "UTC":
+        return aligned([["UTC"], *([utc(time)] for time in times)])
+    local = [time.astimezone(ZoneInfo(zone)).strftime("%a %Y-%m-%d %H:%M:%S %z") for time in times]
+    return aligned([["UTC", zone], *zip(map(utc, times), local, strict=True)])
+
+
+def _why_none(schedule: Schedule) -> str:
+    state = next(iter(conditions(schedule, now())), "")
+    if state in ("disabled", "removed"):
+        return f"It is {state}: nothing is due."
+    if occurrences_of(schedule).filter(status__in=OPEN).exists():
+        return "Its next time is known when the current run has ended."
+    return "It has no future time."

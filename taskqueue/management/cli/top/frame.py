@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from taskqueue.management.cli.output import short, size, without_controls
-from taskqueue.management.cli.top.cells import aligned, bars, fitted_line
+from taskqueue.management.cli.cells import aligned, bars, fitted, short, size, without_controls
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
 from taskqueue.monitoring.read_models.queue import ShownQueue
@@ -22,10 +21,10 @@ NEWS = 3600.0
 """Seconds for which a lost worker is shown."""
 MOST_NOTICES = 3
 BAR = 10
+Cells = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of a frame."""
 
     text: str
@@ -36,19 +35,20 @@ def frame(
     overview: Overview, *, columns: int, rows: int | None = None, title: str = ""
 ) -> list[Line]:
     """Return at most `rows` lines; all without a limit."""
-    top = _top(overview, columns, title)
+    queues = sorted(overview.queues, key=lambda queue: (-queue.waiting, queue.name))
+    workers = filter(_is_shown, overview.workers)
     sections = [
-        _section(QUEUE, _queues(overview)),
-        _section(WORKER, _workers(overview)),
-        _section(RUNNING, _running(overview)),
+        [QUEUE, *(list(map(_queue, queues)) or [("none",)])],
+        [WORKER, *(list(map(_worker, workers)) or [("none",)])],
+        [RUNNING, *(list(map(_attempt, overview.running)) or [("none",)])],
     ]
+    lines = _top(overview, columns, title)
     if rows is not None:
         # Each section has a blank line before it and its heading; one without a row tells nothing.
-        sections = sections[: max(0, (rows - len(top)) // 3)]
-        free = rows - len(top) - 2 * len(sections)
+        sections = sections[: max(0, (rows - len(lines)) // 3)]
+        free = rows - len(lines) - 2 * len(sections)
         shares = shared([len(section) - 1 for section in sections], free)
         sections = [_cut(section, share) for section, share in zip(sections, shares, strict=True)]
-    lines = list(top)
     for section in sections:
         heading, *rest = aligned(section, columns=columns)
         lines += [Line(""), Line(heading, is_heading=True), *map(Line, rest)]
@@ -58,27 +58,17 @@ def frame(
 def shared(wanted: Sequence[int], free: int) -> list[int]:
     """Share the free rows among sections: rows that one does not need go to the others."""
     shares = [0] * len(wanted)
-    while free > 0 and any(has < wants for has, wants in zip(shares, wanted, strict=True)):
-        for place, wants in enumerate(wanted):
-            if free > 0 and shares[place] < wants:
-                shares[place] += 1
-                free -= 1
+    for _ in range(min(free, sum(wanted))):
+        open_places = [place for place, wants in enumerate(wanted) if shares[place] < wants]
+        shares[min(open_places, key=shares.__getitem__)] += 1
     return shares
 
 
-Section = list[tuple[str, ...]]
-
-
-def _section(heading: tuple[str, ...], rows: Section) -> Section:
-    return [heading, *(rows or [("none", *[""] * (len(heading) - 1))])]
-
-
-def _cut(section: Section, share: int) -> Section:
+def _cut(section: list[Cells], share: int) -> list[Cells]:
     """Cut the rows below the heading; the last says how many more there are."""
     if len(section) - 1 <= share:
         return section
-    left = len(section) - share
-    return [*section[:share], (f"… {left} more", *[""] * (len(section[0]) - 1))]
+    return [*section[:share], (f"… {len(section) - share} more",)]
 
 
 def _top(overview: Overview, columns: int, title: str) -> list[Line]:
@@ -94,17 +84,12 @@ def _top(overview: Overview, columns: int, title: str) -> list[Line]:
         f"{title}{overview.at:%Y-%m-%d %H:%M:%S} UTC",
         counts,
         f"{speed}  {bars([minute.ended for minute in hour.steps[-MINUTES:]])}  {times}",
-        *_urgent(overview.notices),
+        *map(_notice, overview.notices[:MOST_NOTICES]),
     ]
-    lines = [fitted_line(without_controls(text), columns) for text in texts]
-    return [Line(lines[0], is_heading=True), *map(Line, lines[1:])]
-
-
-def _urgent(notices: Sequence[Notice]) -> list[str]:
-    """Return the first notices, and the number of the others."""
-    texts = [_notice(notice) for notice in notices[:MOST_NOTICES]]
-    left = len(notices) - len(texts)
-    return [*texts, f"! and {left:,} more: see `taskqueue doctor`"] if left else texts
+    if (left := len(overview.notices) - MOST_NOTICES) > 0:
+        texts.append(f"! and {left:,} more: see `taskqueue doctor`")
+    first, *rest = (fitted(without_controls(text).rstrip(), columns) for text in texts)
+    return [Line(first, is_heading=True), *map(Line, rest)]
 
 
 def _notice(notice: Notice) -> str:
@@ -112,75 +97,53 @@ def _notice(notice: Notice) -> str:
     return f"{mark} {' '.join(notice.sentence.split())}"
 
 
-def _queues(overview: Overview) -> Section:
-    """Return the queues, those with the most waiting tasks first."""
-    ordered = sorted(overview.queues, key=lambda queue: (-queue.waiting, queue.name))
-    return [
-        (
-            queue.name,
-            str(queue.waiting_count),
-            short(queue.oldest_seconds),
-            f"{queue.running}/{queue.slots}",
-            f"{queue.finished_last_hour:,}",
-            _state(queue),
-        )
-        for queue in ordered
-    ]
-
-
-def _state(queue: ShownQueue) -> str:
+def _queue(queue: ShownQueue) -> Cells:
+    state = "" if queue.is_served else "not served"
     if queue.is_paused:
         by = f" by {queue.paused_by}" if queue.paused_by else ""
         until = f" until {queue.paused_until:%H:%M}" if queue.paused_until else ""
-        return f"paused{by}{until}"
-    return "" if queue.is_served else "not served"
-
-
-def _workers(overview: Overview) -> Section:
-    return [
-        (
-            worker.name,
-            worker.host,
-            str(worker.pid),
-            worker.state + (f", asked to {worker.request}" if worker.request else ""),
-            f"{worker.busy}/{worker.slots}",
-            size(worker.memory_bytes),
-            f"{short(worker.seen_seconds)} ago",
-            worker.trouble,
-        )
-        for worker in overview.workers
-        if _is_shown(worker)
-    ]
+        state = f"paused{by}{until}"
+    return (
+        queue.name,
+        str(queue.waiting_count),
+        short(queue.oldest_seconds),
+        f"{queue.running}/{queue.slots}",
+        f"{queue.finished_last_hour:,}",
+        state,
+    )
 
 
 def _is_shown(worker: ShownWorker) -> bool:
     return worker.state in LIVING or (worker.state == LOST and worker.seen_seconds < NEWS)
 
 
-def _running(overview: Overview) -> Section:
-    return [
-        (
-            attempt.name,
-            attempt.queue_name,
-            attempt.worker_name,
-            str(attempt.attempt),
-            short(attempt.running_seconds),
-            _progress(attempt),
-            _remark(attempt),
-        )
-        for attempt in overview.running
-    ]
+def _worker(worker: ShownWorker) -> Cells:
+    return (
+        worker.name,
+        worker.host,
+        str(worker.pid),
+        worker.state + (f", asked to {worker.request}" if worker.request else ""),
+        f"{worker.busy}/{worker.slots}",
+        size(worker.memory_bytes),
+        f"{short(worker.seen_seconds)} ago",
+        worker.trouble,
+    )
 
 
-def _progress(task: RunningTask) -> str:
-    if task.progress is None:
-        return ""
-    done = max(0.0, min(100.0, task.progress))
+def _attempt(attempt: RunningTask) -> Cells:
+    remark = "no output for long" if attempt.is_wedged else attempt.progress_message
+    return (
+        attempt.name,
+        attempt.queue_name,
+        attempt.worker_name,
+        str(attempt.attempt),
+        short(attempt.running_seconds),
+        "" if attempt.progress is None else _bar(attempt.progress),
+        "stopping" if attempt.is_stopping else remark,
+    )
+
+
+def _bar(progress: float) -> str:
+    done = max(0.0, min(100.0, progress))
     full = round(done / 100 * BAR)
     return f"{'#' * full}{'.' * (BAR - full)} {done:3.0f}%"
-
-
-def _remark(task: RunningTask) -> str:
-    if task.is_stopping:
-        return "stopping"
-    return "no output for long" if task.is_wedged else task.progress_message

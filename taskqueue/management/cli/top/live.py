@@ -2,54 +2,95 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from contextlib import closing, suppress
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from taskqueue.engine.connections import installed, open_worker_connection
-from taskqueue.management.cli.base import TROUBLE, line_of
-from taskqueue.management.cli.output import Output, without_controls
-from taskqueue.management.cli.top.cells import fitted
+from taskqueue.engine.connections import installed, open_worker_connection, project_connection
+from taskqueue.management.cli.cells import fitted, one_line
+from taskqueue.management.cli.errors import TROUBLE, line_of
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.stats import json_of_counts
+from taskqueue.management.cli.subcommand import argument, subcommand
 from taskqueue.management.cli.top.frame import Line, frame
 from taskqueue.management.cli.top.screen import Screen
 from taskqueue.monitoring.overview import Overview, overview
 
+SHORTEST, LONGEST = 0.2, 3600.0
+"""Seconds between refreshes."""
+SILENCE = 5.0
+"""Seconds without an answer after which the database is reported as silent."""
+TICK = 1.0
+"""Seconds after which a frame is drawn again without a new reading."""
+DUMB = "dumb"
+"""The TERM of terminals without escape sequences, as in some editors."""
+COLUMNS = 120
+"""The width of a frame without a terminal."""
 
-def document(overview: Overview) -> dict[str, Any]:
+
+def _interval(text: str) -> float:
+    with suppress(ValueError):
+        if SHORTEST <= (seconds := float(text)) <= LONGEST:
+            return seconds
+    raise ArgumentTypeError(f"must be from {SHORTEST:g} to {LONGEST:g} seconds")
+
+
+@subcommand(
+    "top",
+    "live overview in the terminal: counts, queues, workers, running tasks",
+    argument(
+        "--interval", type=_interval, default=2.0, metavar="SECONDS",
+        help="time between refreshes; default: 2",
+    ),
+    argument(
+        "--once", action="store_true",
+        help="print once, then exit; text without a terminal, or to a dumb one, does so too. JSON "
+        "continues, one document per line",
+    ),
+    example="top --interval 1",
+)  # fmt: skip
+def top(flags: Namespace, output: Output) -> None:
+    connection = project_connection()
+    title = f"taskqueue  {connection.settings_dict['NAME']} ({connection.vendor})  "
+    with suppress(KeyboardInterrupt):
+        if output.is_json and not flags.once:
+            _stream(output, interval=flags.interval)
+        elif flags.once or not output.is_terminal or os.environ.get("TERM") == DUMB:
+            seen = overview()
+            lines = frame(seen, columns=COLUMNS, title=title)
+            output.say((line.text for line in lines), _document(seen))
+        else:
+            _watch(f"{title}q quits  ", interval=flags.interval)
+
+
+def _document(overview: Overview) -> dict[str, Any]:
     """Return the whole overview as an object."""
     last, whole = overview.last_minute, overview.hour.whole
     return {
         "at": overview.at,
-        "tasks": {status: count.value for status, count in overview.counts.items()},
-        "more_than_that": sorted(
-            status for status, count in overview.counts.items() if count.is_capped
-        ),
+        **json_of_counts(overview.counts),
         "per_minute": last.ended,
         "this_minute": overview.this_minute.ended,
         "failed_per_minute": last.failed + last.lost,
         "wait_p95": whole.wait_p95,
         "run_p95": whole.run_p95,
         "queues": overview.queues,
-        "workers": [asdict(worker) for worker in overview.workers],
-        "running": [asdict(task) for task in overview.running],
-        "notices": [asdict(notice) for notice in overview.notices],
+        "workers": list(map(asdict, overview.workers)),
+        "running": list(map(asdict, overview.running)),
+        "notices": list(map(asdict, overview.notices)),
     }
 
 
-SILENCE = 5.0
-"""Seconds without an answer after which the database is reported as silent."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The last reading."""
+class Seen(NamedTuple):
+    """The last overview that could be read, and the last error of the database, if any."""
 
     overview: Overview | None = None
-    """The last overview that could be read."""
     trouble: str = ""
-    """The last error of the database; empty: none."""
 
 
 class Reader:
@@ -84,45 +125,31 @@ class Reader:
         return Seen(self._seen.overview, f"No answer for {silent:.0f} s")
 
     def _run(self) -> None:
-        connection: Any = None
         while not self._is_over.is_set():
             self._asked_at = time.monotonic()
             try:
-                connection = connection or open_worker_connection(silence=SILENCE)
-                with installed(connection):
-                    self._seen = Seen(overview())
+                with closing(open_worker_connection(silence=SILENCE)) as connection:
+                    while not self._is_over.is_set():
+                        self._asked_at = time.monotonic()
+                        with installed(connection):
+                            seen = Seen(overview())
+                        self._show(seen)
             except TROUBLE as error:
-                self._seen = Seen(self._seen.overview, _said(error))
-                _close(connection)
-                connection = None
-            self._asked_at = None
-            self._on_read()
-            self._is_over.wait(self._interval)
-        _close(connection)
+                said = one_line(f"No answer, trying again: {line_of(error)}")
+                self._show(Seen(self._seen.overview, said))
+
+    def _show(self, seen: Seen) -> None:
+        self._seen, self._asked_at = seen, None
+        self._on_read()
+        self._is_over.wait(self._interval)
 
 
-def _close(connection: Any) -> None:
-    if connection is not None:
-        connection.close()
-
-
-def _said(error: Exception) -> str:
-    return without_controls(f"No answer, trying again: {line_of(error)}")
-
-
-TICK = 1.0
-"""Seconds after which a frame is drawn again without a new reading."""
-
-
-def watch(title: str, *, interval: float) -> None:
-    """Show frames until q or Ctrl-C is pressed."""
-    try:
-        with Screen() as screen, Reader(interval=interval, on_read=screen.ring) as reader:
-            while screen.wait(TICK):
-                columns, rows = screen.size
-                screen.show(lines_of(reader.seen, columns=columns, rows=rows, title=title))
-    except KeyboardInterrupt:
-        pass
+def _watch(title: str, *, interval: float) -> None:
+    """Show frames until q is pressed."""
+    with Screen() as screen, Reader(interval=interval, on_read=screen.ring) as reader:
+        while screen.wait(TICK):
+            columns, rows = screen.size
+            screen.show(lines_of(reader.seen, columns=columns, rows=rows, title=title))
 
 
 def lines_of(seen: Seen, *, columns: int, rows: int, title: str) -> list[Line]:
@@ -135,20 +162,15 @@ def lines_of(seen: Seen, *, columns: int, rows: int, title: str) -> list[Line]:
     return lines[:rows]
 
 
-def stream(output: Output, *, interval: float) -> None:
-    """Print one document per line until Ctrl-C. Raises BrokenPipeError when the reader left."""
+def _stream(output: Output, *, interval: float) -> None:
+    """Print one document per line. Raises BrokenPipeError when the reader left."""
     has_read = threading.Event()
-    try:
-        with Reader(interval=interval, on_read=has_read.set) as reader:
-            while True:
-                has_read.wait()
-                has_read.clear()
-                seen = reader.seen
-                told: dict[str, Any] = (
-                    {"error": seen.trouble}
-                    if seen.trouble or seen.overview is None
-                    else document(seen.overview)
-                )
-                output.line(told)
-    except KeyboardInterrupt:
-        pass
+    with Reader(interval=interval, on_read=has_read.set) as reader:
+        while True:
+            has_read.wait()
+            has_read.clear()
+            overview, trouble = reader.seen
+            if trouble or overview is None:
+                output.line({"error": trouble})
+            else:
+                output.line(_document(overview))

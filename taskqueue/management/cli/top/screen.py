@@ -8,7 +8,7 @@ import signal
 import sys
 import termios
 import tty
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -23,8 +23,6 @@ LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 QUIT_KEYS = frozenset(b"qQ\x03\x04")
-SMALLEST = (80, 24)
-"""The size of an unknown terminal."""
 
 
 class Screen:
@@ -38,9 +36,9 @@ class Screen:
         self._modes: list[Any] = []
 
     def __enter__(self) -> Screen:
-        handlers = {
-            signal.SIGWINCH: self._on_resize,
-            signal.SIGTERM: _on_term,
+        handlers: dict[signal.Signals, Callable[[int, FrameType | None], None]] = {
+            signal.SIGWINCH: lambda number, frame: self.ring(),
+            signal.SIGTERM: lambda number, frame: sys.exit(128 + number),
             signal.SIGTSTP: self._on_suspend,
         }
         for number, handler in handlers.items():
@@ -56,12 +54,12 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """The current columns and rows."""
+        """The current columns and rows; 80 and 24 of an unknown terminal."""
         try:
-            found = os.get_terminal_size(self._output)
+            columns, rows = os.get_terminal_size(self._output)
         except OSError:
-            return SMALLEST
-        return (found.columns or SMALLEST[0], found.lines or SMALLEST[1])
+            columns = rows = 0
+        return columns or 80, rows or 24
 
     def show(self, lines: Sequence[Line]) -> None:
         """Draw over the last frame, without flicker."""
@@ -106,9 +104,6 @@ class Screen:
         while octets:
             octets = octets[os.write(self._output, octets) :]
 
-    def _on_resize(self, number: int, frame: FrameType | None) -> None:
-        self.ring()
-
     def _on_suspend(self, number: int, frame: FrameType | None) -> None:
         """Handle Ctrl-Z: return the terminal to the shell, and take it again on resume."""
         self._give_back()
@@ -117,7 +112,3 @@ class Screen:
         signal.signal(signal.SIGTSTP, self._on_suspend)
         self._take()
         self.ring()
-
-
-def _on_term(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)

@@ -1,0 +1,118 @@
+"""Values as text for people, and text in columns of a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import zip_longest
+from unicodedata import category, east_asian_width
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+BARS = "▁▂▃▄▅▆▇█"
+GAP = "  "
+WIDEST = 60
+"""Columns of a cell before it is cut."""
+WIDEST_BETWEEN, LEAST = 30, 8
+"""In a limited width: of a cell in the middle at most; of the first cell at least."""
+
+
+def without_controls(text: str) -> str:
+    """Replace control characters: text from users must not steer the terminal."""
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, whole."""
+    return without_controls(" ".join(text.split()))
+
+
+def width(text: str) -> int:
+    """Return the width in columns: some characters take two, some none."""
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if east_asian_width(character) in ("W", "F") else 1
+
+
+def fitted(text: str, columns: int) -> str:
+    """Return the text, cut to a width."""
+    if width(text) <= columns:
+        return text
+    while text and width(text) > columns - 1:
+        text = text[:-1]
+    return f"{text}…" if columns > 0 else ""
+
+
+def filled(text: str, columns: int) -> str:
+    """Return the text, cut or padded to a width."""
+    text = fitted(text, columns)
+    return text + " " * (columns - width(text))
+
+
+def aligned(lines: Sequence[Sequence[str]], *, columns: int | None = None) -> list[str]:
+    """Return lines of cells, each column as wide as its widest cell; a line may have fewer.
+
+    Long cells are cut, but for the last. Where `columns` is too narrow, the first one is cut, then
+    the last.
+    """
+    cells = [list(map(one_line, line)) for line in lines]
+    *widths, last = (max(map(width, column)) for column in zip_longest(*cells, fillvalue=""))
+    if columns is None:
+        widths = [min(cell, WIDEST) for cell in widths]
+    else:
+        first, *others = widths
+        others = [min(cell, WIDEST_BETWEEN) for cell in others]
+        left = columns - sum(others) - len(GAP) * len(widths)
+        widths = [max(min(first, LEAST), min(first, left - min(last, columns // 4))), *others]
+    rows = [GAP.join(map(filled, line, [*widths, last])).rstrip() for line in cells]
+    return rows if columns is None else [fitted(row, columns) for row in rows]
+
+
+def bars(figures: Sequence[int]) -> str:
+    """Return numbers as a row of bars, the largest as the highest."""
+    largest = max(figures, default=0) or 1
+    return "".join(BARS[-(-figure * (len(BARS) - 1) // largest)] for figure in figures)
+
+
+def short(seconds: float | None) -> str:
+    """Return such as `250 ms`, `4.2 s`, `17 min`, `2.5 h`, `12 d`; nothing for None."""
+    if seconds is None:
+        return ""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 2 * MINUTE:
+        return f"{_two_digits(seconds)} s"
+    if seconds < 90 * MINUTE:
+        return f"{_two_digits(seconds / MINUTE)} min"
+    if seconds < 36 * HOUR:
+        return f"{_two_digits(seconds / HOUR)} h"
+    return f"{_two_digits(seconds / DAY)} d"
+
+
+def size(octets: int | None) -> str:
+    """Return such as `12 MB`; nothing for None."""
+    if octets is None:
+        return ""
+    number, unit = float(octets), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if number < 1000:
+            break
+        number, unit = number / 1024, larger
+    return f"{number:.0f} {unit}" if unit == "B" or number >= 9.95 else f"{number:.1f} {unit}"
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0") if number < 9.95 else f"{number:.0f}"
+
+
+def utc(moment: datetime | None) -> str:
+    """Return the moment in a column headed by its zone: in seconds, or finer where it is."""
+    if moment is None:
+        return ""
+    naive = moment.astimezone(UTC).replace(tzinfo=None)
+    return naive.isoformat(" ", "milliseconds" if naive.microsecond else "seconds")

@@ -1,0 +1,138 @@
+"""Values as they are typed: times, durations, numbers, JSON and options of tasks."""
+
+from __future__ import annotations
+
+import json
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from django.utils import timezone
+
+from taskqueue.declarations.option_forms import duration_from_text, is_duration
+from taskqueue.declarations.option_kinds import When
+from taskqueue.declarations.options import OPTIONS, options_from_json
+from taskqueue.management.cli.errors import usage_error
+from taskqueue.management.cli.subcommand import argument
+
+T = TypeVar("T")
+VALUES = (
+    "a value is JSON, plain text, a duration such as 5m, "
+    "backoff='exponential(base=2, cap=600)' or retry_for=ConnectionError,shop.errors.Busy"
+)
+"""How values of options are written, for the help of a flag."""
+
+
+def duration(text: str) -> timedelta:
+    """Read a duration: `90`, `90s`, `10m`, `2h`, `1.5d` or `1w`."""
+    try:
+        return duration_from_text(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
+def wall_moment(text: str) -> datetime:
+    """Read a datetime in ISO 8601, with or without an offset."""
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a time such as 2026-03-01T12:00+00:00.") from None
+
+
+def moment(text: str) -> datetime:
+    """Read a datetime in ISO 8601; without an offset, in the project's time zone."""
+    typed = wall_moment(text)
+    try:
+        aware = timezone.make_aware(typed) if timezone.is_naive(typed) else typed
+        return aware.astimezone(UTC)
+    except OverflowError:
+        raise ArgumentTypeError(f"{text!r} must lie in the years 1 to 9999.") from None
+
+
+def past(text: str) -> datetime:
+    """Read a datetime, or how long ago it is."""
+    return timezone.now() - duration(text) if is_duration(text) else moment(text)
+
+
+def whole_number(most: int, *, least: int = 1) -> Callable[[str], int]:
+    """Return a function that reads a number from `least` to `most`."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text[:20]) <= most:
+            raise ArgumentTypeError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def _json_value(text: str) -> Any:
+    """Read JSON. Raises ValueError for what is none, ArgumentTypeError for other mistakes."""
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ArgumentTypeError("is nested too deeply") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ArgumentTypeError("has a key twice in one object")
+    return found
+
+
+def _json(kind: type[T], called: str) -> Callable[[str], T]:
+    def read(text: str) -> T:
+        try:
+            value = _json_value(text)
+        except ValueError as error:
+            raise ArgumentTypeError(f"not JSON: {error}") from None
+        if not isinstance(value, kind):
+            raise ArgumentTypeError(f"must be a JSON {called}")
+        return value
+
+    return read
+
+
+CALL = (
+    argument(
+        "--args", type=_json(list, "list"), dest="new_args", default=SUPPRESS, metavar="JSON",
+        help="a list, such as '[42]'",
+    ),
+    argument(
+        "--kwargs", type=_json(dict, "object"), dest="new_kwargs", default=SUPPRESS,
+        metavar="JSON", help="""an object, such as '{"order_id": 42}'""",
+    ),
+)  # fmt: skip
+"""The arguments of a task. Django keeps `args` for itself."""
+
+
+def call_of(flags: Namespace) -> dict[str, Any]:
+    """Return the arguments that the flags give, as `args` and `kwargs`."""
+    return {
+        name: vars(flags)[f"new_{name}"] for name in ("args", "kwargs") if f"new_{name}" in flags
+    }
+
+
+def typed_option(text: str) -> tuple[str, Any]:
+    """Return the name and the value; a moment without an offset is in the project's time zone."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ArgumentTypeError(f"{text!r} must be OPTION=VALUE")
+    with suppress(ValueError):
+        return name, _json_value(value)
+    is_moment = name in OPTIONS and isinstance(OPTIONS[name].kind, When)
+    if is_moment and not is_duration(value):
+        with suppress(ArgumentTypeError):
+            return name, moment(value)
+    return name, value
+
+
+def options_of(typed: Sequence[tuple[str, Any]], *, flag: str) -> dict[str, Any]:
+    """Return the options as `.using()` takes them. Raises CommandError if one is given twice."""
+    counted = Counter(name for name, _ in typed)
+    if twice := sorted(name for name, times in counted.items() if times > 1):
+        raise usage_error(f"{flag} sets {', '.join(twice)} twice. Set each option once.")
+    return options_from_json(dict(typed))
