@@ -4,17 +4,17 @@ from __future__ import annotations
 
 VIEW_TASKS = "taskqueue.view_task"
 VIEW_ARGUMENTS = "taskqueue.view_arguments"
+# View attempts.
 VIEW_LEASES = "taskqueue.view_lease"
-"""View attempts."""
 VIEW_LOGS = "taskqueue.view_tasklog"
 ENQUEUE = "taskqueue.enqueue"
+# Retry, cancel waiting tasks, reschedule, change. Verbs that make a task need `ENQUEUE` too.
 OPERATE = "taskqueue.operate"
-"""Retry, cancel waiting tasks, reschedule, change. Verbs that make a task need `ENQUEUE` too."""
+# Stop running tasks and workers.
 STOP = "taskqueue.stop"
-"""Stop running tasks and workers."""
 CONTROL_QUEUES = "taskqueue.control_queues"
+# Pause and delete schedules. Creating, editing, resuming and running need `ENQUEUE` too.
 EDIT_SCHEDULES = "taskqueue.edit_schedules"
-"""Pause and delete schedules. Creating, editing, resuming and running need `ENQUEUE` too."""
 PURGE = "taskqueue.purge"
 VIEW_QUEUES = "taskqueue.view_queue"
 VIEW_WORKERS = "taskqueue.view_worker"

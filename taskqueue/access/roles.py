@@ -14,8 +14,8 @@ class Role:
     """A group with its permissions."""
 
     group: str
+    # Codenames of this app's permissions.
     permissions: frozenset[str]
-    """Codenames of this app's permissions."""
 
 
 VIEW = frozenset({

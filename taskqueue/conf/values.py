@@ -48,12 +48,12 @@ _COUNTS = {
     "MAX_TRACEBACK": 256,
 }
 _LARGEST_COUNT = 2**31 - 1
+# The largest value of the column for the level of a log line.
 _LARGEST_LEVEL = 32767
-"""The largest value of the column for the level of a log line."""
 _RATE = re.compile(r"[1-9][0-9]{0,6}/(s|sec|second|m|min|minute|h|hour|d|day)")
 _LONGEST = 100 * 366 * 24 * 3600
+# Characters.
 SHORTEST_TOKEN = 16
-"""Characters."""
 
 
 class Mistake(ValueError):

@@ -11,14 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+# Buckets for each doubling.
 STEPS = 4
-"""Buckets for each doubling."""
+# Up to 2^-10 s, about a millisecond; beyond 2^21 s, about 24 days.
 LOWEST, HIGHEST = -40, 84
-"""Up to 2^-10 s, about a millisecond; beyond 2^21 s, about 24 days."""
 _SHORTEST = 2 ** (LOWEST / STEPS)
 
+# How many durations are in each bucket.
 Histogram = Counter[int]
-"""How many durations are in each bucket."""
 
 
 def bucket_of(seconds: float) -> int:
@@ -61,8 +61,8 @@ def quantile(histogram: Mapping[int, int], share: float) -> float | None:
     return upper_bound(max(histogram))
 
 
+# Every fourth bucket: each twice as long as the one before, from a millisecond to 4.6 hours.
 DOUBLINGS = range(LOWEST, 14 * STEPS + 1, STEPS)
-"""Every fourth bucket: each twice as long as the one before, from a millisecond to 4.6 hours."""
 
 
 def cumulative(

@@ -12,41 +12,41 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 class OutcomeKind(StrEnum):
     """What happened to an attempt; `EFFECTS` says what becomes of its lease and task."""
 
+    # The body returned.
     SUCCEEDED = "succeeded"
-    """The body returned."""
+    # The body raised: retried while failures remain and `retryable` holds.
     FAILED = "failed"
-    """The body raised: retried while failures remain and `retryable` holds."""
+    # The body raised `RetryLater`: retried, always.
     RETRY_LATER = "retry_later"
-    """The body raised `RetryLater`: retried, always."""
+    # The body raised `Snooze`: scheduled again, nothing counted.
     SNOOZED = "snoozed"
-    """The body raised `Snooze`: scheduled again, nothing counted."""
+    # The body raised `Cancel`.
     CANCELLED = "cancelled"
-    """The body raised `Cancel`."""
+    # Somebody asked the attempt to stop, and it did.
     STOPPED = "stopped"
-    """Somebody asked the attempt to stop, and it did."""
+    # The process that ran it died: a crash.
     LOST = "lost"
-    """The process that ran it died: a crash."""
+    # The worker could not renew its leases and killed its children: no crash.
     FENCED = "fenced"
-    """The worker could not renew its leases and killed its children: no crash."""
+    # Its body was interrupted by a shutdown: runs again, nothing counted.
     RETURNED = "returned"
-    """Its body was interrupted by a shutdown: runs again, nothing counted."""
+    # Handed back before its body started: leaves no trace.
     UNSTARTED = "unstarted"
-    """Handed back before its body started: leaves no trace."""
+    # This worker has no definition of that name: waits for one that has.
     PARKED = "parked"
-    """This worker has no definition of that name: waits for one that has."""
 
 
 class Effect(NamedTuple):
     """The statuses that an outcome leads to, unless the attempt was asked to stop."""
 
+    # None: the lease is withdrawn, as if it had never been claimed.
     lease_status: LeaseStatus | None
-    """None: the lease is withdrawn, as if it had never been claimed."""
+    # The status that the task gets, unless `limited_by` makes it failed.
     task_status: TaskStatus
-    """The status that the task gets, unless `limited_by` makes it failed."""
+    # The limit beyond which the task fails.
     limited_by: Literal["", "max_attempts", "max_crashes", "park_limit"] = ""
-    """The limit beyond which the task fails."""
+    # After a crash the task waits for its `crash_delay`, else for the outcome's delay.
     counts_as: Literal["", "failure", "crash"] = ""
-    """After a crash the task waits for its `crash_delay`, else for the outcome's delay."""
 
     def lease_status_of(self, *, stopping: bool) -> LeaseStatus | None:
         """Return the lease's status; one that was asked to stop is stopped, unless it was lost."""
@@ -55,6 +55,9 @@ class Effect(NamedTuple):
         return self.lease_status
 
 
+# The table of outcomes, which both databases' statements and tasks of several workers follow.
+#
+# A requested stop overrides it: then the task is cancelled.
 EFFECTS: Mapping[str, Effect] = {
     OutcomeKind.SUCCEEDED: Effect(LeaseStatus.SUCCEEDED, TaskStatus.SUCCEEDED),
     OutcomeKind.FAILED: Effect(
@@ -72,13 +75,9 @@ EFFECTS: Mapping[str, Effect] = {
     OutcomeKind.UNSTARTED: Effect(None, TaskStatus.READY),
     OutcomeKind.PARKED: Effect(LeaseStatus.RETURNED, TaskStatus.SCHEDULED, limited_by="park_limit"),
 }
-"""The table of outcomes, which both databases' statements and tasks of several workers follow.
 
-A requested stop overrides it: then the task is cancelled.
-"""
-
+# The kinds whose run times are kept, because nothing cut the body short.
 WHOLE_RUNS = frozenset({OutcomeKind.SUCCEEDED, OutcomeKind.FAILED, OutcomeKind.RETRY_LATER})
-"""The kinds whose run times are kept, because nothing cut the body short."""
 
 
 class Outcome(NamedTuple):
@@ -90,26 +89,26 @@ class Outcome(NamedTuple):
 
     lease_id: int
     kind: str
+    # When it ended; never left out, because the engine cannot know it otherwise.
     ended: float
-    """When it ended; never left out, because the engine cannot know it otherwise."""
+    # JSON text; None is null.
     return_value: str | None = None
-    """JSON text; None is null."""
     error_class: str = ""
     error_message: str = ""
     traceback: str = ""
+    # Seconds until the next attempt, where there is one.
     delay: float = 0.0
-    """Seconds until the next attempt, where there is one."""
     retryable: bool = True
+    # When the body started; None: never.
     started: float | None = None
-    """When the body started; None: never."""
 
 
 class Recorded(NamedTuple):
     """The statuses that task and lease have once an outcome is recorded."""
 
     task_status: str
+    # None: the lease was withdrawn.
     lease_status: str | None
-    """None: the lease was withdrawn."""
 
 
 SUCCESS = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)

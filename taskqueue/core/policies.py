@@ -8,26 +8,26 @@ from enum import StrEnum
 class Missed(StrEnum):
     """The policy for nominal times that passed while no worker served the schedule."""
 
+    # None of them runs.
     SKIP = "skip"
-    """None of them runs."""
+    # Only the latest of them runs.
     LATEST = "latest"
-    """Only the latest of them runs."""
+    # All of them run, the oldest first.
     ALL = "all"
-    """All of them run, the oldest first."""
+    # Those that are not older than `missed_window` run.
     WINDOW = "window"
-    """Those that are not older than `missed_window` run."""
 
 
 class Overlap(StrEnum):
     """The policy for a nominal time while an earlier run has not ended."""
 
+    # It does not run.
     SKIP = "skip"
-    """It does not run."""
+    # It runs after the earlier one; while one run waits, further ones are skipped.
     QUEUE_ONE = "queue_one"
-    """It runs after the earlier one; while one run waits, further ones are skipped."""
+    # All runs take place, one after another.
     QUEUE_ALL = "queue_all"
-    """All runs take place, one after another."""
+    # The earlier run is cancelled or asked to stop; the new one starts once it has ended.
     CANCEL = "cancel"
-    """The earlier run is cancelled or asked to stop; the new one starts once it has ended."""
+    # It runs at the same time as the earlier one.
     ALLOW = "allow"
-    """It runs at the same time as the earlier one."""

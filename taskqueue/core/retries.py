@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from taskqueue.exceptions import Duration
 
+# No policy waits longer than this many seconds.
 LONGEST = 366 * 24 * 3600.0
-"""No policy waits longer than this many seconds."""
 
 
 def seconds_of(duration: object) -> float:

@@ -8,46 +8,46 @@ from enum import StrEnum
 class TaskStatus(StrEnum):
     """The status of a task; `succeeded`, `failed` and `cancelled` are final."""
 
+    # Waits for other tasks of its workflow.
     BLOCKED = "blocked"
-    """Waits for other tasks of its workflow."""
+    # Waits for its `run_after`.
     SCHEDULED = "scheduled"
-    """Waits for its `run_after`."""
+    # May be claimed by any worker of its queue.
     READY = "ready"
-    """May be claimed by any worker of its queue."""
+    # A worker holds a lease on it.
     RUNNING = "running"
-    """A worker holds a lease on it."""
+    # Failed or was lost, and waits for its next attempt.
     RETRYING = "retrying"
-    """Failed or was lost, and waits for its next attempt."""
+    # Its body returned.
     SUCCEEDED = "succeeded"
-    """Its body returned."""
+    # No attempt remains, or none would help.
     FAILED = "failed"
-    """No attempt remains, or none would help."""
+    # Somebody stopped it, or it expired before it started.
     CANCELLED = "cancelled"
-    """Somebody stopped it, or it expired before it started."""
 
 
 class LeaseStatus(StrEnum):
     """The status of one attempt; only a `running` lease may write."""
 
+    # A worker holds the task.
     RUNNING = "running"
-    """A worker holds the task."""
+    # The body returned.
     SUCCEEDED = "succeeded"
-    """The body returned."""
+    # The body raised, ran out of time, or could not be called.
     FAILED = "failed"
-    """The body raised, ran out of time, or could not be called."""
+    # The child died, the lease ran out, or the worker fenced itself.
     LOST = "lost"
-    """The child died, the lease ran out, or the worker fenced itself."""
+    # Somebody asked it to stop, or the body raised `Cancel`.
     STOPPED = "stopped"
-    """Somebody asked it to stop, or the body raised `Cancel`."""
+    # Handed back without a verdict: snoozed, parked, or shut down.
     RETURNED = "returned"
-    """Handed back without a verdict: snoozed, parked, or shut down."""
 
 
+# Statuses that become `ready` once `run_after` is reached.
 WAITING = frozenset({TaskStatus.SCHEDULED, TaskStatus.RETRYING})
-"""Statuses that become `ready` once `run_after` is reached."""
 
+# Statuses of tasks that are neither running nor finished.
 PENDING = frozenset({TaskStatus.BLOCKED, *WAITING, TaskStatus.READY})
-"""Statuses of tasks that are neither running nor finished."""
 
+# Final statuses: only a manual retry leaves them.
 FINISHED = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.CANCELLED})
-"""Final statuses: only a manual retry leaves them."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+# The required similarity to a name that people choose, and to a word of a fixed vocabulary.
 NEAR, VERY_NEAR = 0.6, 0.75
-"""The required similarity to a name that people choose, and to a word of a fixed vocabulary."""
+# The number of characters that are compared: no name is longer.
 LONGEST = 300
-"""The number of characters that are compared: no name is longer."""
 _WORDS = {
     "run_after": "at countdown defer_by defer_until delay eta run_at schedule_at schedule_in"
     " scheduled_at start_at start_in",
@@ -30,8 +30,8 @@ _WORDS = {
     "takes_context": "bind pass_context with_context",
     "priority": "prio",
 }
+# The names of our options in other task queues.
 SYNONYMS = {synonym: name for name, words in _WORDS.items() for synonym in words.split()}
-"""The names of our options in other task queues."""
 
 
 def nearest(name: object, known: Iterable[str], *, cutoff: float = NEAR) -> str:

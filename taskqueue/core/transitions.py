@@ -21,10 +21,10 @@ class Change(NamedTuple):
 
 
 READY = frozenset({TaskStatus.READY})
+# The statuses after running: by an outcome, beyond a limit, or after a requested stop.
 OUTCOMES = frozenset(
     {*(effect.task_status for effect in EFFECTS.values()), TaskStatus.FAILED, TaskStatus.CANCELLED}
 )
-"""The statuses after running: by an outcome, beyond a limit, or after a requested stop."""
 CHANGES = {
     "claim": Change(READY, frozenset({TaskStatus.RUNNING})),
     "outcome": Change(frozenset({TaskStatus.RUNNING}), OUTCOMES),
@@ -34,13 +34,13 @@ CHANGES = {
     "cancel or expire": Change(PENDING, frozenset({TaskStatus.CANCELLED})),
     "retry": Change(FINISHED, READY),
 }
+# The statuses that may follow each status. Only a manual retry leads out of a final one.
 TRANSITIONS: dict[TaskStatus, Statuses] = {
     status: frozenset().union(
         *(change.after for change in CHANGES.values() if status in change.before)
     )
     for status in TaskStatus
 }
-"""The statuses that may follow each status. Only a manual retry leads out of a final one."""
 
 
 def may_follow(before: TaskStatus, after: TaskStatus) -> bool:

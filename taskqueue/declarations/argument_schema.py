@@ -24,8 +24,8 @@ from taskqueue.declarations.parameters import EMPTY, VARIABLE, hints_of
 from taskqueue.declarations.payload import LARGEST_INTEGER
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Types may name themselves; from here on anything will do.
 DEEPEST = 8
-"""Types may name themselves; from here on anything will do."""
 Schema = dict[str, Any]
 INTEGER: Schema = {"type": "integer", "minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER - 1}
 PLAIN: dict[Any, Schema] = {

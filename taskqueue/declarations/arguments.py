@@ -12,8 +12,8 @@ from django.utils.crypto import salted_hmac
 from taskqueue.declarations.payload import check_text, encode
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidTask
 
+# The key itself, a callable that makes it, or the arguments that it is made of (True: all).
 UniqueKey = str | Callable[..., str | None] | tuple[str, ...] | Literal[True]
-"""The key itself, a callable that makes it, or the arguments that it is made of (True: all)."""
 SALT = "taskqueue.unique_key"
 LARGEST = 2**31
 LONGEST_UNIQUE_KEY = 255
@@ -45,8 +45,8 @@ class Signature:
         )
         self._sensitive = frozenset(sensitive)
         self.names = tuple(parameter.name for parameter in parameters)
+        # The parameter that takes all other keywords, if there is one.
         self.keywords_name = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
-        """The parameter that takes all other keywords, if there is one."""
         simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         required = sum(p.default is p.empty for p in parameters)
         # Binding costs ten times what a comparison of lengths does, and most calls are plain.

@@ -19,12 +19,12 @@ from taskqueue.declarations.definition import registry
 from taskqueue.exceptions import InvalidSchedule
 
 VENDORS = ("postgresql", "sqlite")
+# With these, web processes and workers write side by side.
 SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
 }
-"""With these, web processes and workers write side by side."""
 _are_skipped: ContextVar[bool] = ContextVar("taskqueue_schedule_checks_are_skipped", default=False)
 
 

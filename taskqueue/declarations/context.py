@@ -26,16 +26,16 @@ class AttemptContext:
         report_progress: Callable[[int, float, str], None],
         report_line: Callable[[int, int, str, str], None],
     ) -> None:
+        # The id of the task, as text.
         self.task_id = task_id
-        """The id of the task, as text."""
+        # The number of this attempt, from 1.
         self.attempt = attempt
-        """The number of this attempt, from 1."""
         self.worker_name = worker_name
         self.metadata = metadata
+        # The name of the schedule that made the task; empty if there is none.
         self.schedule = schedule
-        """The name of the schedule that made the task; empty if there is none."""
+        # The time of the schedule that this run stands for, in UTC.
         self.nominal_at = nominal_at
-        """The time of the schedule that this run stands for, in UTC."""
         self._lease_id = lease_id
         self._report_progress = report_progress
         self._report_line = report_line

@@ -12,8 +12,8 @@ from taskqueue.declarations.scheduled import Scheduled, check_name, check_polici
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidSchedule, InvalidTask
 from taskqueue.rules import Rule
 
+# Options of `.using` that make no sense for tasks of a schedule.
 NOT_SCHEDULED = options_for(Use.USING).keys() - options_for(Use.SCHEDULE).keys()
-"""Options of `.using` that make no sense for tasks of a schedule."""
 
 
 def check_scheduled(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> None:

@@ -41,8 +41,8 @@ class BaseDefinition(Generic[P, R]):
         self.options = options
         self.name = options.name or f"{body.__module__}.{body.__qualname__}"
         self.is_async = inspect.iscoroutinefunction(body)
+        # What its enqueues share, under the settings that it was made for.
         self.spec: tuple[Settings, Any] | None = None
-        """What its enqueues share, under the settings that it was made for."""
         self.__doc__ = body.__doc__
         self.__name__ = getattr(body, "__name__", self.name)
         self.__module__ = body.__module__
@@ -120,10 +120,10 @@ class Registry:
 
     def __init__(self) -> None:
         self._definitions: dict[str, BaseDefinition[Any, Any]] = {}
+        # The run of its module in which each was defined.
         self._runs: dict[str, object] = {}
-        """The run of its module in which each was defined."""
+        # Functions that are asked, in turn, for definitions that are not registered.
         self.finders: list[Callable[[str], BaseDefinition[Any, Any] | None]] = []
-        """Functions that are asked, in turn, for definitions that are not registered."""
 
     def register(self, definition: BaseDefinition[Any, Any]) -> None:
         """Add a definition. Raises `InvalidTask` if another function has its name."""

@@ -13,16 +13,16 @@ from taskqueue.declarations.option_kinds import Kind
 class Use(Flag):
     """Where an option may be given."""
 
+    # In `@task(...)`.
     TASK = auto()
-    """In `@task(...)`."""
+    # In `.using(...)`.
     USING = auto()
-    """In `.using(...)`."""
+    # In the options of a schedule.
     SCHEDULE = auto()
-    """In the options of a schedule."""
+    # In a request to the REST API.
     REST = auto()
-    """In a request to the REST API."""
+    # In a change of a task that has not finished.
     CHANGE = auto()
-    """In a change of a task that has not finished."""
 
 
 ENQUEUE = Use.TASK | Use.USING | Use.SCHEDULE | Use.REST
@@ -38,22 +38,20 @@ class Option:
     use: Use
     default: Any = None
     name: str = ""
+    # How a task carries it as it is: in the column of its name, or in the snapshot for the worker.
+    #
+    # Empty: it has no such place, or is translated first (`engine.specs`).
     carried: Literal["column", "snapshot", ""] = ""
-    """How a task carries it as it is: in the column of its name, or in the snapshot for the worker.
-
-    Empty: it has no such place, or is translated first (`engine.specs`).
-    """
+    # The setting that fills the column where the option is None.
     setting: str = ""
-    """The setting that fills the column where the option is None."""
+    # The bound of REST requests, in seconds or as a number.
+    #
+    # Whoever may enqueue over REST must not be able to keep a worker, a lease or a row busy for
+    # years. Python code is not bounded by it.
     rest_highest: float | None = None
-    """The bound of REST requests, in seconds or as a number.
-
-    Whoever may enqueue over REST must not be able to keep a worker, a lease or a row busy for
-    years. Python code is not bounded by it.
-    """
     help: str = ""
+    # Of its own field in the admin's forms; without one it is among the further options.
     label: str = ""
-    """Of its own field in the admin's forms; without one it is among the further options."""
 
     def check(self, value: Any) -> Any:
         """Return the value in its normal form. Raises `InvalidTask`."""

@@ -28,8 +28,8 @@ LONGEST_WORKER_NAME = 150
 MOST_WORKERS = 1000
 QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 DEFINITION_NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,255}")
+# A point in time, or the time from now until it.
 Moment = datetime | Duration
-"""A point in time, or the time from now until it."""
 
 
 class Kind:
@@ -118,8 +118,8 @@ def check_duration(name: str, value: Any, *, lowest: float = 0.0) -> timedelta:
 class When(Kind):
     """An aware datetime, or a duration from now; in text ISO 8601 or such as `5m`."""
 
+    # Whether a negative duration means now.
     past_is_now: bool = False
-    """Whether a negative duration means now."""
 
     def check(self, name: str, value: Any) -> datetime | timedelta:
         if not isinstance(value, datetime):

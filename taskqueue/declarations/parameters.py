@@ -21,11 +21,11 @@ class Parameter:
     """A parameter of a body, as an enqueue fills it."""
 
     name: str
+    # How a call fills it: one of the kinds of `inspect`.
     place: Any
-    """How a call fills it: one of the kinds of `inspect`."""
     default: Any
+    # The plain type of its annotation, or its choices; `object` for anything.
     kind: object
-    """The plain type of its annotation, or its choices; `object` for anything."""
     is_nullable: bool
     is_sensitive: bool
     annotation: str

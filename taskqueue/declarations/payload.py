@@ -14,12 +14,12 @@ from typing import Any
 
 from taskqueue.exceptions import InvalidArguments, UnsupportedType
 
+# The deepest nesting of lists and objects.
 DEEPEST = 32
-"""The deepest nesting of lists and objects."""
 LARGEST_INTEGER = 2**63
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Whole floats from here on are written with an exponent, which jsonb turns into an integer.
 _INEXACT_FLOAT = 1e15
-"""Whole floats from here on are written with an exponent, which jsonb turns into an integer."""
 
 dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 

@@ -14,8 +14,8 @@ from taskqueue.core.retries import Backoff, class_path, from_snapshot
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import SNAPSHOT, Options
 
+# The last two are added for the tasks of a schedule, for the body to know.
 KEYS = frozenset({*(option.name for option in SNAPSHOT), "schedule", "nominal_at"})
-"""The last two are added for the tasks of a schedule, for the body to know."""
 EMPTY = "{}"
 
 

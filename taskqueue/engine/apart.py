@@ -21,6 +21,7 @@ from taskqueue.engine.rows import Candidate, Claimed
 from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Task
 
+# A task waits that this worker may take, but not every worker.
 HAS_APART = Fact.of("""
     EXISTS (
         SELECT 1
@@ -32,7 +33,6 @@ HAS_APART = Fact.of("""
             AND (status = 'ready' OR workers > 1 OR broadcast)
     )
 """)
-"""A task waits that this worker may take, but not every worker."""
 
 # A loose scan of the index: one probe a queue, however many tasks wait there.
 QUEUES = Statement(

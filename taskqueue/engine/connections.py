@@ -15,10 +15,10 @@ from django.db.utils import load_backend
 from taskqueue.conf import get_settings
 from taskqueue.engine.sessions import is_sqlite, plan_transaction, set_up_file
 
+# Seconds to wait for a connection.
 CONNECT_TIMEOUT = 5
-"""Seconds to wait for a connection."""
+# Seconds that a worker's statement waits for SQLite's write lock before it tries again.
 BUSY_TIMEOUT = 2.0
-"""Seconds that a worker's statement waits for SQLite's write lock before it tries again."""
 
 
 def database_alias() -> str:

@@ -22,6 +22,7 @@ from taskqueue.engine.statement import Moment
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Task
 
+# Of the deadlines and expiries of tasks that nobody runs.
 NEXT_END = Moment.of("""
     SELECT min(ends_at)
     FROM (
@@ -36,7 +37,6 @@ NEXT_END = Moment.of("""
             AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
     ) AS ends
 """)
-"""Of the deadlines and expiries of tasks that nobody runs."""
 
 
 def announce(

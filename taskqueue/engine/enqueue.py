@@ -15,8 +15,8 @@ from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 
+# How often an enqueue looks for the holder of its key, should each vanish as it looks.
 TRIES = 20
-"""How often an enqueue looks for the holder of its key, should each vanish as it looks."""
 
 
 def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueued:

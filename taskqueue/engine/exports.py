@@ -13,10 +13,10 @@ from django.db.transaction import atomic
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Export
 
+# The number of exports that run at a time, in all processes together.
 MOST = 2
-"""The number of exports that run at a time, in all processes together."""
+# The time for which a place stays taken that is not renewed.
 KEPT = timedelta(seconds=60)
-"""The time for which a place stays taken that is not renewed."""
 
 
 def begin_export(connection: BaseDatabaseWrapper, *, actor: str) -> UUID | None:

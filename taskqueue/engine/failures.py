@@ -19,10 +19,10 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import installed
 from taskqueue.models import Lease, Task
 
+# The logger of Django's own Tasks framework: by default its errors are mailed to ADMINS.
 logger = logging.getLogger("django.tasks")
-"""The logger of Django's own Tasks framework: by default its errors are mailed to ADMINS."""
+# The statuses after which no further attempt follows; None: the lease had ended before.
 NOT_RETRIED = (None, TaskStatus.CANCELLED, TaskStatus.FAILED, TaskStatus.SUCCEEDED)
-"""The statuses after which no further attempt follows; None: the lease had ended before."""
 
 
 class Failure(NamedTuple):

@@ -28,8 +28,8 @@ class Answer:
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
+    # JSON.
     body: str = ""
-    """JSON."""
 
 
 def first_answer(

@@ -20,10 +20,10 @@ EXCLUDED = "The task's worker_names were changed and no longer include this work
 class LiveChanges(NamedTuple):
     """The changes that a ping has found."""
 
+    # Leases that ended because their worker may no longer run the task.
     ended: frozenset[int]
-    """Leases that ended because their worker may no longer run the task."""
+    # The ping interval of each lease's task; None for that of the settings.
     ping_seconds: dict[int, float | None]
-    """The ping interval of each lease's task; None for that of the settings."""
 
 
 def apply_live_changes(

@@ -42,8 +42,8 @@ IS_LOST = Statement(
     ),
     sqlite=SINCE.sub(r"(julianday('now') - julianday(\1)) * 86400.0", _IS_LOST),
 )
+# The message of an attempt that a person ended; its body may still have run.
 ENDED_BY_HAND = "Its worker was lost, and somebody ended the attempt by hand."
-"""The message of an attempt that a person ended; its body may still have run."""
 
 
 class LostAttempt(NamedTuple):
@@ -53,8 +53,8 @@ class LostAttempt(NamedTuple):
     task_id: UUID
     attempt: int
     worker: str
+    # The last sign of life; None where another process has the name, or no row is left.
     seen_at: datetime | None
-    """The last sign of life; None where another process has the name, or no row is left."""
     expires_at: datetime
 
 

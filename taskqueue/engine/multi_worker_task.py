@@ -24,10 +24,11 @@ from taskqueue.engine.rows import Ended
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Lease, Task
 
+# How long a worker whose attempt did not succeed lets others take its place.
 OTHERS_FIRST = timedelta(seconds=3)
-"""How long a worker whose attempt did not succeed lets others take its place."""
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
+# The columns that the end of an attempt may change.
 WRITTEN_TASK = (
     "attempt", "parked_at", "failures", "crashes", "workers", "worker_names", "open_slots",
     "running_leases", "successes", "status", "started_at", "finished_at", "prune_after",
@@ -37,7 +38,6 @@ WRITTEN_LEASE = (
     "status", "started_at", "finished_at", "error_class", "error_message", "traceback",
     "return_value", "retry_at", "progress",
 )  # fmt: skip
-"""The columns that the end of an attempt may change."""
 WITHDRAW = Statement.of("DELETE FROM taskqueue_lease WHERE id = %(lease)s")
 
 

@@ -22,10 +22,10 @@ from taskqueue.engine.workers import forget_gone
 from taskqueue.models import Audit, IdempotencyKey, Lease, Occurrence, Operation, Task, Worker
 from taskqueue.models.occurrence import OccurrenceStatus
 
+# Rows of one transaction.
 BATCH = 500
-"""Rows of one transaction."""
+# Beyond this nobody counts.
 CAP = 10_000
-"""Beyond this nobody counts."""
 GONE_FOR = timedelta(days=1)
 ALL = Q()
 
@@ -35,11 +35,11 @@ class History:
     """Rows that are deleted in the order in which they came, once they are old enough."""
 
     model: type[Model]
+    # The column that says how old a row is.
     moment: str
-    """The column that says how old a row is."""
     kept: timedelta
+    # The rows that may be deleted at all.
     final: Q = ALL
-    """The rows that may be deleted at all."""
     order: str = "id"
 
     def prune(self, connection: BaseDatabaseWrapper, *, limit: int = BATCH) -> int:
@@ -93,12 +93,12 @@ def prune_tasks(connection: BaseDatabaseWrapper) -> int:
     return dialect_for(connection).prune(connection, limit=BATCH)
 
 
+# The step that deletes a batch, by the name of the rows.
 STEPS: dict[str, Callable[[BaseDatabaseWrapper], int]] = {
     "tasks": prune_tasks,
     **{name: history.prune for name, history in HISTORIES.items()},
     "workers": forget_gone,
 }
-"""The step that deletes a batch, by the name of the rows."""
 
 
 def prunable(connection: BaseDatabaseWrapper) -> dict[str, int]:

@@ -23,12 +23,12 @@ from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, later
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Task
 
+# The final statuses from which `restart` runs a task again.
 RESTARTED = {
     None: frozenset[TaskStatus](),
     "failed": frozenset({TaskStatus.FAILED}),
     "all": FINISHED,
 }
-"""The final statuses from which `restart` runs a task again."""
 
 
 def meet_holder(

@@ -45,8 +45,8 @@ class EndPolicy(NamedTuple):
 class Retention(NamedTuple):
     """The columns of a task that decide how long it is kept."""
 
+    # Its own, which goes before the settings.
     retention: timedelta | None
-    """Its own, which goes before the settings."""
     unique_until: datetime | None
     holds_unique_key: bool
     unique_for: str
@@ -77,6 +77,7 @@ class Retention(NamedTuple):
 
 
 # GREATEST passes over NULL, and what is kept for ever would be pruned: hence infinity.
+# `Retention.prune_after` as SQL, for PostgreSQL's statements to be made with.
 PRUNE_AFTER = """CASE
         WHEN task.holds_unique_key AND task.unique_for = 'kept' THEN NULL
         ELSE NULLIF(GREATEST(
@@ -84,6 +85,5 @@ PRUNE_AFTER = """CASE
             CASE WHEN task.holds_unique_key THEN task.unique_until END
         ), 'infinity')
     END"""
-"""`Retention.prune_after` as SQL, for PostgreSQL's statements to be made with."""
+# `Retention.keeps_key` as SQL.
 KEEPS_KEY = "task.holds_unique_key AND task.unique_for IN ('kept', 'duration')"
-"""`Retention.keeps_key` as SQL."""

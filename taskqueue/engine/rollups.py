@@ -16,16 +16,16 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.totals import HISTOGRAMS, SUMS, Totals, add_arrivals, add_figures
 from taskqueue.models import Rollup
 
+# Rows that one transaction merges.
 BATCH = 2000
-"""Rows that one transaction merges."""
 KEPT = timedelta(days=90)
 
 
 class Level(NamedTuple):
     """Rows of one resolution become rows of the next when they are old enough."""
 
+    # In seconds; 0: what processes have written.
     source: int
-    """In seconds; 0: what processes have written."""
     target: int
     age: timedelta
 

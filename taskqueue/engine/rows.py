@@ -23,32 +23,32 @@ class Claimed(NamedTuple):
     max_attempts: int
     crashes: int
     lease_seconds: float | None
+    # Seconds until its deadline, at the claim.
     deadline_in: float | None
-    """Seconds until its deadline, at the claim."""
     queue_name: str
     ping_seconds: float | None
+    # Seconds for which it had been ready, at the claim.
     waited: float | None
-    """Seconds for which it had been ready, at the claim."""
+    # Whether its claim was one of `engine.apart`, and takes a free slot of its own.
     is_apart: bool = False
-    """Whether its claim was one of `engine.apart`, and takes a free slot of its own."""
 
 
+# Every ready task of a queue is looked at, however early it was due.
 NO_FLOORS: Mapping[str, datetime] = MappingProxyType({})
-"""Every ready task of a queue is looked at, however early it was due."""
 
 
 class Candidate(NamedTuple):
     """A task that a worker may take, among those that not every worker may."""
 
+    # As it is before its claim; in a broadcast `failures` are those of this worker alone.
     task: Claimed
-    """As it is before its claim; in a broadcast `failures` are those of this worker alone."""
     priority: int
+    # To be compared with those of the same database.
     run_after: float
-    """To be compared with those of the same database."""
+    # Whether it names its workers.
     is_named: bool
-    """Whether it names its workers."""
+    # Whether several workers are to run it.
     is_shared: bool
-    """Whether several workers are to run it."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Candidate:
@@ -61,8 +61,8 @@ class Held(NamedTuple):
 
     lease_id: int
     seconds: float
+    # Seconds since the body started; None if it has not.
     started: float | None
-    """Seconds since the body started; None if it has not."""
 
 
 class StopRequest(NamedTuple):
@@ -77,8 +77,8 @@ class Renewal(NamedTuple):
     """The result of a ping."""
 
     renewed: frozenset[int]
+    # Leases that are no longer running, whoever ended them.
     ended: frozenset[int]
-    """Leases that are no longer running, whoever ended them."""
     succeeded: frozenset[int]
     stops: tuple[StopRequest, ...]
 
@@ -117,8 +117,8 @@ class RollupRow(NamedTuple):
     tasks_failed: int
     tasks_cancelled: int
     run_seconds: float
+    # A histogram, as JSON text.
     run_times: str
-    """A histogram, as JSON text."""
     wait_seconds: float
     wait_times: str
     slowest_seconds: float

@@ -15,8 +15,8 @@ from taskqueue.engine.notify import CHANNEL, Listener, notify
 from taskqueue.engine.sessions import is_postgresql
 from taskqueue.engine.statement import fetch
 
+# Seconds for a notification to arrive; a direct connection takes milliseconds.
 LONGEST_DELIVERY = 10.0
-"""Seconds for a notification to arrive; a direct connection takes milliseconds."""
 # ProxySQL answers `SELECT pg_backend_pid()` by itself. This query has to reach the server.
 SERVER_PROCESS = "SELECT pid FROM pg_stat_get_activity(pg_backend_pid())"
 

@@ -12,10 +12,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.engine.statement import change, fetch
 
+# In the settings of one connection, which are a copy of its own.
 OWNED = "TASKQUEUE_OWNS_SESSION"
-"""In the settings of one connection, which are a copy of its own."""
+# Seconds for which a busy host may leave a worker without a turn.
 SHORTEST_SILENCE = 1.0
-"""Seconds for which a busy host may leave a worker without a turn."""
 PREPARE_AFTER = 2
 
 # The worker's statements touch few rows by index. Statistics of a table that was empty a minute

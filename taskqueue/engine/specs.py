@@ -19,8 +19,8 @@ from taskqueue.declarations.options import Options
 from taskqueue.declarations.payload import encode
 from taskqueue.models.task import Route
 
+# Of the stored form of a spec: raise it with every change of its fields.
 VERSION = 1
-"""Of the stored form of a spec: raise it with every change of its fields."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,8 @@ class EnqueueSpec:
     unique_for: str = ""
     unique_in: float | None = None
     restart: str | None = None
+    # The moment of the enqueue, where many share one; None: when its statement runs.
     at: datetime | None = None
-    """The moment of the enqueue, where many share one; None: when its statement runs."""
 
     def run_after_at(self, now: datetime) -> datetime:
         """Return when tasks are due that are enqueued at that moment: never before it."""
@@ -150,20 +150,21 @@ class Enqueued(NamedTuple):
     ready_at: datetime | None
     created: bool = True
     updated: bool = False
+    # Of the definition, where a task holds the unique key: it may be another's.
     name: str | None = None
-    """Of the definition, where a task holds the unique key: it may be another's."""
 
 
 DURATIONS = tuple(option.name for option in CARRIED_OPTIONS if isinstance(option.kind, Seconds))
 MOMENTS = ("run_at", "deadline_at", "at")
 
+# The fields of a spec that are no column: those computed from them are, or nothing is.
 NOT_STORED = frozenset(
     {"run_at", "run_in", "deadline_in", "expires_in", "unique_in", "restart", "at"}
 )
-"""The fields of a spec that are no column: those computed from them are, or nothing is."""
 LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval")
 KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
+# The columns of a new task that is plain; the others have a default in the database.
 PLAIN_COLUMNS = (
     "id", "args", "kwargs", "status", "run_after", "enqueued_at", "ready_at",
     *(
@@ -172,9 +173,8 @@ PLAIN_COLUMNS = (
         if field.name not in {*NOT_STORED, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS}
     ),
 )  # fmt: skip
-"""The columns of a new task that is plain; the others have a default in the database."""
+# The columns of any new task.
 COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS)
-"""The columns of any new task."""
 NO_KEY = dict.fromkeys(KEY_COLUMNS) | {
     "unique_scope": "", "unique_for": "", "unique_in": None, "holds_unique_key": False,
 }  # fmt: skip
@@ -249,8 +249,8 @@ def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> Enque
     )
 
 
+# The fields of a spec that hold an option as it is.
 OPTION_COLUMNS = tuple(option.name for option in CARRIED_OPTIONS)
-"""The fields of a spec that hold an option as it is."""
 _SETTINGS = tuple((option.name, option.setting) for option in CARRIED_OPTIONS if option.setting)
 _option_values = attrgetter(*OPTION_COLUMNS)
 

@@ -89,10 +89,10 @@ class Departed(NamedTuple):
     """A worker that has ended, and its leases."""
 
     name: str
+    # The records, by lease.
     lost: Mapping[int, Recorded]
-    """The records, by lease."""
+    # Whether no lease is left.
     is_done: bool
-    """Whether no lease is left."""
 
 
 def end_departed(

@@ -24,8 +24,8 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Ended, RollupRow
 from taskqueue.models import Lease, Task
 
+# How long one row is updated; it stands for the moment at which it was begun.
 PART_SECONDS = 10.0
-"""How long one row is updated; it stands for the moment at which it was begun."""
 
 
 class Subject(NamedTuple):
@@ -34,8 +34,8 @@ class Subject(NamedTuple):
     task_id: str
     queue_name: str
     name: str
+    # When the task became ready, by the monotonic clock; None: not known.
     ready_at: float | None
-    """When the task became ready, by the monotonic clock; None: not known."""
 
 
 class _Row:

@@ -25,12 +25,11 @@ from taskqueue.models.parts import Figures
 from taskqueue.models.total import NAME, QUEUE
 from taskqueue.models.worker import WorkerStatus
 
+# Rows of a kind: the names, or queues, that were seen first. The rest share another row.
+#
+# Whoever may choose a queue at an enqueue could fill them: where there is no room, a queue that a
+# worker names takes the row of the least of the others.
 MOST_LABELS = 100
-"""Rows of a kind: the names, or queues, that were seen first. The rest share another row.
-
-Whoever may choose a queue at an enqueue could fill them: where there is no room, a queue that a
-worker names takes the row of the least of the others.
-"""
 REST = "…other"
 DEFAULT = "default"
 SUMS = (
@@ -38,10 +37,10 @@ SUMS = (
     "tasks_succeeded", "tasks_failed", "tasks_cancelled", "run_seconds", "wait_seconds",
 )  # fmt: skip
 HISTOGRAMS = ("run_times", "wait_times")
+# Arrivals that one transaction adds.
 ARRIVALS = 10_000
-"""Arrivals that one transaction adds."""
+# Transactions in a row, that other duties have their turn.
 LONGEST_ROUND = 5
-"""Transactions in a row, that other duties have their turn."""
 
 
 def add_arrivals(connection: BaseDatabaseWrapper) -> bool:

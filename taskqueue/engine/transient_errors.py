@@ -7,10 +7,10 @@ from typing import Any
 from django.db import OperationalError
 
 CONNECTION, RESOURCES, INTERVENTION, ROLLBACK = "08", "53", "57P", "40"
+# Of PostgreSQL: classes of its error codes, appendix A of its manual.
 LOCK_NOT_AVAILABLE, READ_ONLY = "55P03", "25006"
-"""Of PostgreSQL: classes of its error codes, appendix A of its manual."""
+# As https://www.sqlite.org/rescode.html numbers them.
 SQLITE_BUSY, SQLITE_LOCKED = 5, 6
-"""As https://www.sqlite.org/rescode.html numbers them."""
 
 
 class OutOfSight(OperationalError):

@@ -23,10 +23,10 @@ logger = logging.getLogger("taskqueue.worker")
 LEAST = timedelta(minutes=10)
 FACTOR = 10.0
 SHARE = 0.95
+# The number of newest attempts from which usual run times are taken.
 SAMPLE = 2000
-"""The number of newest attempts from which usual run times are taken."""
+# Of a name with fewer successes among them, nothing is known.
 ENOUGH = 20
-"""Of a name with fewer successes among them, nothing is known."""
 
 # Locks nothing. The index of running leases bounds it; lines are read for the few that are quiet.
 QUIET = Statement(
@@ -147,10 +147,10 @@ class Quiet(NamedTuple):
     name: str
     worker: str
     attempt: int
+    # Since its last sign of life.
     seconds: float
-    """Since its last sign of life."""
+    # Seconds since it was marked as wedged; None: it is not.
     marked_for: float | None
-    """Seconds since it was marked as wedged; None: it is not."""
 
 
 def mark_wedged(

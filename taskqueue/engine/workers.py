@@ -129,12 +129,12 @@ class Holder:
     incarnation: UUID
 
 
+# The number of live workers that serve the duties before this one.
 RANK = Fact.of("""
     SELECT count(*)
     FROM taskqueue_worker
     WHERE status = 'running' AND id < %(worker)s AND {since seen_at} < lease_seconds
 """)
-"""The number of live workers that serve the duties before this one."""
 
 
 class Asked(NamedTuple):

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from taskqueue.engine.retention import Retention
 
+# The time that tests have travelled ahead; only `taskqueue.testing` changes it.
 ahead = timedelta(0)
-"""The time that tests have travelled ahead; only `taskqueue.testing` changes it."""
 
 
 def clock() -> datetime:
