@@ -125,8 +125,6 @@ def _engine_objection(root: Path, imported: Import) -> str | None:
     if source == target or source not in ENGINE_LEVELS or target not in ENGINE_LEVELS:
         return None
     upwards = ENGINE_LEVELS[target] - ENGINE_LEVELS[source]
-    if imported.late and source == "dialect":  # It chooses between the two.
-        return None
     if upwards > 0 or (upwards == 0 and not FLOORS[ENGINE_LEVELS[source]].siblings):
         where = "above" if upwards > 0 else "beside"
         return f"engine/{source} imports engine/{target}, which stands {where} it"

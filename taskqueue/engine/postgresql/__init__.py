@@ -37,6 +37,3 @@ class PostgreSQL:
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
     prune = staticmethod(duties.prune)
-
-
-DIALECT = PostgreSQL()

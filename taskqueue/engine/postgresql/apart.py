@@ -137,6 +137,7 @@ def candidates(
     unknown: Sequence[str],
     limit: int,
 ) -> list[Candidate]:
+    """Lock tasks that not every worker may take, but this one may; up to `limit` a queue."""
     parameters = {
         "worker": worker, "queues": list(queue_names), "unknown": list(unknown), "limit": limit,
     }  # fmt: skip
@@ -152,11 +153,16 @@ def insert_lease(
     is_shared: bool,
     duration: timedelta,
 ) -> int:
+    """Insert a running lease for a task that is locked; its id."""
     rows = fetch(connection, LEASE, (task_id, worker, attempt, is_shared, duration))
     return int(rows[0][0])
 
 
 def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:
+    """Lock those of the leases that run for a task of several workers, then their tasks.
+
+    The ids of the tasks, by lease.
+    """
     held = {row[0]: row[1] for row in fetch(connection, LOCK_LEASES, (list(lease_ids),))}
     if held:
         lock_tasks(connection, sorted(set(held.values())))
@@ -164,12 +170,14 @@ def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> di
 
 
 def lock_tasks(connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
+    """Lock tasks, by id."""
     fetch(connection, LOCK_TASKS, (list(task_ids),))
 
 
 def live_terms(
     connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
 ) -> list[tuple[int, str | None, float | None]]:
+    """Return what may have changed under running leases: worker names as JSON, the ping."""
     with connection.cursor() as cursor:
         cursor.execute(LOCK_TABLE)
     return [(row[0], row[1], row[2]) for row in fetch(connection, LIVE_TERMS, (list(lease_ids),))]

@@ -156,6 +156,10 @@ def claim(
     lease_duration: timedelta,
     floors: Mapping[str, datetime] = NO_FLOORS,
 ) -> list[Claimed]:
+    """Lease up to the quota of each queue's ready tasks.
+
+    A queue's floor leaves out those that were due before it.
+    """
     rows = fetch(
         connection,
         CLAIM,
@@ -172,10 +176,15 @@ def claim(
 
 
 def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
+    """The queues that have a ready task."""
     return [row[0] for row in fetch(connection, READY_QUEUES)]
 
 
 def earliest_ready(
     connection: BaseDatabaseWrapper, queue_names: Sequence[str]
 ) -> dict[str, datetime]:
+    """Return when the earliest ready task of each queue was due: floors that leave nothing out.
+
+    Empty where dead rows cost a claim nothing.
+    """
     return {row[0]: row[1] for row in fetch(connection, EARLIEST_READY, (list(queue_names),))}

@@ -97,6 +97,7 @@ DELETE FROM taskqueue_task AS task USING old WHERE task.id = old.id
 def promote(
     connection: BaseDatabaseWrapper, looks: tuple[Statement, ...], *, worker_id: int, limit: int
 ) -> tuple[Any, ...]:
+    """Make due tasks ready; how many, then what each look saw: for moments, seconds until."""
     columns = "".join(map(_column, looks))
     (row,) = fetch(connection, PROMOTE + columns, {"limit": limit, "worker": worker_id})
     return row
@@ -116,9 +117,11 @@ def end_overdue(
     failed: timedelta | None,
     cancelled: timedelta | None,
 ) -> list[Ended]:
+    """Fail tasks past their deadline and cancel those that expired, where none runs."""
     rows = fetch(connection, END_OVERDUE, (limit, limit, failed, cancelled))
     return [Ended(*row) for row in rows]
 
 
 def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
+    """Delete finished tasks whose retention is over, with their leases and lines."""
     return change(connection, PRUNE, (limit,))

@@ -98,10 +98,12 @@ ROWS_A_BLOCK = 500
 
 
 def now(connection: BaseDatabaseWrapper) -> datetime:
+    """The moment by the database's clock."""
     return cast(datetime, fetch(connection, "SELECT clock_timestamp()")[0][0])
 
 
 def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Enqueued | None:
+    """Insert one task; None if another holds its unique key."""
     parameters = spec.parameters | payload_columns(payload)
     if spec.is_plain and payload.unique_key is None:
         rows = fetch(connection, INSERT_PLAIN, parameters)
@@ -118,7 +120,10 @@ def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload)
 def insert_many(
     connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
 ) -> list[Enqueued]:
-    """By COPY: twice as fast as an INSERT from arrays."""
+    """Insert tasks without unique keys.
+
+    By COPY: twice as fast as an INSERT from arrays.
+    """
     shared = spec.columns_at(_utc(spec.at or now(connection)))
     tail = "".join(f"\t{_copy_text(shared[column])}" for column in SHARED_COLUMNS) + "\n"
     with connection.cursor() as cursor:

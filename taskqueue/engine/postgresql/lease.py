@@ -84,6 +84,7 @@ FOR UPDATE SKIP LOCKED
 
 
 def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
+    """Extend leases, and bring what was asked of them."""
     rows = fetch(connection, RENEW, tuple(map(list, zip(*held, strict=True))))
     renewed = frozenset(row[0] for row in rows)
     stops = tuple(StopRequest(row[0], row[2], row[3]) for row in rows if row[1])
@@ -100,8 +101,10 @@ def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
 
 
 def see_stops(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
+    """Acknowledge stop requests: from here on these attempts cannot succeed."""
     change(connection, SEE_STOPS, (list(lease_ids),))
 
 
 def expired_leases(connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta) -> list[int]:
+    """Lock leases that have run out, and give their ids."""
     return [row[0] for row in fetch(connection, EXPIRED, (grace, limit))]

@@ -263,6 +263,7 @@ EFFECTS_JSON = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.it
 def record_successes(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], kept_for: timedelta | None
 ) -> dict[int, Recorded]:
+    """Record successes, where the lease still runs and no stop was seen; by lease."""
     columns = _columns(outcomes)
     parameters = {
         "lease_id": numbers(columns["lease_id"]),
@@ -277,6 +278,7 @@ def record_successes(
 def record_endings(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], policy: EndPolicy
 ) -> dict[int, Recorded]:
+    """Record every other outcome, where the lease still runs; by lease."""
     parameters = {name: list(values) for name, values in _columns(outcomes).items()}
     parameters["kind"] = list(map(str, parameters["kind"]))
     parameters |= policy._asdict() | {"effects": EFFECTS_JSON}
@@ -289,8 +291,10 @@ def _columns(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
+    """Keep captured lines of attempts whose lease still runs."""
     change(connection, INSERT_LOGS, tuple(map(list, zip(*lines, strict=True))))
 
 
 def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
+    """Write starts and progress of attempts whose lease still runs."""
     change(connection, WRITE_NOTES, tuple(map(list, zip(*notes, strict=True))))

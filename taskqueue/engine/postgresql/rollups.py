@@ -61,10 +61,12 @@ SELECT queue_name, name, sum(number)::bigint, count(*) FROM taken GROUP BY queue
 
 
 def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
+    """Insert the rows, or set the figures of those that are there."""
     change(connection, WRITE_ROLLUPS, tuple(map(list, zip(*rows, strict=True))))
 
 
 def take_arrivals(
     connection: BaseDatabaseWrapper, *, limit: int
 ) -> list[tuple[str, str, int, int]]:
+    """Delete up to so many arrivals: queues, names, how many tasks, and how many rows."""
     return [(row[0], row[1], row[2], row[3]) for row in fetch(connection, TAKE_ARRIVALS, (limit,))]

@@ -30,6 +30,3 @@ class SQLite:
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
     prune = staticmethod(duties.prune)
-
-
-DIALECT = SQLite()
