@@ -13,7 +13,7 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
-from taskqueue.engine.multi_worker_task import NEVER, MultiWorkerTask
+from taskqueue.engine.multi_worker_task import NEVER, MultiWorkerTask, lock_tasks
 from taskqueue.engine.queries import as_uuid, select, select_ids
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.statement import Statement
@@ -132,7 +132,7 @@ def release_gone(
     released = 0
     for task_id in waiting_for_gone:
         with transaction(connection), installed(connection):
-            dialect.lock_tasks(connection, [task_id])
+            lock_tasks(connection, [task_id])
             released += _release(connection, task_id, policy)
     return released, UUID(ids[-1]) if len(ids) == BATCH else None
 

@@ -12,8 +12,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.postgresql.claim import READY_QUEUES as POSTGRESQL_READY_QUEUES
-from taskqueue.engine.sqlite.claim import READY_QUEUES as SQLITE_READY_QUEUES
+from taskqueue.engine.queries import select
 from taskqueue.engine.statement import Fact, Moment, Statement
 
 # On PostgreSQL what is due by now is promoted by the same statement, or held by somebody else.
@@ -29,10 +28,71 @@ NEXT_DUE = Moment(
         WHERE status IN ('retrying', 'scheduled')
     """,
 )
-# Ready tasks of paused queues are passed over queue by queue, however many they are.
-HAS_READY = Fact(
-    postgresql=f"EXISTS ({POSTGRESQL_READY_QUEUES})", sqlite=f"EXISTS ({SQLITE_READY_QUEUES})"
+# A loose scan of the claim's index: one probe a queue, however many tasks are ready. Paused
+# queues are left out.
+READY_QUEUES = Statement(
+    postgresql="""
+        WITH RECURSIVE lane AS (
+            (
+                SELECT queue_name
+                FROM taskqueue_task
+                WHERE status = 'ready' AND route = 0
+                ORDER BY queue_name
+                LIMIT 1
+            )
+            UNION ALL
+            SELECT (
+                SELECT task.queue_name
+                FROM taskqueue_task AS task
+                WHERE task.status = 'ready' AND task.route = 0
+                    AND task.queue_name > lane.queue_name
+                ORDER BY task.queue_name
+                LIMIT 1
+            )
+            FROM lane
+            WHERE lane.queue_name IS NOT NULL
+        )
+        SELECT queue_name
+        FROM lane
+        WHERE queue_name IS NOT NULL AND queue_name <> ALL (ARRAY(
+            SELECT name
+            FROM taskqueue_queue
+            WHERE paused_at IS NOT NULL
+                AND (paused_until IS NULL OR paused_until > clock_timestamp())
+        ))
+    """,
+    sqlite="""
+        WITH RECURSIVE lane (queue_name) AS (
+            SELECT min(queue_name)
+            FROM taskqueue_task
+            WHERE status = 'ready' AND route = 0
+            UNION ALL
+            SELECT (
+                SELECT min(queue_name)
+                FROM taskqueue_task
+                WHERE status = 'ready' AND route = 0
+                    AND queue_name > lane.queue_name
+            )
+            FROM lane
+            WHERE lane.queue_name IS NOT NULL
+        )
+        SELECT queue_name
+        FROM lane
+        WHERE queue_name IS NOT NULL AND queue_name NOT IN (
+            SELECT name
+            FROM taskqueue_queue
+            WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
+        )
+    """,
 )
+HAS_READY = Fact(
+    postgresql=f"EXISTS ({READY_QUEUES.postgresql})", sqlite=f"EXISTS ({READY_QUEUES.sqlite})"
+)
+
+
+def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
+    """Return the queues that have a ready task and are not paused."""
+    return [row[0] for row in select(connection, READY_QUEUES)]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
-from taskqueue.engine.multi_worker_task import MultiWorkerTask
+from taskqueue.engine.multi_worker_task import MultiWorkerTask, lock_shared, lock_tasks
 from taskqueue.engine.queries import select_ids
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended
@@ -58,7 +58,7 @@ def record_shared(
     all_ended: list[Ended] = []
     with installed(connection):
         dialect = dialect_for(connection)
-        held = dialect.lock_shared(connection, _leases_to_lock(connection, outcomes))
+        held = lock_shared(connection, _leases_to_lock(connection, outcomes))
         now = dialect.now(connection) if held else None
         for outcome in sorted(outcomes):
             if now is None or outcome.lease_id not in held:
@@ -107,7 +107,7 @@ def close(
         chosen = sorted(str(task_id) for task_id in tasks.values_list("id", flat=True))
         if not chosen:
             return {}
-        dialect.lock_tasks(connection, chosen)
+        lock_tasks(connection, chosen)
         now = dialect.now(connection)
         all_ended: list[Ended] = []
         for row in filter(is_shared, tasks.order_by("id")):
@@ -128,7 +128,7 @@ def end_overdue(connection: BaseDatabaseWrapper, *, policy: EndPolicy) -> list[s
     ids = select_ids(connection, OVERDUE, limit=BATCH)
     for task_id in ids:
         with transaction(connection), installed(connection):
-            dialect.lock_tasks(connection, [task_id])
+            lock_tasks(connection, [task_id])
             now = dialect.now(connection)
             tasks = Task.objects.using(connection.alias).filter(id=task_id, deadline_at__lte=now)
             row = tasks.filter(status=TaskStatus.RUNNING, open_slots__gt=0).first()

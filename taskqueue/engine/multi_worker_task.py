@@ -8,7 +8,7 @@ attempt holds for the worker whose attempt it was; its place is open to others a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,10 +18,11 @@ from django.db.models import QuerySet
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.notify import wake
-from taskqueue.engine.queries import execute
+from taskqueue.engine.queries import as_uuid, execute, select
 from taskqueue.engine.retention import EndPolicy, Retention
 from taskqueue.engine.rows import Ended
-from taskqueue.engine.statement import Statement
+from taskqueue.engine.sessions import is_postgresql
+from taskqueue.engine.statement import Statement, fetch
 from taskqueue.models import Lease, Task
 
 # How long a worker whose attempt did not succeed lets others take its place.
@@ -38,7 +39,53 @@ WRITTEN_LEASE = (
     "status", "started_at", "finished_at", "error_class", "error_message", "traceback",
     "return_value", "retry_at", "progress",
 )  # fmt: skip
+# Locks: leases by id, then their tasks by id.
+LOCK_LEASES = Statement(
+    postgresql="""
+        SELECT lease.id, lease.task_id::text
+        FROM (
+            SELECT * FROM unnest(%(leases)s::bigint[]) AS held (lease_id) ORDER BY lease_id
+        ) AS held
+        CROSS JOIN LATERAL (
+            SELECT id, task_id
+            FROM taskqueue_lease
+            WHERE id = held.lease_id AND finished_at IS NULL AND is_shared
+            LIMIT 1
+            FOR UPDATE
+        ) AS lease
+    """,
+    sqlite="""
+        SELECT id, task_id
+        FROM taskqueue_lease
+        WHERE id IN (SELECT value FROM json_each(%(leases)s)) AND status = 'running' AND is_shared
+    """,
+)
+LOCK_TASKS = """
+SELECT task.id
+FROM (SELECT * FROM unnest(%s::uuid[]) AS held (task_id) ORDER BY task_id) AS held
+CROSS JOIN LATERAL (
+    SELECT id FROM taskqueue_task WHERE id = held.task_id LIMIT 1 FOR UPDATE
+) AS task
+"""
 WITHDRAW = Statement.of("DELETE FROM taskqueue_lease WHERE id = %(lease)s")
+
+
+def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:
+    """Lock those of the leases that run for a task of several workers, then their tasks.
+
+    Returns the ids of the tasks, by lease.
+    """
+    rows = select(connection, LOCK_LEASES, leases=list(lease_ids))
+    held = {lease_id: str(as_uuid(task_id)) for lease_id, task_id in rows}
+    if held:
+        lock_tasks(connection, sorted(set(held.values())))
+    return held
+
+
+def lock_tasks(connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
+    """Lock tasks, by id; on SQLite the write lock is the lock."""
+    if is_postgresql(connection):
+        fetch(connection, LOCK_TASKS, (list(task_ids),))
 
 
 class MultiWorkerTask:

@@ -14,10 +14,11 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import installed, orm_transaction, transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.queries import select
 from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.engine.statement import Moment
+from taskqueue.engine.statement import Moment, Statement
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.models.worker import WorkerStatus
@@ -26,6 +27,29 @@ BATCH = 500
 LOST = "taskqueue.exceptions.AttemptLost"
 EXPIRED = "The lease ran out: its worker stopped renewing it."
 ENDED_ON_HOST = "Its worker's processes had ended on their host."
+# Locks: leases that ran out, skipping those that are being renewed or recorded. PostgreSQL
+# checks the expiry again on the row that it locked. Leases are spared for one lease's time after
+# the server's own start: nobody could renew while it was away. Ordered by id, PostgreSQL may walk
+# the primary key of all leases that ever were; so would SQLite by the plain `id`.
+EXPIRED_LEASES = Statement(
+    postgresql="""
+        SELECT id
+        FROM taskqueue_lease
+        WHERE status = 'running'
+            AND expires_at < clock_timestamp()
+            AND pg_postmaster_start_time() + %(grace)s::interval < clock_timestamp()
+        ORDER BY expires_at
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    """,
+    sqlite="""
+        SELECT id
+        FROM taskqueue_lease
+        WHERE status = 'running' AND expires_at < %(now)s
+        ORDER BY +id
+        LIMIT %(limit)s
+    """,
+)
 NEXT_EXPIRY = Moment.of("SELECT min(expires_at) FROM taskqueue_lease WHERE status = 'running'")
 
 
@@ -46,6 +70,11 @@ def record_lost(
     return record(connection, outcomes, policy=policy, tally=tally)
 
 
+def expired_leases(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:
+    """Lock the first leases that have run out, and return their ids."""
+    return [row[0] for row in select(connection, EXPIRED_LEASES, grace=grace, limit=BATCH)]
+
+
 def take_over(
     connection: BaseDatabaseWrapper,
     *,
@@ -60,9 +89,8 @@ def take_over(
     renewed or recorded is skipped. Only `suspects`, if given. Not within `grace` of the
     database's own start.
     """
-    dialect = dialect_for(connection)
     with tally.guard(), transaction(connection):
-        expired = dialect.expired_leases(connection, limit=BATCH, grace=grace)
+        expired = expired_leases(connection, grace=grace)
         if suspects is not None:
             expired = [lease_id for lease_id in expired if lease_id in suspects]
         if not expired:
@@ -73,7 +101,7 @@ def take_over(
 def expired(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:
     """Return the leases that have run out at this moment."""
     with transaction(connection):
-        return dialect_for(connection).expired_leases(connection, limit=BATCH, grace=grace)
+        return expired_leases(connection, grace=grace)
 
 
 def known_incarnations(

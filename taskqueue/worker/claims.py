@@ -13,6 +13,7 @@ from taskqueue.engine import workers
 from taskqueue.engine.apart import claim_apart, queues_apart
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.forecast import ready_queues
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
 from taskqueue.worker.options import QueueQuotas, Quotas
@@ -90,7 +91,7 @@ class Claims:
         apart = self._queues_apart(connection) if want > 0 else []
         if not apart:
             if is_sqlite(connection):
-                ready = dialect_for(connection).ready_queues(connection)
+                ready = ready_queues(connection)
                 if not self._quotas.serving(ready):
                     return []
             elif owns_session(connection):
@@ -185,10 +186,10 @@ class Claims:
         if len(names) == 1:
             return names
         if not self._quotas.serves_all:
-            return self._quotas.serving(dialect_for(connection).ready_queues(connection))
+            return self._quotas.serving(ready_queues(connection))
         now = time.monotonic()
         if not self._known_queues or now - self._discovered_at > DISCOVERY_INTERVAL:
-            self._known_queues = dialect_for(connection).ready_queues(connection)
+            self._known_queues = ready_queues(connection)
             self._discovered_at = now
             self._remember(connection, self._known_queues)
         return self._quotas.serving(self._known_queues)

@@ -27,7 +27,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.engine.control import bulk
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.multi_worker_task import lock_shared
 from taskqueue.engine.record import record
 from taskqueue.engine.statement import change
 from taskqueue.models import Audit, Lease, Task
@@ -334,7 +334,7 @@ def test_many_are_cancelled_without_waiting_for_those_that_others_hold() -> None
     first, second = claim(2)
     leases = [take(worker)[0].lease_id for worker in ("w1", "w2")]
     with another_connection() as own, own_transaction(own):
-        held = dialect_for(own).lock_shared(own, leases[1:])
+        held = lock_shared(own, leases[1:])
         change(own, "SELECT 1 FROM taskqueue_lease WHERE id = %s FOR UPDATE", (second.lease_id,))
         waiting = Task.objects.filter(status="ready").order_by("id")
         change(own, "SELECT 1 FROM taskqueue_task WHERE id = %s FOR UPDATE", (waiting[1].id,))

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.forecast import ready_queues
 from taskqueue.models import Lease, Task
 from tests.engine.steps import (
     LEASE,
@@ -123,7 +124,6 @@ def test_the_attempt_rises_at_every_claim() -> None:
 
 
 def test_the_queues_that_have_something_ready_are_told_once_each() -> None:
-    ready_queues = dialect_for(connection).ready_queues
     assert ready_queues(connection) == []
     for queue_name in ("b", "a", "b", "c"):
         noop.using(queue_name=queue_name).enqueue()

@@ -14,7 +14,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.engine.control import tasks
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.multi_worker_task import lock_tasks
 from taskqueue.models import Audit, Lease, Task
 from tests.engine.steps import (
     Undo,
@@ -266,7 +266,7 @@ def test_a_cancel_lets_go_of_a_task_that_was_claimed_before_it_waits_for_the_lea
     def ask_before_it_is_claimed(*args: Any, **options: Any) -> Any:
         if tries:
             with own_transaction(own):
-                dialect_for(own).lock_tasks(own, [str(result.id)])
+                lock_tasks(own, [str(result.id)])
         asked = ask(*args, **options)
         tries.append(task_of(result).status)
         return asked

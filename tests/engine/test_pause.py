@@ -14,7 +14,7 @@ from taskqueue import InvalidTask, TransitionRefused
 from taskqueue.control import pause, resume
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction as own_transaction
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.forecast import ready_queues
 from taskqueue.models import Audit, Queue, Task
 from tests.engine.steps import (
     another_connection,
@@ -34,10 +34,6 @@ pytestmark = pytest.mark.django_db
 
 class RolledBack(Exception):
     """Ends a transaction that is not to be kept."""
-
-
-def ready_queues() -> list[str]:
-    return dialect_for(connection).ready_queues(connection)
 
 
 def audited() -> list[tuple[str, ...]]:
@@ -100,7 +96,7 @@ def test_a_pause_ends_by_itself() -> None:
     pause("default", until=timedelta(hours=1))
     assert claim() == []
     Queue.objects.update(paused_until=past())
-    assert ready_queues() == ["default"]
+    assert ready_queues(connection) == ["default"]
     assert promote().has_ready
     assert len(claim()) == 1
     with pytest.raises(TransitionRefused, match="'default' is not paused"):
@@ -111,11 +107,11 @@ def test_ready_tasks_of_paused_queues_give_nobody_a_reason_to_claim() -> None:
     for name in ("a", "b", "c"):
         noop.using(queue_name=name).enqueue()
     pause("b")
-    assert ready_queues() == ["a", "c"]
+    assert ready_queues(connection) == ["a", "c"]
     assert promote().has_ready
     pause("a")
     pause("c")
-    assert ready_queues() == []
+    assert ready_queues(connection) == []
     assert not promote().has_ready
 
 

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
 DIALECT = ("apart", "claim", "duties", "lease", "record")
 ROOMS = (
-    "apart", "broadcast", "ends", "forecast", "multi_worker", "multi_worker_task", "takeover",
-    "wedged", "workers", "operations.serving", "schedules.serving",
+    "apart", "broadcast", "ends", "forecast", "live_changes", "multi_worker", "multi_worker_task",
+    "takeover", "wedged", "workers", "operations.serving", "schedules.serving",
 )  # fmt: skip
 OF_THE_NEWEST = {"wedged.RECENT_RUNS"}
 """Reads a table from its end, up to a limit."""

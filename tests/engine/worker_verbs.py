@@ -9,7 +9,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine import forecast
+from taskqueue.engine import forecast, live_changes, multi_worker_task, takeover
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.record import record, write_logs, write_notes
 from taskqueue.engine.rows import Claimed, Held, LogLine, Note
@@ -66,13 +66,19 @@ def see_stops(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
 
 
 def read_terms(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
-    dialect_for(worker).live_terms(worker, [each.lease_id for each in claimed])
+    live_changes.apply_live_changes(
+        worker,
+        worker="a",
+        lease_ids=[each.lease_id for each in claimed],
+        policy=policy(),
+        tally=Tally(),
+    )
 
 
 def lock_shared(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
     ids = [each.lease_id for each in claimed]
     raw(worker, "UPDATE taskqueue_lease SET is_shared = true WHERE id = ANY (%s)", ids)
-    return dialect_for(worker).lock_shared(worker, ids)
+    return multi_worker_task.lock_shared(worker, ids)
 
 
 def claim_more(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
@@ -104,7 +110,7 @@ def prune(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
 def find_expired(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
     ids = [each.lease_id for each in claimed]
     raw(worker, "UPDATE taskqueue_lease SET expires_at = 'epoch' WHERE id = ANY (%s)", ids)
-    return dialect_for(worker).expired_leases(worker, limit=len(ids), grace=timedelta())
+    return takeover.expired_leases(worker, grace=timedelta())
 
 
 def change_ready(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed], values: str) -> None:

@@ -86,48 +86,6 @@ VALUES (
 RETURNING id
 """
 
-# Locks: leases by id, then their tasks by id.
-LOCK_LEASES = """
-SELECT lease.id, lease.task_id::text
-FROM (SELECT * FROM unnest(%s::bigint[]) AS held (lease_id) ORDER BY lease_id) AS held
-CROSS JOIN LATERAL (
-    SELECT id, task_id
-    FROM taskqueue_lease
-    WHERE id = held.lease_id AND finished_at IS NULL AND is_shared
-    LIMIT 1
-    FOR UPDATE
-) AS lease
-"""
-
-LOCK_TASKS = """
-SELECT task.id
-FROM (SELECT * FROM unnest(%s::uuid[]) AS held (task_id) ORDER BY task_id) AS held
-CROSS JOIN LATERAL (
-    SELECT id FROM taskqueue_task WHERE id = held.task_id LIMIT 1 FOR UPDATE
-) AS task
-"""
-
-# Locks: the table of tasks, in the mode in which an excluded lease is recorded afterwards. A ping
-# must not wait for a migration or an index that somebody builds: its leases would run out.
-LOCK_TABLE = "LOCK TABLE taskqueue_task IN ROW EXCLUSIVE MODE NOWAIT"
-
-LIVE_TERMS = """
-SELECT lease.id, task.worker_names::text, EXTRACT(epoch FROM task.ping_interval)::float8
-FROM unnest(%s::bigint[]) AS held (lease_id)
-CROSS JOIN LATERAL (
-    SELECT id, task_id
-    FROM taskqueue_lease
-    WHERE id = held.lease_id AND finished_at IS NULL
-    LIMIT 1
-) AS lease
-CROSS JOIN LATERAL (
-    SELECT worker_names, ping_interval
-    FROM taskqueue_task
-    WHERE id = lease.task_id AND (route = 1 OR ping_interval IS NOT NULL)
-    LIMIT 1
-) AS task
-"""
-
 
 def candidates(
     connection: BaseDatabaseWrapper,
@@ -156,28 +114,3 @@ def insert_lease(
     """Insert a running lease for a task that is locked; its id."""
     rows = fetch(connection, LEASE, (task_id, worker, attempt, is_shared, duration))
     return int(rows[0][0])
-
-
-def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:
-    """Lock those of the leases that run for a task of several workers, then their tasks.
-
-    The ids of the tasks, by lease.
-    """
-    held = {row[0]: row[1] for row in fetch(connection, LOCK_LEASES, (list(lease_ids),))}
-    if held:
-        lock_tasks(connection, sorted(set(held.values())))
-    return held
-
-
-def lock_tasks(connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
-    """Lock tasks, by id."""
-    fetch(connection, LOCK_TASKS, (list(task_ids),))
-
-
-def live_terms(
-    connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
-) -> list[tuple[int, str | None, float | None]]:
-    """Return what may have changed under running leases: worker names as JSON, the ping."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK_TABLE)
-    return [(row[0], row[1], row[2]) for row in fetch(connection, LIVE_TERMS, (list(lease_ids),))]

@@ -83,39 +83,6 @@ FROM claimed AS task
 ORDER BY place, priority DESC, run_after, id
 """  # noqa: S608  (of constants)
 
-# A loose scan of the claim's index: one probe a queue, however many tasks are ready. Paused
-# queues are left out.
-READY_QUEUES = """
-WITH RECURSIVE lane AS (
-    (
-        SELECT queue_name
-        FROM taskqueue_task
-        WHERE status = 'ready' AND route = 0
-        ORDER BY queue_name
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT (
-        SELECT task.queue_name
-        FROM taskqueue_task AS task
-        WHERE task.status = 'ready' AND task.route = 0
-            AND task.queue_name > lane.queue_name
-        ORDER BY task.queue_name
-        LIMIT 1
-    )
-    FROM lane
-    WHERE lane.queue_name IS NOT NULL
-)
-SELECT queue_name
-FROM lane
-WHERE queue_name IS NOT NULL AND queue_name <> ALL (ARRAY(
-    SELECT name
-    FROM taskqueue_queue
-    WHERE paused_at IS NOT NULL
-        AND (paused_until IS NULL OR paused_until > clock_timestamp())
-))
-"""
-
 # A loose scan of the claim's index: one probe a priority of each queue.
 EARLIEST_READY = """
 SELECT queue.name, earliest.run_after
@@ -173,11 +140,6 @@ def claim(
         },
     )
     return list(starmap(Claimed, rows))
-
-
-def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
-    """The queues that have a ready task."""
-    return [row[0] for row in fetch(connection, READY_QUEUES)]
 
 
 def earliest_ready(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -67,21 +66,6 @@ FROM held
 WHERE lease.id = held.id
 """
 
-# Locks: leases that ran out, skipping those that are being renewed or recorded. PostgreSQL
-# checks the expiry again on the row that it locked. Leases are spared for one lease's time after
-# the server's own start: nobody could renew while it was away. Ordered by id, PostgreSQL may walk
-# the primary key of all leases that ever were.
-EXPIRED = """
-SELECT id
-FROM taskqueue_lease
-WHERE status = 'running'
-    AND expires_at < clock_timestamp()
-    AND pg_postmaster_start_time() + %s::interval < clock_timestamp()
-ORDER BY expires_at
-LIMIT %s
-FOR UPDATE SKIP LOCKED
-"""
-
 
 def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
     """Extend leases, and bring what was asked of them."""
@@ -103,8 +87,3 @@ def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
 def see_stops(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
     """Acknowledge stop requests: from here on these attempts cannot succeed."""
     change(connection, SEE_STOPS, (list(lease_ids),))
-
-
-def expired_leases(connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta) -> list[int]:
-    """Lock leases that have run out, and give their ids."""
-    return [row[0] for row in fetch(connection, EXPIRED, (grace, limit))]

@@ -75,21 +75,6 @@ INSERT INTO taskqueue_lease (
 VALUES (%s, %s, %s, 'running', %s, %s, %s)
 """
 
-HELD = """
-SELECT id, task_id
-FROM taskqueue_lease
-WHERE id IN (SELECT value FROM json_each(%s)) AND status = 'running' AND is_shared
-"""
-
-LIVE_TERMS = """
-SELECT lease.id, task.worker_names, task.ping_interval / 1000000.0
-FROM taskqueue_lease AS lease
-JOIN taskqueue_task AS task ON task.id = lease.task_id
-WHERE lease.id IN (SELECT value FROM json_each(%s))
-    AND lease.status = 'running'
-    AND (task.route = 1 OR task.ping_interval IS NOT NULL)
-"""
-
 
 def candidates(
     connection: BaseDatabaseWrapper,
@@ -124,19 +109,3 @@ def insert_lease(
     with connection.cursor() as cursor:
         cursor.execute(LEASE, (UUID(task_id).hex, worker, attempt, is_shared, stored(now), ends))
         return int(cursor.lastrowid)
-
-
-def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:
-    rows = fetch(connection, HELD, (json.dumps(list(lease_ids)),))
-    return {row[0]: dashed(row[1]) for row in rows}
-
-
-def lock_tasks(connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
-    """Nothing: the write lock is the lock."""
-
-
-def live_terms(
-    connection: BaseDatabaseWrapper, lease_ids: Sequence[int]
-) -> list[tuple[int, str | None, float | None]]:
-    rows = fetch(connection, LIVE_TERMS, (json.dumps(list(lease_ids)),))
-    return [(row[0], row[1], row[2]) for row in rows]

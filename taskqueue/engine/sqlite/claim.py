@@ -60,30 +60,6 @@ INSERT INTO taskqueue_lease (
 VALUES (%s, %s, %s, 'running', %s, %s)
 """
 
-READY_QUEUES = """
-WITH RECURSIVE lane (queue_name) AS (
-    SELECT min(queue_name)
-    FROM taskqueue_task
-    WHERE status = 'ready' AND route = 0
-    UNION ALL
-    SELECT (
-        SELECT min(queue_name)
-        FROM taskqueue_task
-        WHERE status = 'ready' AND route = 0
-            AND queue_name > lane.queue_name
-    )
-    FROM lane
-    WHERE lane.queue_name IS NOT NULL
-)
-SELECT queue_name
-FROM lane
-WHERE queue_name IS NOT NULL AND queue_name NOT IN (
-    SELECT name
-    FROM taskqueue_queue
-    WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
-)
-"""
-
 
 def claim(
     connection: BaseDatabaseWrapper,
@@ -111,12 +87,6 @@ def claim(
                 cursor.execute(LEASE, (task_id, worker, claim.attempt, now, ends_at))
                 claimed.append(claim._replace(lease_id=cursor.lastrowid))
     return claimed
-
-
-def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(READY_QUEUES, {"now": stored(clock())})
-        return [row[0] for row in cursor.fetchall()]
 
 
 def earliest_ready(

@@ -32,15 +32,6 @@ SET stop_seen_at = %s
 WHERE id IN (SELECT value FROM json_each(%s)) AND status = 'running' AND stop_seen_at IS NULL
 """
 
-# By the plain `id` it would walk all leases that ever were rather than sort those that run.
-EXPIRED = """
-SELECT id
-FROM taskqueue_lease
-WHERE status = 'running' AND expires_at < %s
-ORDER BY +id
-LIMIT %s
-"""
-
 
 def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
     moment = clock()
@@ -72,9 +63,3 @@ def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
 def see_stops(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(SEE_STOPS, (stored(clock()), json.dumps(list(lease_ids))))
-
-
-def expired_leases(connection: BaseDatabaseWrapper, *, limit: int, grace: timedelta) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(EXPIRED, (stored(clock()), limit))
-        return [row[0] for row in cursor.fetchall()]

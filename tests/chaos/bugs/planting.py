@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from django.db import connection
+
+from taskqueue.engine.statement import Statement
 
 
 class DoesNotFit(Exception):
@@ -37,10 +40,15 @@ class Planting:
     def rewrite(self, path: str, old: str, new: str) -> None:
         """Put other words into a statement."""
         owner, name = _find(path)
-        text = getattr(owner, name)
+        statement = getattr(owner, name)
+        is_for_both = isinstance(statement, Statement)
+        text = getattr(statement, self.vendor) if is_for_both else statement
         if old not in text:
             raise DoesNotFit(f"{path} does not say {old!r}: the bug that drops it must be mended.")
-        self.replace(path, text.replace(old, new))
+        text = text.replace(old, new)
+        self.replace(
+            path, dataclasses.replace(statement, **{self.vendor: text}) if is_for_both else text
+        )
 
     def restore(self) -> None:
         """Take everything back."""

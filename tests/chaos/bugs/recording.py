@@ -76,11 +76,8 @@ def shared_end_without_fence(planting: Planting) -> None:
     """The end of one of several workers is recorded whatever became of its lease."""
     _tell_before_pinging(planting)
     look_away(planting)
-    path, old = {
-        "postgresql": ("postgresql.apart:LOCK_LEASES", " AND finished_at IS NULL"),
-        "sqlite": ("sqlite.apart:HELD", " AND status = 'running'"),
-    }[planting.vendor]
-    planting.rewrite(f"{ENGINE}.{path}", old, "")
+    fence = {"postgresql": " AND finished_at IS NULL", "sqlite": " AND status = 'running'"}
+    planting.rewrite(f"{ENGINE}.multi_worker_task:LOCK_LEASES", fence[planting.vendor], "")
 
 
 def success_after_stop(planting: Planting) -> None:

@@ -14,12 +14,8 @@ def takeover_without_expiry(planting: Planting) -> None:
     """Leases are taken over though they have not run out."""
     from taskqueue.engine import takeover
 
-    if planting.vendor == "postgresql":
-        path = f"{ENGINE}.postgresql.lease:EXPIRED"
-        planting.rewrite(path, "expires_at < clock_timestamp()", "true")
-    else:
-        path = f"{ENGINE}.sqlite.lease:EXPIRED"
-        planting.rewrite(path, "expires_at < %s", "%s <> ''")
+    now = {"postgresql": "clock_timestamp()", "sqlite": "%(now)s"}[planting.vendor]
+    planting.rewrite(f"{ENGINE}.takeover:EXPIRED_LEASES", f"expires_at < {now}", "true")
 
     def step(self: Any, connection: Any, now: float) -> Any:
         duty = self._take_over
@@ -34,7 +30,7 @@ def takeover_without_lock(planting: Planting) -> None:
     from taskqueue.core.outcomes import Outcome, OutcomeKind
     from taskqueue.engine.connections import transaction
     from taskqueue.engine.dialect import dialect_for
-    from taskqueue.engine.takeover import EXPIRED, LOST
+    from taskqueue.engine.takeover import EXPIRED, LOST, expired_leases
 
     # The guardian and the next claim would hide it: what nobody renews has no body for long.
     children_outlive_leases(planting)
@@ -42,9 +38,8 @@ def takeover_without_lock(planting: Planting) -> None:
     def take_over(
         connection: Any, *, policy: Any, grace: Any, tally: Any, suspects: Any = None
     ) -> Any:
-        wording = dialect_for(connection)
         with transaction(connection):
-            expired = wording.expired_leases(connection, limit=500, grace=grace)
+            expired = expired_leases(connection, grace=grace)
         if not expired:
             return {}
         time.sleep(2.0)
@@ -53,7 +48,7 @@ def takeover_without_lock(planting: Planting) -> None:
             for lease_id in expired
         ]
         with transaction(connection):
-            return wording.record_endings(connection, outcomes, policy)
+            return dialect_for(connection).record_endings(connection, outcomes, policy)
 
     planting.replace(f"{ENGINE}.takeover:take_over", take_over)
 
