@@ -1,85 +1,110 @@
-"""The address of a verb, made from its row in the table of verbs."""
+"""The address of one resource, and the addresses of the verbs on it, made from their table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
-from taskqueue.api.base import ApiView
-from taskqueue.api.describing import describe
-from taskqueue.api.etags import seen_as
+from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.etags import has_condition, has_part, part_of
 from taskqueue.api.fields import Reasoned
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.control.verb import Verb
 
-CONFLICTS = (404, 409, 412)
+Check = Callable[[Any], None]
+"""Refuses a row by an exception. It is locked, so that what is checked stays until all is done."""
 
 
-class Act(ApiView):
-    """Do a verb to what the address names, and show what came of it."""
+class OneView(ApiView):
+    """Shows one resource, or does a verb to it as the client has seen it."""
 
-    verb: ClassVar[Verb]
+    is_conditional = True
+    # The attributes that If-Match compares: all others change by themselves.
+    compared: ClassVar[Sequence[str]]
+    verb: ClassVar[Any]
     body: ClassVar[type[Serializer[Any]]] = Reasoned
     answers: ClassVar[Mapping[int, Any]]
-    is_conditional = True
 
-    def post(
-        self, request: Request, task_id: str = "", name: str = "", operation_id: str = ""
-    ) -> Response:
-        given = self.validated_body(request, self.body)
-        key = self.key_of(task_id or name or operation_id)
-        reason = given.pop("reason")
-        self.check(request, key, given)
-        return self.idempotent(request, lambda: self.done(request, key, reason, given))
-
-    def key_of(self, text: str) -> Any:
-        """Return the key that the verb takes. Raises 404."""
-        return text
-
-    def check(self, request: Request, key: Any, given: dict[str, Any]) -> None:
-        """Refuse what can be refused before anything is read; may change what is given."""
-
-    def done(self, request: Request, key: Any, reason: str, given: Mapping[str, Any]) -> Response:
-        """Do it, in a transaction."""
-        result = self.verb.act_by(
-            request.user, key, reason=reason, seen=self.seen(request, key), **given
-        )
-        return self.answer(request, key, result)
-
-    def seen(self, request: Request, key: Any) -> Seen:
-        """Return what If-Match says of the row, as verbs take it."""
-        return seen_as(request, self.part)
-
-    def part(self, row: Any) -> str:
-        """Return the part of its ETag that stands for what people change."""
+    def find(self, key: Any) -> Any:
+        """Return the resource. Raises 404."""
         raise NotImplementedError
 
-    def answer(self, request: Request, key: Any, result: Any) -> Response:
-        """Show what came of it."""
-        raise NotImplementedError
+    def details(self, found: Any) -> Any:
+        """Return what this user may see of it, as a read model."""
+        return found
+
+    def answer(self, key: Any, *, status: int = 200, **headers: str) -> Response:
+        """Answer with the resource as it is now. Raises 404."""
+        found = self.find(key)
+        return self.shown(self.details(found), status=status, part=self.part(found), **headers)
+
+    def part(self, found: Any) -> str:
+        """Return the part of its ETag that If-Match compares."""
+        return part_of([getattr(found, name) for name in self.compared])
+
+    def act(self, verb: Verb, key: Any, check: Check | None = None, **arguments: Any) -> Response:
+        """Do the verb in one transaction if the check allows it, and show what came of it."""
+
+        def done() -> Response:
+            seen = self._seen(key, check)
+            result = verb.act_by(self.request.user, key, seen=seen, **arguments)
+            return self.outcome(verb, key, result)
+
+        return self.idempotent(done)
+
+    def _seen(self, key: Any, check: Check | None) -> Seen:
+        """Return a test of whether a row is what If-Match names, and passes the check."""
+        is_conditional = has_condition(self.request)
+        if is_conditional:
+            self.find(key)  # A pause makes the row of its queue: 404 then, and not 412.
+        elif check is None:
+            return None
+
+        def test(row: Any) -> bool:
+            if is_conditional and not has_part(self.request, self.part(self.find(key))):
+                return False
+            if check is not None:
+                check(row)
+            return True
+
+        return test
+
+    def outcome(self, verb: Verb, key: Any, result: Any) -> Response:
+        """Show what came of a verb."""
+        if verb.name == "delete":
+            return Response(status=204)
+        return self.answer(key, status=next(iter(self.answers)))
+
+    def run(self, request: Request, key: str) -> Response:
+        """Do the verb of this address."""
+        return self.act(self.verb, key, **self.parameters)
 
 
-def act_view(base: type[Act], verb: Verb, *, looks: Sequence[str], called: str = "") -> type[Act]:
+def act_view(
+    base: type[OneView], verb: Verb, *, looks: Sequence[str], called: str = "", **attributes: Any
+) -> type[OneView]:
     """Return the view of a verb, for those who may also look at what it is done to.
 
     `called` is the verb's name in addresses and the schema where that is not its own.
     """
-    first, *rest = (called or verb.name).split("_")
-    words = [first, verb.noun, *rest]
-    operation_id = first + "".join(word.capitalize() for word in words[1:])
 
-    def post(
-        self: Any, request: Request, task_id: str = "", name: str = "", operation_id: str = ""
-    ) -> Response:
-        return base.post(self, request, task_id, name, operation_id)
+    def post(self: OneView, request: Request, key: str) -> Response:
+        return self.run(request, key)
 
     post.__doc__ = f"{verb.help[0].upper()}{verb.help[1:]}.\n\n{verb.details}"
-    describing = describe(operation_id, answers=base.answers, body=base.body, problems=CONFLICTS)
+    first, *rest = (called or verb.name).split("_")
+    name = "".join(word.capitalize() for word in (first, verb.noun, *rest))
     needs = {"POST": (*looks, *verb.permissions)}
-    name = "".join(word.capitalize() for word in words)
-    view: Any = type(name, (base,), {"verb": verb, "needs": needs, "post": describing(post)})
+    view: Any = type(name, (base,), {"verb": verb, "needs": needs, **attributes})
+    declare = endpoint(
+        f"{name[0].lower()}{name[1:]}",
+        answers=view.answers,
+        body=view.body,
+        problems=(404, 409, 412),
+    )
+    view.post = declare(post)
     return view  # type: ignore[no-any-return]

@@ -6,8 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_AUDITS
-from taskqueue.api.base import ApiView
-from taskqueue.api.describing import describe
+from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Text
 from taskqueue.api.paging import Paged, page, page_of, rows_after
 from taskqueue.engine.connections import database_alias
@@ -36,15 +35,13 @@ class AuditList(ApiView):
     tag = "audit"
     has_etag = True
 
-    @describe("listAudit", answers={200: AuditEntries}, query=AuditQuery)
+    @endpoint("listAudit", answers={200: AuditEntries}, query=AuditQuery)
     def get(self, request: Request) -> Response:
         """Audit entries, the newest first."""
-        asked = self.validated_query(request, AuditQuery)
         rows = Audit.objects.using(database_alias())
-        if "subject" in asked:
-            rows = rows.filter(subject=asked["subject"])
-        found = rows_after(rows, "-id", asked, _id)
-        return self.shown(request, page(request, AuditEntries, asked, found, "id", audit_entries))
+        if "subject" in self.parameters:
+            rows = rows.filter(subject=self.parameters["subject"])
+        return page(self, rows_after(rows, "-id", self.parameters, _id), "id", audit_entries)
 
 
 def _id(text: str) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
-from typing import Any
+from functools import wraps
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, DataError, InterfaceError, connections
 from django.db.transaction import atomic, non_atomic_requests
+from django.urls import reverse
 from django.utils import translation
 from django.utils.module_loading import import_string
 from rest_framework import exceptions
@@ -29,27 +30,70 @@ from taskqueue.api.problems import InvalidBody, InvalidQuery, Problem, answer_to
 from taskqueue.conf import get_settings
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.transient_errors import is_passing
+from taskqueue.monitoring.read_models.base import json_form
 
 logger = logging.getLogger("taskqueue.api")
 TRIES = 3
 """Attempts at an action where the database had a transient error, such as a deadlock."""
-NO_STORE = "private, no-cache"
+KEYS = {"task": "task_id", "operation": "operation_id", "schedule": "name"}
+"""The parameter of the address of each kind of resource; queues and workers have a `name` too."""
+
+
+class Endpoint(NamedTuple):
+    """What a method of a view takes and answers, for its requests and for the schema."""
+
+    operation_id: str
+    answers: Mapping[int, Any]
+    query: type[Serializer[Any]]
+    body: type[Serializer[Any]] | None
+    problems: Sequence[int]
+
+
+def endpoint(
+    operation_id: str,
+    *,
+    answers: Mapping[int, Any],
+    query: type[Serializer[Any]] = NoQuery,
+    body: type[Serializer[Any]] | None = None,
+    problems: Sequence[int] = (),
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a method of a view: it finds the validated query or body in `self.parameters`.
+
+    Its docstring becomes the text of the schema. `answers` holds read models, or serializers, by
+    status, None for an answer without a body; `problems` names the statuses of errors beyond those
+    that every address has.
+    """
+
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def validated(self: ApiView, request: Request, *key: str) -> Any:
+            self.parameters = self.validated_query(query)
+            if body is not None:
+                self.parameters = self.validated_body(body)
+            return method(self, request, *key)
+
+        declared: Any = validated
+        declared.endpoint = Endpoint(operation_id, answers, query, body, problems)
+        return validated
+
+    return decorate
 
 
 class ApiView(APIView):
-    """One address. `needs` holds the required permissions of each method."""
+    """One address; a method of it takes the name or id in the address, if it has one."""
 
+    # The required permissions of each method.
     needs: Mapping[str, tuple[str, ...]] = {}
+    # The rate of requests that change something: see `access.Rates`.
     scope = "act"
-    """The rate of requests that change something: see `access.Rates`."""
+    # The heading in the documentation.
     tag = ""
-    """The heading in the documentation."""
+    # Whether its answers have an ETag.
     has_etag = False
-    """Whether its answers have an ETag."""
+    # The statuses of answers with a Location.
     located: Sequence[int] = (201,)
-    """The statuses of answers with a Location."""
+    # Whether its actions support If-Match.
     is_conditional = False
-    """Whether its actions support If-Match."""
 
     authentication_classes: Any = ()
     permission_classes = (Needs,)
@@ -60,6 +104,7 @@ class ApiView(APIView):
     versioning_class = None
     metadata_class = None
     schema = Described()
+    parameters: dict[str, Any]
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
@@ -72,31 +117,23 @@ class ApiView(APIView):
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         """Answer in English, whatever the browser prefers: only half of each error would follow.
 
-        A method gets the parameters that it names: a project may mount the API below an address
-        with parameters of its own, such as a tenant's name.
+        A method gets the parameter of its own address alone: a project may mount the API below an
+        address with parameters of its own, such as a tenant's name.
         """
-        method = getattr(self, request.method.lower(), None)
-        names = signature(method).parameters if method else ()
         with translation.override("en"):
             return super().dispatch(
-                request, **{name: value for name, value in kwargs.items() if name in names}
+                request, *(value for name, value in kwargs.items() if name in KEYS.values())
             )
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Return the project's authenticators, or those of the setting API_AUTHENTICATION."""
         paths = get_settings().API_AUTHENTICATION
-        if paths is None:
-            return [
-                authenticator() for authenticator in self.settings.DEFAULT_AUTHENTICATION_CLASSES
-            ]
-        return [import_string(path)() for path in paths]
+        classes = self.settings.DEFAULT_AUTHENTICATION_CLASSES
+        return [each() for each in (classes if paths is None else map(import_string, paths))]
 
     def get_authenticate_header(self, request: Request) -> str:
         """Return the header of the first authenticator that has one: 401 is never without."""
-        headers = [
-            authenticator.authenticate_header(request)
-            for authenticator in self.get_authenticators()
-        ]
+        headers = (each.authenticate_header(request) for each in self.get_authenticators())
         return next(filter(None, headers), 'Session realm="api"')
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -149,75 +186,72 @@ class ApiView(APIView):
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Set the headers of every answer: no shared cache may keep it."""
         response = super().finalize_response(request, response, *args, **kwargs)
-        response.setdefault("Cache-Control", NO_STORE)
+        response.setdefault("Cache-Control", "private, no-cache")
         response.setdefault("Content-Language", "en")
         return response
 
-    def shown(
-        self,
-        request: Request,
-        value: Any,
-        *,
-        status: int = 200,
-        headers: Any = None,
-        part: str = "",
-    ) -> Response:
-        """Answer with the value and its ETag, or with 304 where the client has it already."""
+    def shown(self, shown: Any, *, status: int = 200, part: str = "", **headers: str) -> Response:
+        """Answer with read models and their ETag, or with 304 where the client has it already.
+
+        The ETag begins with the `part` that If-Match compares.
+        """
+        value = json_form(shown)
         etag = etag_of(value, part=part)
-        headers = {**(headers or {}), "ETag": etag}
-        if request.method in ("GET", "HEAD") and is_known(request, etag):
-            return Response(status=304, headers=headers)
-        return Response(value, status=status, headers=headers)
+        is_reading = self.request.method in ("GET", "HEAD")
+        if is_reading and is_known(self.request, etag):
+            return Response(status=304, headers={"ETag": etag})
+        return Response(value, status=status, headers={**headers, "ETag": etag})
+
+    def address(self, kind: str, *key: Any) -> str:
+        """Return the path of a resource, in the mount of the request."""
+        match = self.request.resolver_match
+        assert match is not None
+        mount = {name: value for name, value in match.kwargs.items() if name not in KEYS.values()}
+        part = {KEYS[kind]: key[0]} if key else {}
+        return reverse(f"{match.namespace}:{kind}", kwargs={**mount, **part})
 
     # Questions
 
-    def validated_query(self, request: Request, serializer: type[Serializer[Any]] = NoQuery) -> Any:
+    def validated_query(self, serializer: type[Serializer[Any]]) -> Any:
         """Return the query parameters. Raises 400 for unknown or invalid ones.
 
         A DELETE may not have a body: a reason in it would be lost.
         """
+        request = self.request
         if request.method == "DELETE" and request.stream is not None and request.data != {}:
             detail = "DELETE takes no body: pass parameters in the address, such as ?reason=."
             raise Problem(400, "body_refused", detail)
-        parameters: dict[str, Any] = {}
         for name, values in request.query_params.lists():
             if len(values) > 1:
                 raise InvalidQuery({name: ["Appears more than once."]})
-            parameters[name] = values[0]
-        return _checked(serializer(data=parameters), InvalidQuery)
+        return _checked(serializer(data=request.query_params.dict()), InvalidQuery)
 
-    def validated_body(
-        self, request: Request, serializer: type[Serializer[Any]], **more: Any
-    ) -> Any:
+    def validated_body(self, serializer: type[Serializer[Any]]) -> Any:
         """Return the body's fields. Raises 422 for invalid ones; no body is an empty object.
 
-        Raises 400 for query parameters and for an If-Match that is not supported: without them the
-        action would not be the one that is meant.
+        Raises 400 for an If-Match that is not supported: without it the action would not be the
+        one that is meant.
         """
-        self.validated_query(request)
-        if has_condition(request) and not self.is_conditional:
+        if has_condition(self.request) and not self.is_conditional:
             raise Problem(400, "condition_refused", "If-Match is not supported here.")
-        data = request.data
-        if not isinstance(data, Mapping):
+        if not isinstance(self.request.data, Mapping):
             raise InvalidBody("The body must be a JSON object.")
-        return _checked(serializer(data=data, **more), InvalidBody)
+        return _checked(serializer(data=self.request.data), InvalidBody)
 
     # Acts
 
-    def idempotent(self, request: Request, act: Callable[[], Response]) -> Response:
+    def idempotent(self, act: Callable[[], Response]) -> Response:
         """Run the action in one transaction, once for each Idempotency-Key."""
-        for _ in range(TRIES - 1):
+        tries = TRIES
+        while True:
             try:
-                return self._answered(request, act)
+                with atomic(using=database_alias()):
+                    return idempotency.answered(self.request, act)
             except (DatabaseError, InterfaceError) as error:
+                tries -= 1
                 # Within another transaction, nothing can be tried again.
-                if not is_passing(error) or project_connection().in_atomic_block:
+                if not tries or not is_passing(error) or project_connection().in_atomic_block:
                     raise
-        return self._answered(request, act)
-
-    def _answered(self, request: Request, act: Callable[[], Response]) -> Response:
-        with atomic(using=database_alias()):
-            return idempotency.answered(request, act)
 
 
 def _measure_body(request: Request) -> None:

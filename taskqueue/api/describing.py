@@ -6,14 +6,16 @@ Without drf-spectacular, which the extra `api` brings, the API is the same and h
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from copy import deepcopy
+from dataclasses import is_dataclass
+from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
 
 from taskqueue.api.access import NeedsOrToken
-from taskqueue.api.fields import Anything, Strict, Text, When
+from taskqueue.api.fields import Anything, DescribedField, NoQuery, Strict, Text
+from taskqueue.api.serializing import serializer_for
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.operation import OperationStatus
@@ -21,12 +23,7 @@ from taskqueue.models.operation import OperationStatus
 try:
     from drf_spectacular.openapi import AutoSchema
     from drf_spectacular.plumbing import ResolvedComponent, append_meta
-    from drf_spectacular.utils import (
-        OpenApiParameter,
-        OpenApiResponse,
-        extend_schema,
-        extend_schema_field,
-    )
+    from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
     HAS_SCHEMA = True
 except ImportError:  # pragma: no cover
@@ -34,7 +31,6 @@ except ImportError:  # pragma: no cover
 
     HAS_SCHEMA = False
 
-F = TypeVar("F", bound=Callable[..., Any])
 MEANINGS = {
     304: "The client's copy is current.",
     400: "The request is malformed: the body is not JSON, or the query parameters are invalid.",
@@ -51,7 +47,17 @@ MEANINGS = {
     501: "A required package is not installed on this server.",
     503: "The database does not answer, or is busy.",
 }
-ALWAYS = (400, 401, 403, 429, 503)
+PROTECTED = (401, 403, 429, 503)
+"""Statuses of all views but the public probes."""
+HEADERS = {
+    "Idempotency-Key": "A repeated request with this key is not carried out again.",
+    "If-Match": "The ETag of the version that the client has seen.",
+    "If-None-Match": "The ETag of the client's copy.",
+    "ETag": "The version of the answer.",
+    "Location": "The address of the resource.",
+    "Retry-After": "Seconds after which to retry.",
+    "WWW-Authenticate": "How to authenticate.",
+}
 CHANGING = ("POST", "PATCH", "PUT", "DELETE")
 NAMED = {
     tuple(member.value for member in choice): choice.__name__
@@ -59,12 +65,6 @@ NAMED = {
 }
 """Names of enums in the schema: several fields called `status` have different choices."""
 TOKEN = "metricsToken"  # noqa: S105  (a name)
-
-
-if HAS_SCHEMA:
-    extend_schema_field(
-        {"oneOf": [{"type": "string", "format": "date-time"}, {"type": "number", "minimum": 0}]}
-    )(When)
 
 
 class Mistake(serializers.Serializer[Any]):
@@ -93,6 +93,14 @@ class Described(AutoSchema):
 
     view: Any
 
+    @property
+    def _endpoint(self) -> Any:
+        return getattr(self.view, self.method.lower()).endpoint
+
+    def get_operation_id(self) -> str:
+        """Return the name of the operation for generated clients."""
+        return str(self._endpoint.operation_id)
+
     def get_tags(self) -> list[str]:
         """Return the heading."""
         return [self.view.tag]
@@ -104,39 +112,65 @@ class Described(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         """Return the parameters, with the headers of the requests and of their answers."""
-        parameters = list(super().get_override_parameters())
+        query = self._endpoint.query
+        parameters: list[Any] = [] if query is NoQuery else [query]
         if "{task_id}" in self.path:
             parameters.append(OpenApiParameter("task_id", UUID, OpenApiParameter.PATH))
-        if self.method in CHANGING:
-            parameters.append(
-                _header(
-                    "Idempotency-Key", "A repeated request with this key is not carried out again."
-                )
-            )
-            if self.view.is_conditional:
+        is_change, has_etag = self.method in CHANGING, self.view.has_etag
+        located = self.view.located if self.method == "POST" else ()
+        limited = (429, 503) if self.view.throttle_classes else ()
+        sent = {
+            "Idempotency-Key": is_change,
+            "If-Match": is_change and self.view.is_conditional,
+            "If-None-Match": has_etag and not is_change,
+        }
+        answered = {
+            "ETag": (200, 201, 304) if has_etag else (),
+            "Location": located,
+            "Retry-After": limited,
+            "WWW-Authenticate": (401,),
+        }
+        for name, text in HEADERS.items():
+            statuses = answered.get(name, ())
+            if statuses or sent.get(name):
                 parameters.append(
-                    _header("If-Match", "The ETag of the version that the client has seen.")
-                )
-        elif self.view.has_etag:
-            parameters.append(_header("If-None-Match", "The ETag of the client's copy."))
-        if self.view.has_etag:
-            parameters.append(_header("ETag", "The version of the answer.", on=[200, 201, 304]))
-        if self.method == "POST":
-            parameters.append(
-                _header("Location", "The address of the resource.", on=self.view.located)
-            )
-        if self.view.throttle_classes:
-            parameters.append(
-                _header("Retry-After", "Seconds after which to retry.", on=[429, 503])
-            )
-        parameters.append(_header("WWW-Authenticate", "How to authenticate.", on=[401]))
+                    OpenApiParameter(
+                        name, str, OpenApiParameter.HEADER, description=text,
+                        response=list(statuses) or False,
+                    )
+                )  # fmt: skip
         return parameters
+
+    def get_request_serializer(self) -> Any:
+        """Return the body."""
+        return self._endpoint.body
+
+    def get_response_serializers(self) -> Any:
+        """Return the answers, and the problems by RFC 9457."""
+        endpoint = self._endpoint
+        responses: dict[Any, Any] = {}
+        shown: Any
+        for status, shown in endpoint.answers.items():
+            media_type = "text/plain" if shown is str else "application/json"
+            responses[status, media_type] = OpenApiResponse(
+                description=MEANINGS.get(status, "Done."),
+                response=serializer_for(shown) if is_dataclass(shown) else shown,  # type: ignore[arg-type]
+            )
+        problems = {400, *endpoint.problems, *(PROTECTED if self.view.throttle_classes else ())}
+        if endpoint.body is not None:
+            problems |= {411, 413, 415, 422}
+        for status in sorted(problems):
+            responses[status, "application/problem+json"] = OpenApiResponse(
+                description=MEANINGS[status], response=ProblemDetails
+            )
+        return responses
 
     def get_auth(self) -> Any:
         """Return the authentication schemes; metrics accept a token too."""
         schemes = super().get_auth()
         if NeedsOrToken in self.view.permission_classes:
-            self.registry.register_on_missing(_token_scheme())
+            bearer = {"type": "http", "scheme": "bearer"}
+            self._registered(TOKEN, ResolvedComponent.SECURITY_SCHEMA, bearer)
             schemes = [*schemes, {TOKEN: []}]
         return schemes
 
@@ -152,84 +186,27 @@ class Described(AutoSchema):
             return {"description": str(field.help_text)} if field.help_text else {}
         if isinstance(field, serializers.ChoiceField) and tuple(field.choices) in NAMED:
             return self._named(field)
+        if isinstance(field, DescribedField):
+            meta: Any = self._get_serializer_field_meta(field, direction)  # type: ignore[no-untyped-call]
+            return append_meta(deepcopy(field.json_schema), meta)
         return super()._map_serializer_field(field, direction, *more)  # type: ignore[no-untyped-call]
 
     def _named(self, field: serializers.ChoiceField) -> Any:
         """Return a reference to a named enum, whatever the name of the field."""
         values = tuple(field.choices)
-        component = ResolvedComponent(  # type: ignore[no-untyped-call]
-            name=NAMED[values],
-            type=ResolvedComponent.SCHEMA,
-            schema={"type": "string", "enum": list(values)},
-            object=NAMED[values],
+        component = self._registered(
+            NAMED[values], ResolvedComponent.SCHEMA, {"type": "string", "enum": list(values)}
         )
+        meta = {"description": str(field.help_text)} if field.help_text else {}
+        return append_meta(component.ref, meta | ({"nullable": True} if field.allow_null else {}))
+
+    def _registered(self, name: str, kind: str, schema: Any) -> Any:
+        """Return a component of the document, for this API's or the project's."""
+        component = ResolvedComponent(name=name, type=kind, schema=schema, object=name)  # type: ignore[no-untyped-call]
         self.registry.register_on_missing(component)
-        meta: dict[str, Any] = {"description": str(field.help_text)} if field.help_text else {}
-        if field.allow_null:
-            meta["nullable"] = True
-        return append_meta(component.ref, meta)
+        return component
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
         schema: Any = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
         is_strict = isinstance(serializer, Strict)
         return {**schema, "additionalProperties": False} if is_strict else schema
-
-
-def _token_scheme() -> Any:
-    """Return the scheme of the token, for this API's document or the project's."""
-    return ResolvedComponent(  # type: ignore[no-untyped-call]
-        name=TOKEN,
-        type=ResolvedComponent.SECURITY_SCHEMA,
-        schema={"type": "http", "scheme": "bearer"},
-        object=TOKEN,
-    )
-
-
-def _header(name: str, meaning: str, *, on: Sequence[int] = ()) -> Any:
-    """Return a header of requests, or of the answers with these statuses."""
-    return OpenApiParameter(
-        name, str, OpenApiParameter.HEADER, description=meaning, response=list(on) or False
-    )
-
-
-def describe(
-    operation_id: str,
-    *,
-    answers: Mapping[int, Any],
-    body: Any = None,
-    query: type[serializers.Serializer[Any]] | None = None,
-    problems: tuple[int, ...] = (),
-    always: tuple[int, ...] = ALWAYS,
-    media_type: str = "application/json",
-) -> Callable[[F], F]:
-    """Describe a method of a view; its docstring becomes the text.
-
-    `answers` holds serializers by status, None for an answer without a body; `problems` names the
-    statuses of errors beyond those that every address has, `always`.
-    """
-
-    def decorate(method: F) -> F:
-        if not HAS_SCHEMA:
-            return method
-        responses: dict[Any, Any] = {
-            (status, media_type): OpenApiResponse(
-                description=MEANINGS.get(status, "Done."), response=shown
-            )
-            for status, shown in answers.items()
-        }
-        has_body = (411, 413, 415, 422) if body is not None else ()
-        for status in sorted({*always, *has_body, *problems}):
-            responses[status, "application/problem+json"] = OpenApiResponse(
-                description=MEANINGS[status], response=ProblemDetails
-            )
-        extend = extend_schema(
-            operation_id=operation_id,
-            request=body,
-            responses=responses,
-            parameters=[query] if query else None,
-        )
-        # Else it would be made from the schema that is the project's default.
-        method.__dict__["kwargs"] = {"schema": Described}
-        return extend(method)
-
-    return decorate

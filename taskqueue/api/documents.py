@@ -9,22 +9,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any
 
 from django.apps import apps
 from django.conf import settings
 from django.http import HttpResponse
 from django.middleware.csrf import get_token
-from django.templatetags.static import static
+from django.template import Engine
 from django.urls import include, path
-from django.utils.html import format_html
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from taskqueue.api.addresses import address
-from taskqueue.api.base import ApiView
+from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.describing import HAS_SCHEMA
 from taskqueue.api.fields import Strict
 from taskqueue.api.problems import Problem
@@ -61,42 +60,37 @@ SCHEMA_MISSING = (
     " 'django-taskqueue[api]'."
 )
 _lock = threading.Lock()
-_made: dict[Hashable, dict[str, Any]] = {}
-_written: dict[tuple[int, str], bytes] = {}
-MOST_WRITTEN = 4
 
 
 def document(server: str) -> dict[str, Any]:
     """Return the document of an API whose root is at that path; empty: at the host's root.
 
-    Made once by each process, and for each choice of authentication. Raises 501 without
-    drf-spectacular.
+    Raises 501 without drf-spectacular.
     """
     if not HAS_SCHEMA:
         raise Problem(501, "schema_not_installed", SCHEMA_MISSING)
-    key = (get_settings().API_AUTHENTICATION, *api_settings.DEFAULT_AUTHENTICATION_CLASSES)
     with _lock:
-        if key not in _made:
-            _made.clear()
-            _written.clear()
-            _made[key] = generated(are_warnings_told=False)
-        schema = _made[key]
+        schema = _made(_authentication())
     return {**schema, "servers": [{"url": server}]} if server else schema
 
 
-def document_as_yaml(server: str) -> bytes:
-    """Return the document as YAML, made once: it takes seconds to write."""
-    schema = document(server)
+def _authentication() -> Hashable:
+    return (get_settings().API_AUTHENTICATION, *api_settings.DEFAULT_AUTHENTICATION_CLASSES)
+
+
+@lru_cache(maxsize=1)
+def _made(authentication: Hashable) -> dict[str, Any]:
+    """Make the document, once in a process and for each choice of authentication."""
+    return generated(are_warnings_told=False)
+
+
+@lru_cache(maxsize=4)
+def _as_yaml(server: str, authentication: Hashable) -> bytes:
+    """Write the document as YAML, which takes seconds."""
     from drf_spectacular.renderers import OpenApiYamlRenderer
 
-    key = id(schema["paths"]), server
-    with _lock:
-        if key not in _written:
-            if len(_written) >= MOST_WRITTEN:
-                _written.clear()
-            renderer: Any = OpenApiYamlRenderer()
-            _written[key] = renderer.render(schema)
-        return _written[key]
+    renderer: Any = OpenApiYamlRenderer()
+    return bytes(renderer.render(document(server)))
 
 
 def generated(*, are_warnings_told: bool) -> dict[str, Any]:
@@ -139,26 +133,8 @@ SWAGGER_MISSING = (
     "The page needs the files of Swagger UI. Install 'django-taskqueue[api]', and add"
     f" '{SIDECAR}' to INSTALLED_APPS."
 )
-YAML = "application/yaml"
-# No script and no style stands inline, so that it works under a strict Content-Security-Policy.
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>taskqueue API</title>
-<link rel="icon" href="{icon}">
-<link rel="stylesheet" href="{style}">
-<link rel="stylesheet" href="{own_style}">
-<script src="{bundle}" defer></script>
-<script src="{own_script}" defer></script>
-</head>
-<body>
-<noscript>This page needs JavaScript. The schema is at <a href="{schema}">{schema}</a>.</noscript>
-<main id="swagger-ui" data-schema="{schema}" data-header="{header}" data-token="{token}"></main>
-</body>
-</html>
-"""
+# Of its own, for the project may have no templates.
+TEMPLATES = Engine(app_dirs=True, libraries={"static": "django.templatetags.static"})
 
 
 class Format(Strict):
@@ -173,13 +149,15 @@ class SchemaDocument(ApiView):
     needs = {"GET": ()}
     schema: Any = None
 
+    @endpoint("", answers={}, query=Format)
     def get(self, request: Request) -> Response | HttpResponse:
         """Return it as JSON, or as YAML with `?format=yaml`."""
-        form = self.validated_query(request, Format)["format"]
-        root = address(request, "schema").removesuffix("/schema/")
-        if form == "yaml":
-            return HttpResponse(document_as_yaml(root), content_type=YAML)
-        return self.shown(request, document(root))
+        root = self.address("schema").removesuffix("/schema/")
+        if self.parameters["format"] == "yaml":
+            document(root)  # Raises 501.
+            text = _as_yaml(root, _authentication())
+            return HttpResponse(text, content_type="application/yaml")
+        return self.shown(document(root))
 
 
 class Docs(ApiView):
@@ -188,25 +166,16 @@ class Docs(ApiView):
     needs = {"GET": ()}
     schema: Any = None
 
+    @endpoint("", answers={})
     def get(self, request: Request) -> HttpResponse:
         """Return the page."""
-        self.validated_query(request)
         if not apps.is_installed(SIDECAR):
             raise Problem(501, "docs_not_installed", SWAGGER_MISSING)
         document("")  # Without drf-spectacular the page would be empty: that is told at once.
-        page = format_html(
-            PAGE,
-            icon=_file("favicon-32x32.png"),
-            style=_file("swagger-ui.css"),
-            bundle=_file("swagger-ui-bundle.js"),
-            own_style=static("taskqueue/api_docs.css"),
-            own_script=static("taskqueue/api_docs.js"),
-            schema=address(request, "schema"),
-            header=settings.CSRF_HEADER_NAME.removeprefix("HTTP_").replace("_", "-"),
-            token=get_token(request._request),
-        )
-        return HttpResponse(page)
-
-
-def _file(name: str) -> str:
-    return static(f"{SIDECAR}/swagger-ui-dist/{name}")
+        header = settings.CSRF_HEADER_NAME.removeprefix("HTTP_").replace("_", "-")
+        context = {
+            "schema": self.address("schema"),
+            "header": header,
+            "token": get_token(request._request),
+        }
+        return HttpResponse(TEMPLATES.render_to_string("taskqueue/api_docs.html", context))

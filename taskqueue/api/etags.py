@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from typing import Any
 
 from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
 from rest_framework.utils.encoders import JSONEncoder
 
-from taskqueue.engine.control.locking import Seen
-
 
 def etag_of(shown: Any, *, part: str = "") -> str:
     """Return the ETag of an answer; it begins with the `part` that If-Match compares."""
-    digest = _digest(shown)[:32]
+    digest = hashlib.sha256(_text(shown).encode()).hexdigest()[:32]
     return f'"{part}.{digest}"' if part else f'"{digest}"'
 
 
@@ -43,27 +40,14 @@ def has_condition(request: Request) -> bool:
     return "HTTP_IF_MATCH" in request.META
 
 
-def _has_part(request: Request, part: str) -> bool:
+def has_part(request: Request, part: str) -> bool:
+    """Whether If-Match names an ETag that begins with this part."""
     return any(tag == "*" or tag.startswith(f'"{part}.') for tag in _tags(request, "HTTP_IF_MATCH"))
 
 
 def _tags(request: Request, header: str) -> list[str]:
     """The ETags in a header; a proxy that compresses answers makes them weak."""
     return [tag.strip().removeprefix("W/") for tag in request.META.get(header, "").split(",")]
-
-
-def seen_as(request: Request, part: Callable[[Any], str]) -> Seen:
-    """Return a test of whether a row is what If-Match names; None where nothing is asked.
-
-    `part` gives the part of the ETag that stands for what people change of the row.
-    """
-    if not has_condition(request):
-        return None
-    return lambda row: _has_part(request, part(row))
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(_text(value).encode()).hexdigest()
 
 
 def _text(value: Any) -> str:

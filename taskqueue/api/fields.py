@@ -15,6 +15,7 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
 from taskqueue.monitoring.read_models.base import json_form
 
+MOMENT = {"type": "string", "format": "date-time"}
 MOST_UNKNOWN = 5
 """Unknown fields that are reported at most."""
 
@@ -118,15 +119,21 @@ class Seconds(serializers.FloatField):
         return super().to_internal_value(data)
 
 
-class When(serializers.Field[Any, Any, Any, Any]):
+class DescribedField(serializers.Field[Any, Any, Any, Any]):
+    """A field of requests of which no field of DRF gives the JSON Schema."""
+
+    # In words that OpenAPI 3.0 has too: a project may document all its addresses by that.
+    json_schema: ClassVar[Mapping[str, Any]]
+
+
+class When(DescribedField):
     """A time with an offset, or seconds from now."""
+
+    json_schema = {"oneOf": [MOMENT, {"type": "number", "minimum": 0}]}
 
     def to_internal_value(self, data: Any) -> datetime | float:
         field = Moment() if isinstance(data, str) else Seconds()
         return field.run_validation(data)  # type: ignore[no-any-return]
-
-    def to_representation(self, value: Any) -> Any:
-        return value
 
 
 class Anything(serializers.JSONField):

@@ -13,23 +13,19 @@ from rest_framework.response import Response
 
 from taskqueue import control
 from taskqueue.access.permissions import ENQUEUE, OPERATE, VIEW_OPERATIONS, VIEW_TASKS
-from taskqueue.api.acts import Act, act_view
-from taskqueue.api.addresses import address
-from taskqueue.api.base import ApiView
-from taskqueue.api.describing import describe
-from taskqueue.api.etags import part_of
+from taskqueue.api.acts import OneView, act_view
+from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Flag, Reasoned, Strict
 from taskqueue.api.paging import Paged, page, page_of, rows_after
 from taskqueue.api.problems import Problem
-from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.acts import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
-from taskqueue.control import TaskFilter
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import estimate
 from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Operation
+from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.monitoring.read_models.operation import (
     DryRun,
     OperationDetails,
@@ -38,9 +34,6 @@ from taskqueue.monitoring.read_models.operation import (
     operation_details,
     shown_operation,
 )
-
-OperationWholeJSON = serializer_for(OperationDetails)
-DryRunJSON = serializer_for(DryRun)
 
 
 class Arguments(Strict):
@@ -65,118 +58,97 @@ class Start(Reasoned, TaskChoice):
 Operations = page_of(ShownOperation, "Operations, the newest first.")
 
 
-class OperationList(ApiView):
+class OperationView(OneView):
+    """One operation. If-Match compares its status, not its progress."""
+
+    tag = "operations"
+    compared = ("id", "status")
+    answers = {200: OperationDetails}
+
+    def find(self, key: Any) -> Operation:
+        return control.get_operation(key)
+
+    def details(self, found: Operation) -> OperationDetails:
+        return operation_details(found, self.request.user)
+
+
+class OperationList(OperationView):
     """All operations."""
 
     needs = {"GET": (VIEW_OPERATIONS,), "POST": (VIEW_TASKS,)}
-    tag = "operations"
     has_etag = True
+    is_conditional = False
     located = (202,)
 
-    @describe("listOperations", answers={200: Operations}, query=Paged)
+    @endpoint("listOperations", answers={200: Operations}, query=Paged)
     def get(self, request: Request) -> Response:
         """Operations, the newest first."""
-        asked = self.validated_query(request, Paged)
-        found = rows_after(control.operations(), "-id", asked, UUID)
 
         def show(rows: Sequence[Operation]) -> list[ShownOperation]:
             return [shown_operation(row, request.user) for row in rows]
 
-        return self.shown(request, page(request, Operations, asked, found, "id", show))
+        return page(
+            self, rows_after(control.operations(), "-id", self.parameters, UUID), "id", show
+        )
 
-    @describe("startOperation", answers={200: DryRunJSON, 202: OperationWholeJSON}, body=Start)
+    @endpoint("startOperation", answers={200: DryRun, 202: OperationDetails}, body=Start)
     def post(self, request: Request) -> Response:
         """Start a verb on many tasks, which workers do in the background. It needs the permission
         of the verb. Cancel leaves out running tasks without the permission to stop; duplicate
         leaves out types that may not be enqueued over REST.
         """
-        given = self.validated_body(request, Start)
-        verb, arguments = BULK_VERBS[given["verb"]], given.get("arguments", {})
+        start = self.parameters
+        verb, arguments = BULK_VERBS[start["verb"]], start.get("arguments", {})
         if not verb.is_for(request.user):
             raise PermissionDenied
-        which = verb.permitted(chosen(given, request.user), request.user)
+        which = verb.permitted(chosen(start, request.user), request.user)
         if ENQUEUE in verb.permissions:
             which = exposed_only(which)
-        if given["dry_run"]:
+
+        def act() -> Response:
+            begun = control.start_operation(
+                verb.name, which, query=start.get("q", ""), by=request.user,
+                reason=start["reason"], arguments=arguments,
+            )  # fmt: skip
+            return self.answer(begun.id, status=202, Location=self.address("operation", begun.id))
+
+        try:
+            if not start["dry_run"]:
+                return self.idempotent(act)
             verb.stored(arguments)
-            found = _try(lambda: estimate(verb.name, which))
             shown = dry_run(
-                found,
+                estimate(verb.name, which),
                 leaves_out_running=verb.leaves_out_running(request.user),
                 held_by_lost=control.count_held_by_lost(which, verb.name),
             )
-            return Response(DryRunJSON(shown).data)
-        return self.idempotent(request, lambda: self._started(request, which, given))
-
-    def _started(self, request: Request, which: TaskFilter, given: dict[str, Any]) -> Response:
-        begun = _try(
-            lambda: control.start_operation(
-                given["verb"], which, query=given.get("q", ""), by=request.user,
-                reason=given["reason"], arguments=given.get("arguments", {}),
-            )
-        )  # fmt: skip
-        place = address(request, "operation", begun.id)
-        return _answer(self, request, begun, status=202, Location=place)
+            return Response(json_form(shown))
+        except TaskQueueError:
+            raise
+        except ValueError as error:
+            raise Problem(422, "invalid_filter", str(error)) from None
 
 
-class OperationDetail(ApiView):
-    """One operation."""
+class OperationDetail(OperationView):
+    """The state of one operation."""
 
     needs = {"GET": (VIEW_OPERATIONS,)}
-    tag = "operations"
     has_etag = True
 
-    @describe("getOperation", answers={200: OperationWholeJSON}, problems=(404,))
+    @endpoint("getOperation", answers={200: OperationDetails}, problems=(404,))
     def get(self, request: Request, operation_id: str) -> Response:
         """Return an operation and its progress."""
-        self.validated_query(request)
-        return _answer(self, request, control.get_operation(operation_id))
+        return self.answer(operation_id)
 
 
-class CancelAct(Act):
-    """Cancel an operation."""
+class CancelView(OperationView):
+    """Cancels an operation, for those who may do its verb."""
 
-    tag = "operations"
-    answers = {200: OperationWholeJSON}
-
-    def check(self, request: Request, key: str, given: dict[str, Any]) -> None:
-        if not _may_cancel(request.user, control.get_operation(key)):
+    def run(self, request: Request, key: str) -> Response:
+        done = control.get_operation(key).verb
+        known = done in BULK_VERBS  # Else it is of another version.
+        if not (BULK_VERBS[done].is_for(request.user) if known else request.user.has_perm(OPERATE)):
             raise PermissionDenied
-
-    def part(self, row: Operation) -> str:
-        return _part(row)
-
-    def answer(self, request: Request, key: str, result: Operation) -> Response:
-        return _answer(self, request, result)
+        return super().run(request, key)
 
 
-OperationCancel = act_view(CancelAct, OPERATION_VERBS["cancel"], looks=(VIEW_OPERATIONS,))
-
-
-def _may_cancel(user: Any, operation: Operation) -> bool:
-    if operation.verb in BULK_VERBS:
-        return BULK_VERBS[operation.verb].is_for(user)
-    return bool(user.has_perm(OPERATE))  # Of another version.
-
-
-def _answer(
-    view: ApiView, request: Request, operation: Operation, *, status: int = 200, **headers: str
-) -> Response:
-    """Answer with the operation. If-Match compares its status, not its progress."""
-    details = OperationWholeJSON(operation_details(operation, request.user)).data
-    return view.shown(request, details, status=status, headers=headers, part=_part(operation))
-
-
-def _part(operation: Operation) -> str:
-    """The beginning of its ETag, which stands for its status."""
-    return part_of([operation.id, operation.status])
-
-
-def _try(act: Any) -> Any:
-    """Return the result of the act. Raises 422 for an invalid choice of tasks."""
-    try:
-        return act()
-    except TaskQueueError:
-        raise
-    except ValueError as error:
-        raise Problem(422, "invalid_filter", str(error)) from None
+ACTS = {"cancel": act_view(CancelView, OPERATION_VERBS["cancel"], looks=(VIEW_OPERATIONS,))}

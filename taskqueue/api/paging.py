@@ -8,14 +8,16 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 from rest_framework import serializers
-from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
+from taskqueue.api.base import ApiView
 from taskqueue.api.fields import Strict, Text
 from taskqueue.api.problems import InvalidQuery
 from taskqueue.api.serializing import serializer_for
 from taskqueue.monitoring.read_models.base import json_form
 
+R = TypeVar("R")
 M = TypeVar("M", bound=Model)
 
 PAGE, MOST = 50, 200
@@ -84,16 +86,14 @@ def rows_after(
 
 
 def page(
-    request: Request,
-    serializer: type[NextPage],
-    query: Mapping[str, Any],
-    found: Sequence[Any],
+    view: ApiView,
+    rows: Sequence[R],
     key: str,
-    show: Callable[[Sequence[Any]], Iterable[Any]] = list,
-) -> Any:
-    """Serialise the page of these rows; a row too many says that another page follows."""
-    kept, url = found[: query["limit"]], None
-    if len(found) > len(kept):
+    show: Callable[[Sequence[R]], Iterable[Any]] = list,
+) -> Response:
+    """Answer with the page of these rows; a row too many says that another page follows."""
+    kept, url = rows[: view.parameters["limit"]], None
+    if len(rows) > len(kept):
         cursor = str(json_form(getattr(kept[-1], key)))
-        url = replace_query_param(request.build_absolute_uri(), "cursor", cursor)
-    return serializer({"results": show(kept), "next": url}).data
+        url = replace_query_param(view.request.build_absolute_uri(), "cursor", cursor)
+    return view.shown({"results": show(kept), "next": url})

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpResponse
-from rest_framework import serializers
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_FIGURES
 from taskqueue.api.access import NeedsOrToken, holds_token
-from taskqueue.api.base import ApiView
-from taskqueue.api.describing import describe
+from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.problems import Problem
 from taskqueue.monitoring import health
 from taskqueue.monitoring.metrics import exposition
+from taskqueue.monitoring.read_models.base import about, json_form
 
 
-class HealthShown(serializers.Serializer[Any]):
+@dataclass(frozen=True, kw_only=True)
+class HealthShown:
     """A status without details: the probes are public."""
 
-    status = serializers.ChoiceField(choices=[health.OK, health.UNAVAILABLE])
+    status: str = about(choices=[health.OK, health.UNAVAILABLE])
 
 
 class Probe(ApiView):
@@ -33,39 +33,33 @@ class Probe(ApiView):
     permission_classes: Any = (AllowAny,)
     throttle_classes: Any = ()
     tag = "health"
-    look: ClassVar[Callable[[], health.Health]]
 
     def get_authenticators(self) -> list[Any]:
         """Return none: an unavailable database must not fail the authentication."""
         return []
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, found: health.Health) -> Response:
         """Answer 200 or 503."""
-        self.validated_query(request)
-        found = type(self).look()
-        return Response(HealthShown(found).data, status=200 if found.is_ok else 503)
+        shown = HealthShown(status=found.status)
+        return Response(json_form(shown), status=200 if found.is_ok else 503)
 
 
 class Live(Probe):
     """Whether this process answers."""
 
-    look = health.live
-
-    @describe("getLive", answers={200: HealthShown}, always=(400,))
+    @endpoint("getLive", answers={200: HealthShown})
     def get(self, request: Request) -> Response:
         """Whether this process answers at all. Touches no database."""
-        return self.answer(request)
+        return self.answer(health.live())
 
 
 class Ready(Probe):
     """Whether this process can work."""
 
-    look = health.ready
-
-    @describe("getReady", answers={200: HealthShown, 503: HealthShown}, always=(400,))
+    @endpoint("getReady", answers={200: HealthShown, 503: HealthShown})
     def get(self, request: Request) -> Response:
         """Whether the database answers, with taskqueue's migrations applied."""
-        return self.answer(request)
+        return self.answer(health.ready())
 
 
 class Metrics(ApiView):
@@ -81,12 +75,11 @@ class Metrics(ApiView):
         bears_token = request is not None and holds_token(request)
         return [] if bears_token else super().get_authenticators()
 
-    @describe("getMetrics", answers={200: str}, media_type="text/plain", problems=(501,))
+    @endpoint("getMetrics", answers={200: str}, problems=(501,))
     def get(self, request: Request) -> HttpResponse:
         """Metrics of the whole queue for Prometheus. Requires the permission, or the setting
         METRICS_TOKEN as a bearer token, and the extra `metrics` on the server: else 501.
         """
-        self.validated_query(request)
         try:
             page, content_type = exposition(request.META.get("HTTP_ACCEPT", ""))
         except ImproperlyConfigured as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
@@ -19,20 +20,22 @@ from taskqueue import exceptions as own
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.transient_errors import is_passing
 
-MEDIA_TYPE = "application/problem+json"
 LONGEST_TEXT, MOST_TOLD = 2000, 100
+Path = tuple[object, ...]
+"""The place of a mistake in a body: names and indexes."""
 
 
 class Problem(drf.APIException):
-    """A refusal: a status, a code, and a sentence."""
+    """A refusal: a status, a code, a sentence, and the place of the mistake if it has one."""
 
-    def __init__(
-        self, status: int, code: str, detail: str, *, errors: list[dict[str, str]] | None = None
-    ) -> None:
+    def __init__(self, status: int, code: str, detail: str, *, at: Path | None = None) -> None:
         super().__init__(detail, code)
-        self.status_code = status
-        self.code = code
-        self.errors = errors or []
+        self.status_code, self.code, self.at = status, code, at
+
+    def below(self, *place: object) -> Problem:
+        """Return it for a body that is a part of the request."""
+        at = (*place, *(self.at or ()))
+        return Problem(self.status_code, self.code, str(self.detail), at=at)
 
 
 class InvalidQuery(drf.ValidationError):
@@ -47,23 +50,27 @@ class InvalidBody(drf.ValidationError):
     status_code = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-# The first match counts: subclasses come first.
-KNOWN: tuple[tuple[type[Exception], int, str], ...] = (
-    (own.TaskDoesNotExist, 404, "task_not_found"),
-    (own.WorkerDoesNotExist, 404, "worker_not_found"),
-    (own.OperationDoesNotExist, 404, "operation_not_found"),
-    (own.ScheduleDoesNotExist, 404, "schedule_not_found"),
-    (own.UnknownTask, 422, "unknown_task"),
-    (own.ArgumentsDoNotBind, 422, "arguments_do_not_bind"),
-    (own.InvalidArguments, 422, "invalid_arguments"),
-    (own.InvalidSchedule, 422, "invalid_schedule"),
-    (own.InvalidTask, 422, "invalid_option"),
-    (own.DuplicateTask, 409, "duplicate_task"),
-    (own.EnqueuedBefore, 409, "duplicate_task"),
-    (own.IdempotencyKeyReused, 422, "idempotency_key_reused"),
-    (own.ChangedMeanwhile, 412, "precondition_failed"),
-    (own.TransitionRefused, 409, "transition_refused"),
-    (own.TaskQueueError, 422, "refused"),
+# The first match counts: subclasses come first. An empty sentence: that of the error.
+KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
+    (Http404, 404, "not_found", ""),
+    (DjangoPermissionDenied, 403, "permission_denied", "You lack the permission to do this."),
+    (RequestDataTooBig, 413, "body_too_large", "The body is larger than this server accepts."),
+    (SuspiciousOperation, 400, "malformed", ""),
+    (own.TaskDoesNotExist, 404, "task_not_found", ""),
+    (own.WorkerDoesNotExist, 404, "worker_not_found", ""),
+    (own.OperationDoesNotExist, 404, "operation_not_found", ""),
+    (own.ScheduleDoesNotExist, 404, "schedule_not_found", ""),
+    (own.UnknownTask, 422, "unknown_task", ""),
+    (own.ArgumentsDoNotBind, 422, "arguments_do_not_bind", ""),
+    (own.InvalidArguments, 422, "invalid_arguments", ""),
+    (own.InvalidSchedule, 422, "invalid_schedule", ""),
+    (own.InvalidTask, 422, "invalid_option", ""),
+    (own.DuplicateTask, 409, "duplicate_task", ""),
+    (own.EnqueuedBefore, 409, "duplicate_task", ""),
+    (own.IdempotencyKeyReused, 422, "idempotency_key_reused", ""),
+    (own.ChangedMeanwhile, 412, "precondition_failed", ""),
+    (own.TransitionRefused, 409, "transition_refused", ""),
+    (own.TaskQueueError, 422, "refused", ""),
 )
 
 
@@ -72,7 +79,7 @@ def answer_to(error: Exception, *, path: str) -> Response | None:
     problem = _problem(error)
     if problem is None:
         return None
-    status, code, detail, extra = problem
+    status, code, detail, more = problem
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -80,63 +87,45 @@ def answer_to(error: Exception, *, path: str) -> Response | None:
         "code": code,
         "detail": _shown(detail),
         "instance": escape_uri_path(_shown(path)),
-        **extra,
+        **more,
     }
-    return Response(body, status=status, content_type=MEDIA_TYPE)
+    return Response(body, status=status, content_type="application/problem+json")
 
 
 def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
+    """Return its status, code and sentence, and further fields of the answer."""
     if isinstance(error, Problem):
-        return error.status_code, error.code, str(error.detail), _with_errors(error.errors)
+        place = {} if error.at is None else {"errors": [_mistake(error.at, str(error.detail))]}
+        return error.status_code, error.code, str(error.detail), place
     if isinstance(error, drf.ValidationError):
-        errors = list(_listed(error.detail, ""))
-        detail = "; ".join(
-            f"{each['pointer'] or 'request'}: {each['detail']}" for each in errors[:3]
-        )
-        return int(error.status_code), "invalid", detail, _with_errors(errors)
-    if isinstance(error, Http404):
-        return 404, "not_found", str(error) or "Nothing exists here.", {}
-    if isinstance(error, DjangoPermissionDenied):
-        return 403, "permission_denied", "You lack the permission to do this.", {}
-    if isinstance(error, RequestDataTooBig):
-        return 413, "body_too_large", "The body is larger than this server accepts.", {}
-    if isinstance(error, SuspiciousOperation):
-        return 400, "malformed", str(error) or "The request is malformed.", {}
+        errors = list(islice(_listed(error.detail, ()), MOST_TOLD))
+        first = [f"{each['pointer'] or 'request'}: {each['detail']}" for each in errors[:3]]
+        return int(error.status_code), "invalid", "; ".join(first), {"errors": errors}
     if isinstance(error, DatabaseError | InterfaceError) and is_passing(error):
         return 503, "database_busy", "The database is busy or unavailable. Try again.", {}
     if isinstance(error, drf.APIException):
-        return int(error.status_code), _code_of(error), str(error.detail), {}
-    for kind, status, code in KNOWN:
+        codes = error.get_codes()
+        code = codes if isinstance(codes, str) else error.default_code
+        return int(error.status_code), code, str(error.detail), {}
+    for kind, status, code, detail in KNOWN:
         if isinstance(error, kind):
-            return status, code, str(error), _about(error)
+            text = detail or str(error) or HTTPStatus(status).description
+            return status, code, text, _about(error)
     return None
-
-
-def _code_of(error: drf.APIException) -> str:
-    codes = error.get_codes()
-    return codes if isinstance(codes, str) else error.default_code
 
 
 def _about(error: Exception) -> dict[str, Any]:
     """Return more fields for programs: the task that holds a unique key, and who wanted it."""
-    if isinstance(error, own.DuplicateTask):
-        holder = getattr(error.result, "id", error.result)
-        about: dict[str, Any] = {} if holder is None else {"task_id": str(holder)}
-        if error.place is not None:
-            pointer = f"/tasks/{error.place}/unique_key"
-            about |= _with_errors(
-                [{"pointer": pointer, "code": "duplicate_task", "detail": str(error)}]
-            )
-        return about
     if isinstance(error, own.EnqueuedBefore):
         return {"task_id": str(error.task_id)}
-    return {}
-
-
-def _with_errors(errors: list[dict[str, str]]) -> dict[str, Any]:
-    first = errors[:MOST_TOLD]
-    shown_errors = [{name: _shown(text) for name, text in mistake.items()} for mistake in first]
-    return {"errors": shown_errors} if shown_errors else {}
+    if not isinstance(error, own.DuplicateTask):
+        return {}
+    holder = getattr(error.result, "id", error.result)
+    about: dict[str, Any] = {} if holder is None else {"task_id": str(holder)}
+    if error.place is not None:
+        place = ("tasks", error.place, "unique_key")
+        about["errors"] = [_mistake(place, str(error), "duplicate_task")]
+    return about
 
 
 def _shown(text: str) -> str:
@@ -144,24 +133,21 @@ def _shown(text: str) -> str:
     return storable(text, limit=LONGEST_TEXT)
 
 
-def _listed(detail: Any, pointer: str) -> Iterator[dict[str, str]]:
-    """Yield each mistake with a JSON pointer (RFC 6901) to its place."""
+def _listed(detail: Any, at: Path) -> Iterator[dict[str, str]]:
+    """Yield each mistake of a serializer."""
     if isinstance(detail, Mapping):
         for name, each in detail.items():
             is_whole = name == api_settings.NON_FIELD_ERRORS_KEY
-            place = "" if is_whole else f"/{_escaped(str(name))}"
-            yield from _listed(each, pointer + place)
+            yield from _listed(each, at if is_whole else (*at, name))
     elif isinstance(detail, list):
         for number, each in enumerate(detail):
-            inner = f"{pointer}/{number}" if isinstance(each, Mapping | list) else pointer
-            yield from _listed(each, inner)
+            yield from _listed(each, (*at, number) if isinstance(each, Mapping | list) else at)
     else:
-        yield {
-            "pointer": pointer,
-            "code": str(getattr(detail, "code", "invalid")),
-            "detail": str(detail),
-        }
+        yield _mistake(at, str(detail), str(getattr(detail, "code", "invalid")))
 
 
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+def _mistake(at: Path, detail: str, code: str = "invalid") -> dict[str, str]:
+    """Return one of the `errors` of a problem, with a JSON pointer (RFC 6901)."""
+    escaped = (str(each).replace("~", "~0").replace("/", "~1") for each in at)
+    pointer = "".join(f"/{each}" for each in escaped)
+    return {"pointer": _shown(pointer), "code": _shown(code), "detail": _shown(detail)}

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_QUEUES
-from taskqueue.api.acts import Act, act_view
-from taskqueue.api.base import ApiView
-from taskqueue.api.describing import describe
-from taskqueue.api.etags import has_condition, part_of
+from taskqueue.api.acts import OneView, act_view
+from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Reasoned, When
 from taskqueue.api.paging import LongPaged, page, page_of
 from taskqueue.api.problems import Problem
-from taskqueue.api.serializing import serializer_for
-from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.verbs import QUEUE_VERBS
-from taskqueue.models import Queue
 from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queues_after
-
-QueueJSON = serializer_for(ShownQueue)
-
 
 Queues = page_of(ShownQueue, "Queues by name.")
 
@@ -43,71 +33,41 @@ class QueueList(ApiView):
     tag = "queues"
     has_etag = True
 
-    @describe("listQueues", answers={200: Queues}, query=LongPaged)
+    @endpoint("listQueues", answers={200: Queues}, query=LongPaged)
     def get(self, request: Request) -> Response:
         """Queues by name, with the numbers of waiting and running tasks."""
-        asked = self.validated_query(request, LongPaged)
-        found = queues_after(asked["cursor"], limit=asked["limit"] + 1)
-        return self.shown(request, page(request, Queues, asked, found, "name"))
+        cursor, limit = self.parameters["cursor"], self.parameters["limit"]
+        return page(self, queues_after(cursor, limit=limit + 1), "name")
 
 
-class QueueDetail(ApiView):
-    """One queue."""
+class QueueView(OneView):
+    """One queue. If-Match compares its pause, not its tasks."""
+
+    tag = "queues"
+    compared = ("name", "paused_at", "paused_until", "paused_by", "pause_reason")
+    answers = {200: ShownQueue}
+
+    def find(self, key: str) -> ShownQueue:
+        queue = queue_named(key)
+        if queue is None:
+            raise Problem(404, "queue_not_found", f"No queue is named {key!r} here.")
+        return queue
+
+
+class QueueDetail(QueueView):
+    """The state of one queue."""
 
     needs = {"GET": (VIEW_QUEUES,)}
-    tag = "queues"
     has_etag = True
 
-    @describe("getQueue", answers={200: QueueJSON}, problems=(404,))
+    @endpoint("getQueue", answers={200: ShownQueue}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """Return a queue that a worker or a task has, or has had."""
-        self.validated_query(request)
-        return _answer(self, request, name)
+        return self.answer(name)
 
 
-class QueueAct(Act):
-    """A verb on one queue."""
-
-    tag = "queues"
-    answers = {200: QueueJSON}
-
-    def seen(self, request: Request, key: str) -> Seen:
-        if has_condition(request):
-            _named(key)
-        return super().seen(request, key)
-
-    def part(self, row: Queue) -> str:
-        return _part(_named(row.name))
-
-    def answer(self, request: Request, key: str, result: Any) -> Response:
-        return _answer(self, request, key)
-
-
-class PauseAct(QueueAct):
-    """Pause a queue."""
-
-    body = Pause
-
-
+BODIES = {"pause": Pause}
 ACTS = {
-    verb.name: act_view(PauseAct if verb.name == "pause" else QueueAct, verb, looks=(VIEW_QUEUES,))
-    for verb in QUEUE_VERBS.values()
+    name: act_view(QueueView, verb, looks=(VIEW_QUEUES,), body=BODIES.get(name, Reasoned))
+    for name, verb in QUEUE_VERBS.items()
 }
-
-
-def _answer(view: ApiView, request: Request, name: str) -> Response:
-    """Answer with the queue. If-Match compares its pause, not its tasks."""
-    figures = _named(name)
-    return view.shown(request, QueueJSON(figures).data, part=_part(figures))
-
-
-def _part(figures: ShownQueue) -> str:
-    pause = (figures.paused_at, figures.paused_until, figures.paused_by, figures.pause_reason)
-    return part_of([figures.name, *pause])
-
-
-def _named(name: str) -> ShownQueue:
-    found = queue_named(name)
-    if found is None:
-        raise Problem(404, "queue_not_found", f"No queue is named {name!r} here.")
-    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -11,23 +13,26 @@ from rest_framework.response import Response
 
 from taskqueue import rules, schedules
 from taskqueue.access.permissions import VIEW_SCHEDULES
-from taskqueue.api.base import ApiView
-from taskqueue.api.describing import HAS_SCHEMA, describe
-from taskqueue.api.fields import Moment, Strict, Whole
+from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.fields import MOMENT, DescribedField, Moment, Strict, Whole
+from taskqueue.api.serializing import serializer_for
 from taskqueue.exceptions import InvalidSchedule
+from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.reading import now
 from taskqueue.rules import Rule
-from taskqueue.rules.values import DAYS
 
 MOST_TIMES = 20
 """A rule that is seldom due is looked for through many years, which takes a while for each time."""
-LIMIT = {"oneOf": [{"type": "string", "format": "date-time"}, {"enum": [None]}]}
-"""In words that OpenAPI 3.0 has too: a project may document all its addresses by that."""
+LIMIT = {"oneOf": [MOMENT, {"enum": [None]}]}
 LIMITS = {"start": LIMIT, "end": LIMIT}
 SECONDS = {"type": "number", "minimum": 1, "maximum": 3162240000}
 TEXT = {"type": "string"}
 ZONE = {"type": "string", "description": "A name of the IANA database, such as Europe/Berlin."}
 CLOCK = {"type": "string", "description": "A time of the day, such as 09:00."}
+WEEK_DAYS = {
+    "description": 'On which the window begins: "mon-fri", or names such as ["mon", "wed"].',
+    "oneOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}],
+}
 
 
 def _kind(kind: str, description: str, required: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -40,29 +45,22 @@ def _kind(kind: str, description: str, required: dict[str, Any], **more: Any) ->
     }
 
 
-WEEK_DAYS = {
-    "description": 'On which the window begins: "mon-fri", or names such as ["mon", "wed"].',
-    "oneOf": [
-        {"type": "string"},
-        {"type": "array", "items": {"type": "string"}, "minItems": 1},
-    ],
-}
-SHOWN_DAYS = {"type": "array", "items": {"type": "string", "enum": list(DAYS)}}
-KINDS = [
-    _kind("cron", "When the wall clock fits.", {"expression": TEXT}, tz=ZONE, **LIMITS),
-    _kind("every", "So often, in real time.", {"interval": SECONDS}, **LIMITS),
-    _kind("after_end", "So long after the last end.", {"interval": SECONDS}, **LIMITS),
-    _kind(
-        "daily_window", "Again and again within a window of the day.",
-        {"first": CLOCK, "last": CLOCK, "every": {**SECONDS, "maximum": 86400}},
-        days=WEEK_DAYS, tz=ZONE, **LIMITS,
-    ),
-    _kind("once", "Once.", {"at": {"type": "string", "format": "date-time"}}),
-]  # fmt: skip
-
-
-class RuleField(serializers.Field[Any, Any, Any, Any]):
+class RuleField(DescribedField):
     """A rule, as JSON has it; durations are seconds."""
+
+    json_schema = {
+        "oneOf": [
+            _kind("cron", "When the wall clock fits.", {"expression": TEXT}, tz=ZONE, **LIMITS),
+            _kind("every", "So often, in real time.", {"interval": SECONDS}, **LIMITS),
+            _kind("after_end", "So long after the last end.", {"interval": SECONDS}, **LIMITS),
+            _kind(
+                "daily_window", "Again and again within a window of the day.",
+                {"first": CLOCK, "last": CLOCK, "every": {**SECONDS, "maximum": 86400}},
+                days=WEEK_DAYS, tz=ZONE, **LIMITS,
+            ),
+            _kind("once", "Once.", {"at": MOMENT}),
+        ]
+    }  # fmt: skip
 
     def to_internal_value(self, data: Any) -> Rule:
         if not isinstance(data, Mapping):
@@ -73,15 +71,6 @@ class RuleField(serializers.Field[Any, Any, Any, Any]):
         except InvalidSchedule as error:
             raise serializers.ValidationError(str(error), code="invalid_rule") from None
         return rule
-
-    def to_representation(self, value: Any) -> Any:
-        return value
-
-
-if HAS_SCHEMA:
-    from drf_spectacular.utils import extend_schema_field
-
-    extend_schema_field({"oneOf": KINDS})(RuleField)
 
 
 class RulePreviewed(Strict):
@@ -94,12 +83,13 @@ class RulePreviewed(Strict):
     )
 
 
-class Times(serializers.Serializer[Any]):
+@dataclass(frozen=True, kw_only=True)
+class Times:
     """A rule and its next times."""
 
-    rule = RuleField(help_text="In its one canonical form.")
-    rule_text = serializers.CharField(help_text="In words.")
-    times = serializers.ListField(child=Moment(), help_text="The next nominal times, in UTC.")
+    rule: Any = about("In its one canonical form.")
+    rule_text: str = about("In words.")
+    times: list[datetime] = about("The next nominal times, in UTC.")
 
 
 class RulePreview(ApiView):
@@ -108,12 +98,14 @@ class RulePreview(ApiView):
     needs = {"POST": (VIEW_SCHEDULES,)}
     tag = "schedules"
 
-    @describe("previewRule", answers={200: Times}, body=RulePreviewed)
+    @endpoint(
+        "previewRule",
+        answers={200: serializer_for(Times, described={"rule": RuleField})},
+        body=RulePreviewed,
+    )
     def post(self, request: Request) -> Response:
         """When a rule is due next. Nothing is written."""
-        given = self.validated_body(request, RulePreviewed)
-        after = given["after"] or now()
-        times = schedules.preview_rule(given["rule"], count=given["count"], after=after)
-        rule = given["rule"]
-        shown = {"rule": rule.as_json(), "rule_text": rule.text, "times": times}
-        return Response(Times(shown).data)
+        rule, count = self.parameters["rule"], self.parameters["count"]
+        times = schedules.preview_rule(rule, count=count, after=self.parameters["after"] or now())
+        shown = Times(rule=rule.as_json(), rule_text=rule.text, times=times)
+        return Response(json_form(shown))

@@ -1,8 +1,10 @@
-"""Schedules: list, show, create, edit and delete them."""
+"""Schedules: list, show, create, edit and delete them; their verbs, next times and runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -11,15 +13,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import schedules
-from taskqueue.access.permissions import VIEW_SCHEDULES
-from taskqueue.api.addresses import address
-from taskqueue.api.base import ApiView
-from taskqueue.api.describing import describe
-from taskqueue.api.etags import part_of, seen_as
-from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Strict, Text, Whole
-from taskqueue.api.paging import NextPage, Paged, page, rows_after
+from taskqueue.access.permissions import ENQUEUE, VIEW_OCCURRENCES, VIEW_SCHEDULES
+from taskqueue.api.acts import OneView, act_view
+from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.fields import Anything, Flag, Moment, Reasoned, Seconds, Strict, Text, Whole
+from taskqueue.api.paging import Digits, NextPage, Paged, page, page_of, rows_after
 from taskqueue.api.problems import Problem
-from taskqueue.api.rules import RuleField
+from taskqueue.api.rules import MOST_TIMES, RuleField
 from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.bodies import check_kept, exposed
 from taskqueue.api.tasks.option_fields import StoredOptions
@@ -27,23 +27,27 @@ from taskqueue.core.policies import Missed, Overlap
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_FAILURES
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control.locking import Seen
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ScheduleExists
-from taskqueue.models import Schedule
+from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.read_models.schedule import (
     ScheduleDetails,
+    ShownOccurrence,
     ShownSchedule,
+    occurrences_of,
     schedule_details,
+    shown_occurrences,
     shown_schedules,
+    times_to_come,
 )
 from taskqueue.monitoring.reading import now
 
 RESTING: Mapping[str, Any] = {"enabled": False}
 """The edit that enqueues nothing, and that every schedule accepts."""
-
-
 ScheduleJSON = serializer_for(ShownSchedule, described={"rule": RuleField})
 OneScheduleJSON = serializer_for(ScheduleDetails, described={"rule": RuleField})
 
@@ -97,151 +101,189 @@ class ScheduleCreated(ScheduleEdited):
     rule = RuleField()
 
 
-class Why(Strict):
-    """The reason, for the audit."""
+class ScheduleView(OneView):
+    """One schedule. If-Match compares only what people edit: its next time changes by itself."""
 
-    reason = Text(required=False, default="", allow_blank=True, max_length=1000)
+    tag = "schedules"
+    compared = ("pk", "changed_at", "removed_at", "paused_at")
+    answers = {200: OneScheduleJSON}
+
+    def find(self, key: str) -> Schedule:
+        return schedules.get(key)
+
+    def details(self, found: Schedule) -> ScheduleDetails:
+        return schedule_details(found, self.request.user, now())
+
+    def run(self, request: Request, key: str) -> Response:
+        """Do the verb of this address: a task is made only of a type that REST may enqueue."""
+        check = _check_exposed if ENQUEUE in self.verb.permissions else None
+        return self.act(self.verb, key, check, **self.parameters)
 
 
-class ScheduleList(ApiView):
+def _check_exposed(row: Schedule) -> None:
+    exposed(row.task_name, field="task")
+
+
+class ScheduleList(ScheduleView):
     """All schedules."""
 
     needs = {
         "GET": (VIEW_SCHEDULES,),
         "POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["create"].permissions),
     }
-    tag = "schedules"
     has_etag = True
+    is_conditional = False
 
-    @describe("listSchedules", answers={200: Schedules}, query=ScheduleQuery)
+    @endpoint("listSchedules", answers={200: Schedules}, query=ScheduleQuery)
     def get(self, request: Request) -> Response:
         """Schedules by name."""
-        asked = self.validated_query(request, ScheduleQuery)
         rows = Schedule.objects.using(database_alias()).order_by("name")
-        if "source" in asked:
-            rows = rows.filter(source=asked["source"])
-        if "task" in asked:
-            rows = rows.filter(task_name=asked["task"])
-        found = rows_after(rows, "name", asked)
+        for parameter, column in (("source", "source"), ("task", "task_name")):
+            if parameter in self.parameters:
+                rows = rows.filter(**{column: self.parameters[parameter]})
 
         def show(rows: Sequence[Schedule]) -> list[ShownSchedule]:
             return shown_schedules(rows, request.user, now())
 
-        return self.shown(request, page(request, Schedules, asked, found, "name", show))
+        return page(self, rows_after(rows, "name", self.parameters), "name", show)
 
-    @describe(
+    @endpoint(
         "createSchedule", answers={201: OneScheduleJSON}, body=ScheduleCreated, problems=(409,)
     )
     def post(self, request: Request) -> Response:
         """Create a schedule; its times begin now."""
-        given = self.validated_body(request, ScheduleCreated)
-        _check_call(given["task"], given)
-        name = given.pop("name")
+        _check_call(self.parameters["task"], self.parameters)
+        name = self.parameters["name"]
 
         def act() -> Response:
             try:
-                made = schedules.create(name, by=request.user, **given)
+                schedules.create(by=request.user, **self.parameters)
             except ScheduleExists as error:
                 raise Problem(409, "schedule_exists", str(error)) from None
-            place = address(request, "schedule", name)
-            return answer(self, request, made, status=201, Location=place)
+            return self.answer(name, status=201, Location=self.address("schedule", name))
 
-        return self.idempotent(request, act)
+        return self.idempotent(act)
 
 
-class ScheduleDetail(ApiView):
-    """One schedule."""
+class ScheduleDetail(ScheduleView):
+    """Looking at a schedule, changing and deleting it."""
 
     needs = {
         "GET": (VIEW_SCHEDULES,),
         "PATCH": (VIEW_SCHEDULES, *SCHEDULE_VERBS["disable"].permissions),
         "DELETE": (VIEW_SCHEDULES, *SCHEDULE_VERBS["delete"].permissions),
     }
-    tag = "schedules"
     has_etag = True
-    is_conditional = True
 
-    @describe("getSchedule", answers={200: OneScheduleJSON}, problems=(404,))
+    @endpoint("getSchedule", answers={200: OneScheduleJSON}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """Return a schedule with its next times and its last runs."""
-        self.validated_query(request)
-        return answer(self, request, schedules.get(name))
+        return self.answer(name)
 
-    @describe(
-        "editSchedule", answers={200: OneScheduleJSON}, body=ScheduleEdited,
+    @endpoint(
+        "editSchedule",
+        answers={200: OneScheduleJSON},
+        body=ScheduleEdited,
         problems=(404, 409, 412),
-    )  # fmt: skip
+    )
     def patch(self, request: Request, name: str) -> Response:
         """Edit a schedule; a new rule applies from now on, and another task needs new arguments.
         All edits but `{"enabled": false}` need the permission to enqueue. A schedule declared in
         code is edited there: 409.
         """
-        given = self.validated_body(request, ScheduleEdited)
-        edits = {each: value for each, value in given.items() if each != "reason"}
-        may_make_tasks = edits != RESTING
-        if may_make_tasks and not SCHEDULE_VERBS["edit"].is_for(request.user):
+        edit, changes = SCHEDULE_VERBS["edit"], self.parameters
+        if changes == {**RESTING, "reason": changes["reason"]}:
+            return self.act(edit, name, **changes)
+        if not edit.is_for(request.user):
             raise PermissionDenied
+        return self.act(edit, name, self._check, **changes)
 
-        def check(row: Schedule) -> None:
-            task = given.get("task", row.task_name)
-            stored = {} if task == row.task_name else {"options": row.options}
-            _check_call(task, {**stored, **given})
+    def _check(self, row: Schedule) -> None:
+        task = self.parameters.get("task", row.task_name)
+        stored = {} if task == row.task_name else {"options": row.options}
+        _check_call(task, {**stored, **self.parameters})
 
-        def act() -> Response:
-            seen = seen_and(request, check if may_make_tasks else None)
-            edited = schedules.edit(name, by=request.user, seen=seen, **given)
-            return answer(self, request, edited)
-
-        return self.idempotent(request, act)
-
-    @describe("deleteSchedule", answers={204: None}, query=Why, problems=(404, 409, 412, 422))
+    @endpoint("deleteSchedule", answers={204: None}, query=Reasoned, problems=(404, 409, 412, 422))
     def delete(self, request: Request, name: str) -> Response:
         """Delete it with the history of its runs; its tasks are kept."""
-        given = self.validated_query(request, Why)
-
-        def act() -> Response:
-            seen = seen_and(request)
-            schedules.delete(name, by=request.user, reason=given["reason"], seen=seen)
-            return Response(status=204)
-
-        return self.idempotent(request, act)
+        return self.act(SCHEDULE_VERBS["delete"], name, **self.parameters)
 
 
-def answer(
-    view: ApiView, request: Request, row: Schedule, *, status: int = 200, **headers: str
-) -> Response:
-    """Answer with the schedule. If-Match compares only what people edit: its next time changes by
-    itself.
-    """
-    whole = OneScheduleJSON(schedule_details(row, request.user, now())).data
-    return view.shown(request, whole, status=status, headers=headers, part=_part(row))
-
-
-def _part(row: Schedule) -> str:
-    return part_of([row.pk, row.changed_at, row.removed_at, row.paused_at])
-
-
-def seen_and(request: Request, check: Callable[[Schedule], None] | None = None) -> Seen:
-    """Return what If-Match says of the schedule, as verbs take it, with a check of the row.
-
-    The verb calls it with the row locked, so that what is checked stays until it is done.
-    """
-    is_seen = seen_as(request, _part)
-
-    def test(row: Schedule) -> bool:
-        if callable(is_seen) and not is_seen(row):
-            return False
-        if check is not None:
-            check(row)
-        return True
-
-    return test
-
-
-def _check_call(task: str, given: Mapping[str, Any]) -> None:
+def _check_call(task: str, call: Mapping[str, Any]) -> None:
     """Raise unless the API may enqueue the task with these arguments."""
     definition = exposed(task, field="task")
-    check_kept(definition, given.get("options", {}), at=("options",))
-    values = [*given.get("args", ()), *given.get("kwargs", {}).values()]
+    check_kept(definition, call.get("options", {}), at=("options",))
+    values = [*call.get("args", ()), *call.get("kwargs", {}).values()]
     if REDACTED in values and definition.options.sensitive:
         raise Problem(422, "redacted_value", f"Enter the values shown as {REDACTED} again.")
+
+
+class HowMany(Strict):
+    """The number of times."""
+
+    count = Digits(required=False, default=5, min_value=1, max_value=MOST_TIMES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimesToCome:
+    """The next times of a schedule."""
+
+    rule_text: str = about("The rule in words.")
+    times: list[datetime] = about(
+        "In UTC, as if it were not paused; at most one if it waits for a run to finish."
+    )
+
+
+class SchedulePreview(ApiView):
+    """The next times of a schedule."""
+
+    needs = {"GET": (VIEW_SCHEDULES,)}
+    tag = "schedules"
+
+    @endpoint("previewSchedule", answers={200: TimesToCome}, query=HowMany, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """Return its next times."""
+        row = schedules.get(name)
+        times = times_to_come(row, now(), count=self.parameters["count"])
+        return Response(json_form(TimesToCome(rule_text=rule_text(row), times=times)))
+
+
+Runs = page_of(ShownOccurrence, "Runs, the newest first.")
+
+
+class ScheduleRuns(ApiView):
+    """The runs of a schedule."""
+
+    needs = {"GET": (VIEW_SCHEDULES, VIEW_OCCURRENCES)}
+    tag = "schedules"
+    has_etag = True
+
+    @endpoint("listRuns", answers={200: Runs}, query=Paged, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """Its runs and the times that were skipped, the newest first."""
+        runs = occurrences_of(schedules.get(name))
+        read_moment = Moment().to_internal_value
+
+        def show(rows: Sequence[Occurrence]) -> list[ShownOccurrence]:
+            return shown_occurrences(rows, request.user)
+
+        found = rows_after(runs, "-nominal_at", self.parameters, read_moment)
+        return page(self, found, "nominal_at", show)
+
+
+class ScheduleRun(ScheduleView):
+    """Runs a schedule by hand."""
+
+    answers = {202: ShownOccurrence}
+
+    def outcome(self, verb: Verb, key: str, result: Any) -> Response:
+        (shown,) = shown_occurrences([result], self.request.user)
+        return Response(json_form(shown), status=202)
+
+
+LOOKS = (VIEW_SCHEDULES,)
+ACTS = {
+    "run": act_view(ScheduleRun, SCHEDULE_VERBS["run_now"], looks=LOOKS, called="run"),
+    "pause": act_view(ScheduleView, SCHEDULE_VERBS["pause"], looks=LOOKS),
+    "resume": act_view(ScheduleView, SCHEDULE_VERBS["resume"], looks=LOOKS),
+}

@@ -5,66 +5,99 @@ What is named by free text is matched last: such a name may hold a slash.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponsePermanentRedirect
 from django.urls import URLPattern, path, re_path
+from django.utils.http import escape_leading_slashes
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from taskqueue.api import (
     audit,
     documents,
-    failures,
-    not_found,
     operations,
     probes,
     queues,
     rules,
-    schedule_acts,
     schedules,
     stats,
     task_types,
     workers,
 )
-from taskqueue.api.tasks.urls import TASKS
+from taskqueue.api.base import ApiView
+from taskqueue.api.problems import Problem
+from taskqueue.api.tasks import acts, detail, enqueueing, history, lists, reasons
 
+
+class NotFound(ApiView):
+    """404, or a redirect where only the final slash is missing.
+
+    Django itself would redirect each request, also a POST, which then becomes a GET: nothing would
+    be enqueued, and the client would see 200.
+    """
+
+    needs = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), ())
+    schema: Any = None
+
+    def get(self, request: Request, *key: str) -> Any:
+        """Redirect to the address with a final slash: reading is the same by GET."""
+        if request.path.endswith("/"):
+            return self.post(request)
+        address = request._request.get_full_path(force_append_slash=True)
+        return HttpResponsePermanentRedirect(escape_leading_slashes(address))
+
+    def post(self, request: Request, *key: str) -> Response:
+        """404, with the address that was meant."""
+        path = request.path
+        hint = "" if path.endswith("/") else f" Its address ends with a slash: {path}/"
+        raise Problem(404, "not_found", f"Nothing exists at {path}.{hint}")
+
+    put = patch = delete = post
+
+
+def _of(one: str, noun: str, views: Mapping[str, type[ApiView]]) -> list[URLPattern]:
+    """Return the addresses below that of one resource, by their last part."""
+    return [
+        path(f"{one}{name}/", view.as_view(), name=f"{noun}-{name}") for name, view in views.items()
+    ]
+
+
+# Not `<uuid:…>`: who asks for what is no id is answered by the API too.
+TASK = "tasks/<str:task_id>/"
+QUEUE, WORKER = "queues/<path:name>/", "workers/<path:name>/"
+SCHEDULE, OPERATION = "schedules/<str:name>/", "operations/<str:operation_id>/"
 app_name = "taskqueue-api"
 ADDRESSES: list[URLPattern] = [
-    *TASKS,
+    path("tasks/", lists.TaskList.as_view(), name="tasks"),
+    path("tasks/bulk/", enqueueing.TaskBulk.as_view(), name="task-bulk"),
+    path(TASK, detail.TaskDetail.as_view(), name="task"),
+    *_of(TASK, "task", acts.ACTS),
+    path(f"{TASK}attempts/", history.TaskAttempts.as_view(), name="task-attempts"),
+    path(f"{TASK}logs/", history.TaskLogs.as_view(), name="task-logs"),
+    path(f"{TASK}why/", reasons.TaskWhy.as_view(), name="task-why"),
     path("queues/", queues.QueueList.as_view(), name="queues"),
-    *(
-        path(f"queues/<path:name>/{verb}/", view.as_view(), name=f"queue-{verb}")
-        for verb, view in queues.ACTS.items()
-    ),
-    path("queues/<path:name>/", queues.QueueDetail.as_view(), name="queue"),
+    *_of(QUEUE, "queue", queues.ACTS),
+    path(QUEUE, queues.QueueDetail.as_view(), name="queue"),
     path("workers/", workers.WorkerList.as_view(), name="workers"),
-    *(
-        path(f"workers/<path:name>/{verb}/", view.as_view(), name=f"worker-{verb}")
-        for verb, view in workers.ACTS.items()
-    ),
-    path("workers/<path:name>/", workers.WorkerDetail.as_view(), name="worker"),
+    *_of(WORKER, "worker", workers.ACTS),
+    path(WORKER, workers.WorkerDetail.as_view(), name="worker"),
     path("schedules/", schedules.ScheduleList.as_view(), name="schedules"),
-    path("schedules/<str:name>/", schedules.ScheduleDetail.as_view(), name="schedule"),
-    *(
-        path(f"schedules/<str:name>/{verb}/", view.as_view(), name=f"schedule-{verb}")
-        for verb, view in schedule_acts.ACTS.items()
-    ),
-    path(
-        "schedules/<str:name>/preview/",
-        schedule_acts.SchedulePreview.as_view(),
-        name="schedule-preview",
-    ),
-    path("schedules/<str:name>/runs/", schedule_acts.ScheduleRuns.as_view(), name="schedule-runs"),
+    path(SCHEDULE, schedules.ScheduleDetail.as_view(), name="schedule"),
+    *_of(SCHEDULE, "schedule", schedules.ACTS),
+    path(f"{SCHEDULE}preview/", schedules.SchedulePreview.as_view(), name="schedule-preview"),
+    path(f"{SCHEDULE}runs/", schedules.ScheduleRuns.as_view(), name="schedule-runs"),
     path("rules/preview/", rules.RulePreview.as_view(), name="rule-preview"),
     path("operations/", operations.OperationList.as_view(), name="operations"),
-    path("operations/<str:operation_id>/", operations.OperationDetail.as_view(), name="operation"),
-    path(
-        "operations/<str:operation_id>/cancel/",
-        operations.OperationCancel.as_view(),
-        name="operation-cancel",
-    ),
+    path(OPERATION, operations.OperationDetail.as_view(), name="operation"),
+    *_of(OPERATION, "operation", operations.ACTS),
     path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
     path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
     path("audit/", audit.AuditList.as_view(), name="audit"),
     path("stats/", stats.Stats.as_view(), name="stats"),
     path("stats/series/", stats.StatsSeries.as_view(), name="series"),
-    path("stats/failures/", failures.Failures.as_view(), name="failures"),
+    path("stats/failures/", stats.Failures.as_view(), name="failures"),
     path("stats/performance/", stats.Performance.as_view(), name="performance"),
     path("healthz/live", probes.Live.as_view(), name="live"),
     path("healthz/ready", probes.Ready.as_view(), name="ready"),
@@ -73,14 +106,14 @@ ADDRESSES: list[URLPattern] = [
     path("metrics", probes.Metrics.as_view(), name="metrics"),
 ]
 SLASHLESS = [
-    path(route.removesuffix("/"), not_found.NotFound.as_view())
-    for route in (str(each.pattern) for each in ADDRESSES)
-    if route.endswith("/")
+    path(str(each.pattern).removesuffix("/"), NotFound.as_view())
+    for each in ADDRESSES
+    if str(each.pattern).endswith("/")
 ]
 urlpatterns = [
     *ADDRESSES,
     # Every other address that ends with a slash is refused in the way of this API.
-    re_path(r"^[\s\S]*/$", not_found.NotFound.as_view()),
+    re_path(r"^[\s\S]*/$", NotFound.as_view()),
     # Last, so that none of these can end with a slash. Other addresses without one are left to the
     # patterns that the project includes after these.
     *SLASHLESS,

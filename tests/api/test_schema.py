@@ -162,7 +162,7 @@ def test_the_settings_of_the_project_change_nothing(document: Any) -> None:
 
 
 def test_threads_that_ask_first_at_once_get_the_same(document: Any) -> None:
-    documents._made.clear()
+    documents._made.cache_clear()
     found: list[str] = []
     threads = [
         threading.Thread(target=lambda: found.append(json.dumps(documents.document(""))))

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 import pytest
 from django.test import override_settings
 
-from taskqueue.api import probes
 from taskqueue.monitoring import health
 from tests.admin.everything import everything
 from tests.api.conftest import ApiClient
@@ -132,7 +131,7 @@ def test_not_to_be_ready_is_503_and_the_reason_is_not_for_strangers(
     anonymous: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check = health.Check(name="database", is_ok=False, detail="password of bob is wrong")
-    monkeypatch.setattr(probes.Ready, "look", lambda: health.Health(checks=(check,)))
+    monkeypatch.setattr(health, "ready", lambda: health.Health(checks=(check,)))
     answer = anonymous.look("healthz/ready")
     assert (answer.status_code, answer.json()) == (503, {"status": "unavailable"})
 

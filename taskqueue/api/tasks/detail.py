@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue import control
-from taskqueue.access.permissions import VIEW_TASKS
-from taskqueue.api.describing import describe
-from taskqueue.api.etags import is_known
-from taskqueue.api.fields import Strict, Text
+from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
+from taskqueue.api.acts import OneView
+from taskqueue.api.base import endpoint
+from taskqueue.api.fields import Reasoned, Strict
 from taskqueue.api.paging import Digits
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks.bodies import check_each, mistake
-from taskqueue.api.tasks.conditions import TaskView, answer_now, id_of, seen_by
+from taskqueue.api.tasks.bodies import check_each, is_exposed
 from taskqueue.api.tasks.option_fields import CHANGEABLE, ChangeableOptions
-from taskqueue.api.tasks.rows import TaskJSON
-from taskqueue.api.tasks.waiting import LONGEST_WAIT, Waited, waited
-from taskqueue.core.states import FINISHED
+from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.locking import status_of
+from taskqueue.engine.control.locking import id_of, status_of
+from taskqueue.engine.control.mutable_options import COLUMNS as TERM_COLUMNS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.verb import Verb
+from taskqueue.models import Task
+from taskqueue.monitoring.read_models.task import ShownTask, shown_task
+from taskqueue.results.reading import row_of
+
+MAKING = [verb.name for verb in TASK_VERBS.values() if ENQUEUE in verb.permissions]
+"""Verbs that make another task of the type, which only types marked `api=True` allow."""
+STEPS = (
+    "status", "attempt", "attempts_before_retry", "args", "kwargs", "run_after", "deadline_at",
+    "expires_at", "enqueued_at", "finished_at", "options", *TERM_COLUMNS,
+)  # fmt: skip
+"""Columns that If-Match compares: the progress of a body changes by itself, and is left out."""
 
 
 class Waiting(Strict):
@@ -35,22 +46,37 @@ class Waiting(Strict):
     )  # fmt: skip
 
 
-class Change(ChangeableOptions):
+class Change(Reasoned, ChangeableOptions):
     """The changes, and the reason."""
 
-    reason = Text(
-        required=False, default="", allow_blank=True, max_length=1000, help_text="For the audit."
-    )
 
+class TaskView(OneView):
+    """One task."""
 
-class Because(Strict):
-    """Why: a DELETE has no body."""
+    tag = "tasks"
+    compared = STEPS
+    answers = {200: ShownTask}
 
-    reason = Text(required=False, default="", allow_blank=True, max_length=1000)
+    def find(self, key: UUID | str) -> Task:
+        return row_of(id_of(key))
+
+    def details(self, found: Task) -> ShownTask:
+        shown = shown_task(found, self.request.user)
+        if is_exposed(found.name):
+            return shown
+        return replace(shown, can=[verb for verb in shown.can if verb not in MAKING])
+
+    def outcome(self, verb: Verb, key: str, result: Any) -> Response:
+        """201 and the new task if there is one; 202 while an attempt is asked to stop."""
+        if isinstance(result, UUID):
+            return self.answer(result, status=201, Location=self.address("task", result))
+        if result == TaskStatus.RUNNING:
+            return self.answer(key, status=202)
+        return super().outcome(verb, key, result)
 
 
 class TaskDetail(TaskView):
-    """One task."""
+    """Looking at a task, changing and deleting it."""
 
     needs = {
         "GET": (VIEW_TASKS,),
@@ -58,64 +84,39 @@ class TaskDetail(TaskView):
         "DELETE": (VIEW_TASKS, *TASK_VERBS["delete"].permissions),
     }
     has_etag = True
-    is_conditional = True
 
-    @describe("getTask", answers={200: TaskJSON, 304: None}, query=Waiting, problems=(404,))
+    @endpoint("getTask", answers={200: ShownTask, 304: None}, query=Waiting, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
         """All there is to say about it; with `wait`, once it has ended or the time is over."""
-        seconds = self.validated_query(request, Waiting)["wait"]
-        known = id_of(task_id)
-        if "HTTP_IF_NONE_MATCH" not in request.META:
-            if not seconds:
-                return answer_now(request, known)
-            return _wait_for_end(request, known, seconds).noted(answer_now(request, known))
-        found = waited(
-            request,
-            lambda: answer_now(request, known),
-            lambda each: not is_known(request, each["ETag"]),
-            seconds,
+        seconds = self.parameters["wait"]
+        if "HTTP_IF_NONE_MATCH" in request.META:
+            changed = waited(
+                request,
+                lambda: self.answer(task_id),
+                lambda answer: answer.status_code != 304,
+                seconds,
+            )
+            return changed.noted(changed.seen)
+        if not seconds:
+            return self.answer(task_id)
+        connection, known = project_connection(), id_of(task_id)
+        ended = waited(
+            request, lambda: status_of(connection, known), FINISHED.__contains__, seconds
         )
-        seen = found.seen
-        if is_known(request, seen["ETag"]):
-            return found.noted(Response(status=304, headers={"ETag": seen["ETag"]}))
-        return found.noted(seen)
+        return ended.noted(self.answer(task_id))
 
-    @describe("changeTask", answers={200: TaskJSON}, body=Change, problems=(404, 409, 412))
+    @endpoint("changeTask", answers={200: ShownTask}, body=Change, problems=(404, 409, 412))
     def patch(self, request: Request, task_id: str) -> Response:
         """Change its terms before it has finished: its queue, its priority, its limits."""
-        self.validated_query(request)
-        given = self.validated_body(request, Change)
-        changes = {name: given[name] for name in CHANGEABLE if name in given}
+        changes = dict(self.parameters)
+        reason = changes.pop("reason")
         if not changes:
-            told = f"Nothing to change: give at least one of {sorted(CHANGEABLE)}."
-            raise Problem(422, "invalid", told, errors=[mistake((), told)])
+            detail = f"Nothing to change: give at least one of {sorted(CHANGEABLE)}."
+            raise Problem(422, "invalid", detail, at=())
         check_each(changes)
+        return self.act(TASK_VERBS["update"], task_id, changes=changes, reason=reason)
 
-        def act() -> Response:
-            known = id_of(task_id)
-            who: Any = {"by": request.user, "reason": given["reason"]}
-            control.update(known, changes, seen=seen_by(request), **who)
-            return answer_now(request, known)
-
-        return self.idempotent(request, act)
-
-    @describe("deleteTask", answers={204: None}, query=Because, problems=(404, 409, 412, 422))
+    @endpoint("deleteTask", answers={204: None}, query=Reasoned, problems=(404, 409, 412, 422))
     def delete(self, request: Request, task_id: str) -> Response:
         """Delete a finished task with its attempts and log lines; only the audit tells of it."""
-        reason = self.validated_query(request, Because)["reason"]
-
-        def act() -> Response:
-            known = id_of(task_id)
-            control.delete(known, by=request.user, reason=reason, seen=seen_by(request))
-            return Response(status=204)
-
-        return self.idempotent(request, act)
-
-
-def _wait_for_end(request: Request, task_id: UUID, seconds: float) -> Waited[str]:
-    """Raises `TaskDoesNotExist`."""
-
-    def look() -> str:
-        return status_of(project_connection(), task_id)
-
-    return waited(request, look, lambda status: status in FINISHED, seconds)
+        return self.act(TASK_VERBS["delete"], task_id, **self.parameters)

@@ -11,17 +11,18 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
-from taskqueue.api.base import ApiView
-from taskqueue.api.describing import describe
+from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Moment
+from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.bodies import wanted
-from taskqueue.api.tasks.enqueueing import EnqueueOne, answer_of_one
+from taskqueue.api.tasks.enqueueing import EnqueueOne, Receipt, answer_of_one
 from taskqueue.api.tasks.filters import Page, which_of
-from taskqueue.api.tasks.rows import ListedTaskJSON, ReceiptJSON
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.task import ListedTask, TaskSummary, task_as, task_columns
 from taskqueue.monitoring.searching import find
+
+ListedTaskJSON = serializer_for(ListedTask, optional=frozenset({"args", "kwargs"}))
 
 
 class TaskPage(serializers.Serializer[Any]):
@@ -50,50 +51,41 @@ class TaskList(ApiView):
     has_etag = True
     located = (200, 201)
 
-    @describe("listTasks", answers={200: TaskPage}, query=Page)
+    @endpoint("listTasks", answers={200: TaskPage}, query=Page)
     def get(self, request: Request) -> Response:
         """Tasks that match, by pages; a search without an index reads a bounded number of rows."""
-        given = self.validated_query(request, Page)
-        model = ListedTask if "include" in given else TaskSummary
+        query = self.parameters
+        model = ListedTask if "include" in query else TaskSummary
         found = find(
-            which_of(given, request.user),
+            which_of(query, request.user),
             tasks=Task.objects.using(database_alias()).only(*task_columns(model)),
-            before=given.get("before", ""),
-            after=given.get("after", ""),
-            limit=given["limit"],
+            before=query.get("before", ""),
+            after=query.get("after", ""),
+            limit=query["limit"],
         )
 
         def shown(tasks: Sequence[Task]) -> list[TaskSummary]:
             return [task_as(model, task, request.user) for task in tasks]
 
-        page = TaskPage(
-            {
-                "results": shown(found.tasks),
-                "next": _page_url(request, "before", found.older),
-                "previous": _page_url(request, "after", found.newer),
-                "is_cut_short": found.is_cut_short,
-                "searched_to": found.searched_to if found.is_cut_short else None,
-                "holders": shown(found.holders),
-            }
-        )
-        return self.shown(request, page.data)
+        page = {
+            "results": shown(found.tasks),
+            "next": _page_url(request, "before", found.older),
+            "previous": _page_url(request, "after", found.newer),
+            "is_cut_short": found.is_cut_short,
+            "searched_to": found.searched_to if found.is_cut_short else None,
+            "holders": shown(found.holders),
+        }
+        return self.shown(page)
 
-    @describe(
-        "enqueueTask",
-        answers={200: ReceiptJSON, 201: ReceiptJSON},
-        body=EnqueueOne,
-        problems=(409,),
-    )
+    @endpoint("enqueueTask", answers={200: Receipt, 201: Receipt}, body=EnqueueOne, problems=(409,))
     def post(self, request: Request) -> Response:
         """Enqueue a task of a type marked `api=True`.
 
         201 with its address; 200 where another task holds the unique key; with
         `on_duplicate` "raise" that is a 409 which names it.
         """
-        self.validated_query(request)
-        given = self.validated_body(request, EnqueueOne)
-        each = wanted(given)
-        return self.idempotent(request, lambda: answer_of_one(request, each, given["reason"]))
+        wish, reason = wanted(self.parameters), self.parameters["reason"]
+        return self.idempotent(lambda: answer_of_one(self, wish, reason))
 
 
 def _page_url(request: Request, parameter: str, cursor: str) -> str | None:

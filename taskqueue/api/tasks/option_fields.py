@@ -10,31 +10,15 @@ from typing import Any, ClassVar
 from django.utils import timezone
 from rest_framework import serializers
 
-from taskqueue.api.fields import Flag, Moment, Strict, Text
+from taskqueue.api.fields import MOMENT, DescribedField, Flag, Strict, Text
 from taskqueue.api.fields import Seconds as SecondsField
 from taskqueue.api.fields import When as WhenField
 from taskqueue.api.fields import Whole as WholeField
 from taskqueue.core.retries import LONGEST, POLICIES, Backoff
+from taskqueue.declarations import option_kinds as kinds
 from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_forms import backoff_from_json, exception_class
-from taskqueue.declarations.option_kinds import (
-    LONGEST_WORKER_NAME,
-    MOST_WORKERS,
-    Choice,
-    ExceptionClasses,
-    HoldTime,
-    JsonObject,
-    Kind,
-    Name,
-    Policy,
-    Seconds,
-    Switch,
-    UniqueKeyKind,
-    When,
-    Whole,
-    WorkerNames,
-)
 from taskqueue.declarations.options import DAY, YEAR, options_for
 from taskqueue.exceptions import InvalidTask
 
@@ -43,10 +27,29 @@ SHORTEST_BACKOFF = 1
 LONGEST_DELAY = YEAR
 """Seconds from now until a moment of a request, and the longest `unique_for`."""
 MOST_CLASSES, LONGEST_CLASS_PATH = 50, 500
+HOLD_WORDS = list(kinds.HoldTime().words)
+NUMBER = {"type": "number", "minimum": SHORTEST_BACKOFF, "maximum": LONGEST}
+SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
 
-class BackoffField(serializers.Field[Any, Any, Any, Any]):
+class BackoffField(DescribedField):
     """A policy by its name, and its numbers: `{"policy": "fixed", "seconds": 5}`."""
+
+    json_schema = {
+        "oneOf": [
+            {
+                "type": "object",
+                "properties": {
+                    "policy": {"type": "string", "enum": [name]},
+                    **{number.name: NUMBER for number in fields(policy)},
+                    "jitter": SHARE,
+                },
+                "required": ["policy"],
+                "additionalProperties": False,
+            }
+            for name, policy in POLICIES.items()
+        ]
+    }
 
     def to_internal_value(self, data: Any) -> Backoff:
         if not isinstance(data, Mapping):
@@ -64,22 +67,19 @@ class BackoffField(serializers.Field[Any, Any, Any, Any]):
                 )
         return policy
 
-    def to_representation(self, value: Any) -> Any:
-        return value
-
 
 class NearMoment(WhenField):
     """A moment with its offset, or seconds from now: at most a year ahead."""
 
+    json_schema = {"oneOf": [MOMENT, {"type": "number", "minimum": 0, "maximum": LONGEST_DELAY}]}
+
     def to_internal_value(self, data: Any) -> datetime | float:
-        if not isinstance(data, str):
-            seconds: float = SecondsField(max_value=LONGEST_DELAY).run_validation(data)
-            return seconds
-        moment: datetime = Moment().run_validation(data)
-        if moment > timezone.now() + timedelta(seconds=LONGEST_DELAY):
+        when = super().to_internal_value(data)
+        ahead = when - timezone.now() if isinstance(when, datetime) else timedelta(seconds=when)
+        if ahead > timedelta(seconds=LONGEST_DELAY):
             days = LONGEST_DELAY // DAY
             raise serializers.ValidationError(f"must be at most {days} days ahead over REST.")
-        return moment
+        return when
 
 
 class RetryForField(serializers.ListField):
@@ -95,41 +95,44 @@ class RetryForField(serializers.ListField):
         except InvalidTask as error:
             raise serializers.ValidationError(str(error).removeprefix("retry_for: ")) from None
 
-    def to_representation(self, data: Any) -> Any:
+
+class UniqueForField(DescribedField):
+    """`finished`, `started` or `kept`, or seconds."""
+
+    json_schema = {
+        "oneOf": [
+            {"type": "string", "enum": HOLD_WORDS},
+            {"type": "number", "minimum": 0.001, "maximum": LONGEST_DELAY},
+        ]
+    }
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str):
+            return SecondsField(min_value=0.001, max_value=LONGEST_DELAY).run_validation(data)
+        if data not in HOLD_WORDS:
+            raise serializers.ValidationError(
+                "must be 'finished', 'started', 'kept' or a number of seconds."
+            )
         return data
 
 
-class UniqueForField(serializers.Field[Any, Any, Any, Any]):
-    """`finished`, `started` or `kept`, or seconds."""
-
-    def to_internal_value(self, data: Any) -> str | float:
-        if isinstance(data, str):
-            if data not in ("finished", "started", "kept"):
-                raise serializers.ValidationError(
-                    "must be 'finished', 'started', 'kept' or a number of seconds."
-                )
-            return data
-        seconds: float = SecondsField(min_value=0.001, max_value=LONGEST_DELAY).run_validation(data)
-        return seconds
-
-    def to_representation(self, value: Any) -> Any:
-        return value
-
-
-class UniqueKeyField(serializers.Field[Any, Any, Any, Any]):
+class UniqueKeyField(DescribedField):
     """The key, names of arguments that make it, or true for all of them."""
 
-    def to_internal_value(self, data: Any) -> str | list[str] | bool:
-        if data is True:
-            return data
-        if isinstance(data, list):
-            names = serializers.ListField(child=Text(), min_length=1)
-            return list(names.run_validation(data))
-        key: str = Text(max_length=LONGEST_UNIQUE_KEY).run_validation(data)
-        return key
+    json_schema = {
+        "oneOf": [
+            {"type": "string", "minLength": 1, "maxLength": LONGEST_UNIQUE_KEY},
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            {"type": "boolean", "enum": [True]},
+        ]
+    }
 
-    def to_representation(self, value: Any) -> Any:
-        return value
+    def to_internal_value(self, data: Any) -> Any:
+        if data is True:
+            return True
+        if isinstance(data, list):
+            return serializers.ListField(child=Text(), min_length=1).run_validation(data)
+        return Text(max_length=LONGEST_UNIQUE_KEY).run_validation(data)
 
 
 class ObjectField(serializers.DictField):
@@ -198,72 +201,40 @@ class StoredOptions(ScheduleOptions):
 
 def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
     """Return the field of a request that takes the option, within the bounds of REST."""
-    kind = option.kind
-    given: dict[str, Any] = {
-        "required": False,
-        "allow_null": option.default is None,
-        "help_text": option.help,
-    }
-    if isinstance(kind, Name):
-        return Text(max_length=kind.longest, **given)
-    if isinstance(kind, Whole):
-        highest = int(option.rest_highest or kind.highest)
-        return WholeField(min_value=kind.lowest, max_value=highest, **given)
-    if isinstance(kind, Seconds):
-        return SecondsField(min_value=kind.lowest, max_value=option.rest_highest, **given)
-    if isinstance(kind, Choice):
-        return serializers.ChoiceField(choices=list(filter(None, kind.words)), **given)
-    if isinstance(kind, WorkerNames):
-        names = Text(max_length=LONGEST_WORKER_NAME)
-        return serializers.ListField(child=names, min_length=1, max_length=MOST_WORKERS, **given)
-    field: serializers.Field[Any, Any, Any, Any] = _FIELDS[type(kind)](**given)
-    return field
+    field: Any
+    bounds: dict[str, Any] = {}
+    match option.kind:
+        case kinds.Name(longest=longest):
+            field, bounds = Text, {"max_length": longest}
+        case kinds.Whole(lowest=lowest, highest=highest):
+            highest = int(option.rest_highest or highest)
+            field, bounds = WholeField, {"min_value": lowest, "max_value": highest}
+        case kinds.Seconds(lowest=lowest):
+            field = SecondsField
+            bounds = {"min_value": lowest, "max_value": option.rest_highest}
+        case kinds.Choice(words=words):
+            field, bounds = serializers.ChoiceField, {"choices": list(filter(None, words))}
+        case kinds.WorkerNames():
+            child = Text(max_length=kinds.LONGEST_WORKER_NAME)
+            field = serializers.ListField
+            bounds = {"child": child, "min_length": 1, "max_length": kinds.MOST_WORKERS}
+        case kind:
+            field = FIELDS[type(kind)]
+    made: serializers.Field[Any, Any, Any, Any] = field(
+        required=False, allow_null=option.default is None, help_text=option.help, **bounds
+    )
+    return made
 
 
-_FIELDS: dict[type[Kind], Any] = {
-    Switch: Flag,
-    When: NearMoment,
-    Policy: BackoffField,
-    ExceptionClasses: RetryForField,
-    UniqueKeyKind: UniqueKeyField,
-    HoldTime: UniqueForField,
-    JsonObject: ObjectField,
+FIELDS: dict[type[kinds.Kind], Any] = {
+    kinds.Switch: Flag,
+    kinds.When: NearMoment,
+    kinds.Policy: BackoffField,
+    kinds.ExceptionClasses: RetryForField,
+    kinds.UniqueKeyKind: UniqueKeyField,
+    kinds.HoldTime: UniqueForField,
+    kinds.JsonObject: ObjectField,
 }
+"""The fields of kinds without bounds of their own."""
 CHANGEABLE = frozenset(ChangeableOptions().fields)
 OPTIONS = frozenset(EnqueueOptions().fields)
-
-
-def _describe_fields() -> None:
-    """Describe to drf-spectacular the fields that are not of a kind of its own."""
-    from drf_spectacular.utils import extend_schema_field
-
-    number = {"type": "number", "minimum": SHORTEST_BACKOFF, "maximum": LONGEST}
-    share = {"type": "number", "minimum": 0, "maximum": 1}
-    policies = [
-        {
-            "type": "object",
-            "properties": {"policy": {"type": "string", "enum": [name]}}
-            | {field.name: number for field in fields(policy)}
-            | {"jitter": share},
-            "required": ["policy"],
-            "additionalProperties": False,
-        }
-        for name, policy in POLICIES.items()
-    ]
-    extend_schema_field({"oneOf": policies})(BackoffField)
-    moment = {"type": "string", "format": "date-time"}
-    delay = {"type": "number", "minimum": 0, "maximum": LONGEST_DELAY}
-    extend_schema_field({"oneOf": [moment, delay]})(NearMoment)
-    words = {"type": "string", "enum": ["finished", "started", "kept"]}
-    seconds = {"type": "number", "minimum": 0.001, "maximum": LONGEST_DELAY}
-    extend_schema_field({"oneOf": [words, seconds]})(UniqueForField)
-    key = {"type": "string", "minLength": 1, "maxLength": LONGEST_UNIQUE_KEY}
-    names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-    all_arguments = {"type": "boolean", "enum": [True]}
-    extend_schema_field({"oneOf": [key, names, all_arguments]})(UniqueKeyField)
-
-
-try:
-    _describe_fields()
-except ImportError:  # pragma: no cover  (without the extra `api` there is no schema)
-    pass

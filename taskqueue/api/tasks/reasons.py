@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,9 +18,9 @@ from taskqueue.access.permissions import (
     VIEW_WORKERS,
 )
 from taskqueue.api.access import has_all
-from taskqueue.api.describing import describe
-from taskqueue.api.fields import Anything, Moment
-from taskqueue.api.tasks.conditions import TaskView, id_of
+from taskqueue.api.base import ApiView, endpoint
+from taskqueue.engine.control.locking import id_of
+from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.read_models.task import STATUSES
 from taskqueue.monitoring.why import Reason, why
 from taskqueue.results.reading import row_of
@@ -36,6 +37,8 @@ class Redaction(NamedTuple):
     """Fields that are the task's own."""
 
 
+HIDDEN: dict[str, Any] = {"subject": "", "moment": None, "details": {}}
+"""Fields that are hidden, and the values in their place."""
 MOMENT, SUBJECT = frozenset({"moment"}), frozenset({"subject"})
 REDACTIONS: dict[str, Redaction] = {
     "retry_due": Redaction((VIEW_LEASES,), is_kept=MOMENT),
@@ -72,52 +75,46 @@ def visible_reason(reason: Reason, user: Any) -> dict[str, Any]:
     redaction = REDACTIONS.get(reason.code)
     if redaction is None or has_all(user, redaction.needs):
         return reason.as_dict()
-    bare = replace(
-        reason,
-        subject=reason.subject if "subject" in redaction.is_kept else "",
-        moment=reason.moment if "moment" in redaction.is_kept else None,
-        details={},
-    )
+    hidden = {name: value for name, value in HIDDEN.items() if name not in redaction.is_kept}
+    bare = replace(reason, **hidden)
     if not redaction.message:
         return bare.as_dict()
-    return {
-        "code": bare.code, "message": redaction.message, "subject": bare.subject,
-        "moment": bare.moment, "details": {},
-    }  # fmt: skip
+    return {"code": bare.code, "message": redaction.message, **asdict(bare)}
 
 
-class ReasonShown(serializers.Serializer[Any]):
+@dataclass(frozen=True, kw_only=True)
+class ReasonShown:
     """One reason."""
 
-    code = serializers.CharField(help_text="For programs: it stays as it is.")
-    message = serializers.CharField(help_text="A sentence for people.")
-    subject = serializers.CharField(help_text="The queue, worker, type, person or error meant.")
-    moment = Moment(allow_null=True)
-    details = serializers.DictField(child=Anything(allow_null=True))
+    code: str = about("For programs: it stays as it is.")
+    message: str = about("A sentence for people.")
+    subject: str = about("The queue, worker, type, person or error meant.")
+    moment: datetime | None
+    details: dict[str, Any]
 
 
-class Reasons(serializers.Serializer[Any]):
+@dataclass(frozen=True, kw_only=True)
+class Reasons:
     """The reasons for the status of a task."""
 
-    id = serializers.UUIDField()
-    status = serializers.ChoiceField(choices=STATUSES)
-    reasons = ReasonShown(many=True)
+    id: UUID
+    status: str = about(choices=STATUSES)
+    reasons: list[ReasonShown]
 
 
-class TaskWhy(TaskView):
+class TaskWhy(ApiView):
     """Why it stands where it stands."""
 
     needs = {"GET": (VIEW_TASKS,)}
+    tag = "tasks"
 
-    @describe("explainTask", answers={200: Reasons}, problems=(404,))
+    @endpoint("explainTask", answers={200: Reasons}, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
         """Explain why it waits, which worker holds it and until when, or how it ended.
 
         What is told of workers, attempts and pauses takes the permission to view these; without
         it, `code` and a `message` that names nobody remain.
         """
-        self.validated_query(request)
         task = row_of(id_of(task_id))
-        reasons = [visible_reason(each, request.user) for each in why(task)]
-        shown = Reasons({"id": task.id, "status": task.status, "reasons": reasons})
-        return Response(shown.data)
+        reasons = [ReasonShown(**visible_reason(each, request.user)) for each in why(task)]
+        return Response(json_form(Reasons(id=task.id, status=task.status, reasons=reasons)))

@@ -86,11 +86,11 @@ def test_who_has_the_permissions_is_answered_as_the_row_says(
 def test_an_act_that_is_begun_anew_is_done_as_the_first_time(
     route: str, ask: Ask, made: Everything, clients: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def after_a_deadlock(self: ApiView, request: Any, act: Any) -> Any:
+    def after_a_deadlock(self: ApiView, act: Any) -> Any:
         with atomic():
             act()
             set_rollback(True)
-        return idempotent(self, request, act)
+        return idempotent(self, act)
 
     idempotent = ApiView.idempotent
     monkeypatch.setattr(ApiView, "idempotent", after_a_deadlock)

@@ -1,0 +1,142 @@
+"""The attempts of a task, and its log lines, which a client can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+from taskqueue.access.permissions import VIEW_LEASES, VIEW_LOGS, VIEW_TASKS
+from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.fields import Strict
+from taskqueue.api.paging import Digits
+from taskqueue.api.serializing import serializer_for
+from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
+from taskqueue.core.states import FINISHED
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.locking import id_of, status_of
+from taskqueue.models import Lease, TaskLog
+from taskqueue.monitoring.read_models.attempt import (
+    ShownAttempt,
+    ShownLogLine,
+    log_lines,
+    shown_attempts,
+)
+from taskqueue.monitoring.read_models.base import about
+from taskqueue.monitoring.read_models.task import STATUSES
+
+LARGEST_ATTEMPT = 2**31 - 1
+AttemptJSON = serializer_for(ShownAttempt)
+
+
+class AttemptPage(serializers.Serializer[Any]):
+    """A page of attempts, the oldest first."""
+
+    results = AttemptJSON(many=True)
+    next = serializers.URLField(allow_null=True, help_text="The page of later attempts.")
+
+
+class WhichAttempts(Strict):
+    """The parameters of a page."""
+
+    after = Digits(
+        required=False, default=0, min_value=0, max_value=LARGEST_ATTEMPT,
+        help_text="Only attempts after this number.",
+    )  # fmt: skip
+    limit = Digits(required=False, default=20, min_value=1, max_value=100)
+
+
+class TaskAttempts(ApiView):
+    """The attempts of a task."""
+
+    needs = {"GET": (VIEW_TASKS, VIEW_LEASES)}
+    tag = "tasks"
+    has_etag = True
+
+    @endpoint("listAttempts", answers={200: AttemptPage}, query=WhichAttempts, problems=(404,))
+    def get(self, request: Request, task_id: str) -> Response:
+        """Every attempt by every worker, oldest first, with its traceback."""
+        after, limit = self.parameters["after"], self.parameters["limit"]
+        known = id_of(task_id)
+        status_of(project_connection(), known)  # Raises 404.
+        leases = Lease.objects.using(database_alias()).filter(task_id=known, attempt__gt=after)
+        found = list(leases.defer("return_value").order_by("attempt")[: limit + 1])
+        attempts, url = shown_attempts(found[:limit]), None
+        if len(found) > limit:
+            last = str(attempts[-1].attempt)
+            url = replace_query_param(request.build_absolute_uri(), "after", last)
+        return self.shown({"results": attempts, "next": url})
+
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinePage:
+    """A page of lines, the oldest first, and the parameter of the next request."""
+
+    results: list[ShownLogLine]
+    after: int = about("The `after` of the next request, also while more may follow.")
+    has_more: bool = about("Whether there are more already.")
+    status: str = about("The task's status before its lines were read.", choices=STATUSES)
+    is_complete: bool = about("Whether the task has finished and these are its last lines.")
+
+
+class WhichLines(Strict):
+    """The filter of lines."""
+
+    after = Digits(required=False, default=0, min_value=0, help_text="Only lines after this id.")
+    limit = Digits(required=False, default=200, min_value=1, max_value=1000)
+    level = serializers.ChoiceField(
+        choices=list(LEVELS), required=False, help_text="Only lines of this level or above."
+    )
+    attempt = Digits(required=False, min_value=0, max_value=LARGEST_ATTEMPT)
+    wait = Digits(
+        required=False, default=0, min_value=0, max_value=LONGEST_WAIT,
+        help_text="Seconds to wait for a line or for the task's end.",
+    )  # fmt: skip
+
+
+class TaskLogs(ApiView):
+    """The log lines of a task."""
+
+    needs = {"GET": (VIEW_TASKS, VIEW_LOGS)}
+    tag = "tasks"
+    has_etag = True
+
+    @endpoint("listLogLines", answers={200: LinePage}, query=WhichLines, problems=(404,))
+    def get(self, request: Request, task_id: str) -> Response:
+        """Lines in order. To follow them, repeat the request with `after` and `wait`."""
+        query, known = self.parameters, id_of(task_id)
+        page = waited(
+            request,
+            lambda: _page(known, query),
+            lambda page: bool(page.results) or page.status in FINISHED,
+            query["wait"],
+        )
+        return page.noted(self.shown(page.seen))
+
+
+def _page(task_id: UUID, query: Mapping[str, Any]) -> LinePage:
+    """Read the status first: lines are written before the end of their attempt. Raises 404."""
+    status = status_of(project_connection(), task_id)
+    rows = TaskLog.objects.using(database_alias()).filter(task_id=task_id, id__gt=query["after"])
+    if "level" in query:
+        rows = rows.filter(level__gte=LEVELS[query["level"]])
+    if "attempt" in query:
+        rows = rows.filter(attempt=query["attempt"])
+    lines = list(rows.order_by("id")[: query["limit"] + 1])
+    kept, has_more = lines[: query["limit"]], len(lines) > query["limit"]
+    return LinePage(
+        results=log_lines(kept),
+        after=kept[-1].id if kept else query["after"],
+        has_more=has_more,
+        status=status,
+        is_complete=status in FINISHED and not has_more,
+    )
