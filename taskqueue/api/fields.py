@@ -123,7 +123,7 @@ class DescribedField(serializers.Field[Any, Any, Any, Any]):
     """A field of requests of which no field of DRF gives the JSON Schema."""
 
     # In words that OpenAPI 3.0 has too: a project may document all its addresses by that.
-    json_schema: ClassVar[Mapping[str, Any]]
+    json_schema: ClassVar[dict[str, Any]]
 
 
 class When(DescribedField):
