@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from taskqueue import control
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Audit
 from tests.admin.conftest import LogIn
@@ -98,13 +99,13 @@ def test_a_change_that_comes_as_the_form_is_read_is_not_replaced(
 ) -> None:
     task, client = noop.enqueue(), log_in_as("superuser")
     form = opened(client, task)
-    update = control.update
+    act_by = TaskVerb.act_by
 
-    def late(*args: Any, **named: Any) -> bool:
-        update(task.id, {"priority": 50}, by="ann")
-        return update(*args, **named)
+    def late(*args: Any, **named: Any) -> Any:
+        control.update(task.id, {"priority": 50}, by="ann")
+        return act_by(*args, **named)
 
-    monkeypatch.setattr(control, "update", late)
+    monkeypatch.setattr(TaskVerb, "act_by", late)
     answer = client.post(edit_url(task, "update"), {**form, "priority": "7"}, follow=True)
     assert "has changed since you saw it: priority" in answer.content.decode()
     assert task_of(task).priority == 50

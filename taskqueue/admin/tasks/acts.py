@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import (
-    HttpRequest,
-    HttpResponse,
-    HttpResponseNotAllowed,
-    HttpResponseRedirect,
-)
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import back
-from taskqueue.admin.reasons import LONGEST_REASON, reason_of
+from taskqueue.admin.reasons import noted, reason_of
 from taskqueue.admin.reports import report
-from taskqueue.admin.tasks.once import lead_to_first, new_id_of
 from taskqueue.admin.tasks.verbs import BUTTONS
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
-from taskqueue.declarations.payload import storable
-from taskqueue.display import badge
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.lost import is_held_by_lost
-from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError
+from taskqueue.exceptions import EnqueuedBefore, TaskQueueError
 from taskqueue.models import Task
 
-LONGEST_NOTE = LONGEST_REASON + 100
 CANCEL, DELETE, STOP = (TASK_VERBS[name] for name in ("cancel", "delete", "stop"))
+OLDEST = 24 * 3600
+"""Seconds for which a page may stay open: its id becomes a task's id, and ids sort by time."""
+AHEAD = 300
+"""Seconds by which the clock of the process that made the page may be ahead."""
 
 
 class TaskActs(ReadOnlyAdmin):
@@ -55,22 +51,24 @@ class TaskActs(ReadOnlyAdmin):
         task = self.task_of(object_id)
         if task is None:
             return self.missing(request)
-        here = self.links.url("task_change", task.pk)
         if verb is None:
             self.message_user(request, _("There is nothing of that name to do."), messages.ERROR)
-            return back(request, here)
+            return back(request, self.links.url("task_change", task.pk))
         verb = _permitted(verb, task, request)
         # The dialog of the dashboard confirms too, but does not know that the worker is lost.
         is_warned = request.POST.get("confirmed") == "lost"
         if not is_warned and _ends_lost(verb, task, request.user):
             return self._ask_first(request, task, self.lost_template, str(verb.label), verb=verb)
-        made = self.act(request, task, verb)
-        if isinstance(made, UUID):
-            here = self.links.url("task_change", made)
-        return back(request, here)
+        # A button that says so does not stop what has started meanwhile.
+        only_pending = {"statuses": PENDING} if verb is CANCEL else {}
+        try:
+            shown = self.do(request, task, verb, reason_of(request), **only_pending)
+        except TaskQueueError as error:
+            return self.refuse(request, task, str(error))
+        return back(request, self.links.url("task_change", shown))
 
     def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
         """The page that asks, and the deletion. Only that one task is read for it."""
         if not (self.has_view_permission(request) and DELETE.is_for(request.user)):
@@ -78,67 +76,63 @@ class TaskActs(ReadOnlyAdmin):
         task = self.task_of(object_id)
         if task is None:
             return self.missing(request)
-        here = self.links.url("task_change", task.pk)
         if task.status not in FINISHED:
             told = _("Only a finished task is deleted: cancel it first.")
             if is_held_by_lost(project_connection(), task.pk):
                 told = _("Only a finished task is deleted. Its worker is lost: stop it first.")
-            self.refuse(request, task, told)
-            return HttpResponseRedirect(here)
+            return self.refuse(request, task, told)
         if request.method != "POST" or "post" not in request.POST:
             return self._ask_first(request, task, self.delete_template, _("Delete task"))
-        self.act(request, task, DELETE)
-        is_gone = self.task_of(task.pk) is None
-        return (
-            back(request, self.links.url("task_changelist"))
-            if is_gone
-            else HttpResponseRedirect(here)
-        )
-
-    def act(self, request: HttpRequest, task: Task, verb: TaskVerb) -> Any:
-        """Do it, and tell that or why it was refused; what came of it."""
-        reason = reason_of(request)
         try:
-            more: dict[str, Any] = {}
-            if ENQUEUE in verb.permissions:
-                more["new_id"] = new_id_of(request)
-            if verb is CANCEL:  # A button that says so does not stop what has started meanwhile.
-                more["statuses"] = PENDING
-            try:
-                result = verb.act_by(request.user, task.pk, reason=reason, **more)
-            except EnqueuedBefore as found:
-                return lead_to_first(self, request, found, task.name)
-        except TaskDoesNotExist:
-            self.message_user(request, _("There is no such task any more."), messages.ERROR)
-            return None
+            self.do(request, task, DELETE, reason_of(request))
         except TaskQueueError as error:
-            self.refuse(request, task, str(error))
-            return None
-        self.note(request, task, str(verb.done), reason)
-        self.message_user(request, str(verb.done), messages.SUCCESS)
-        return result
+            return self.refuse(request, task, str(error))
+        return back(request, self.links.url("task_changelist"))
 
-    def note(self, request: HttpRequest, task: Task, what: str, reason: str = "") -> None:
-        """Keep it in the admin's own history too."""
-        said = f"{what} ({reason})" if reason else what
-        row = Task(pk=task.pk, name=task.name)
-        self.log_change(request, row, storable(said, limit=LONGEST_NOTE))
+    def do(
+        self, request: HttpRequest, task: Task, verb: TaskVerb, reason: str, **arguments: Any
+    ) -> UUID:
+        """Do it and say so; return the id of the task to show next. Raises `TaskQueueError`."""
+        if ENQUEUE in verb.permissions:
+            arguments["new_id"] = new_id_of(request)
+        try:
+            result = verb.act_by(request.user, task.pk, reason=reason, **arguments)
+        except EnqueuedBefore as found:
+            return self.lead_to_first(request, found, task.name)
+        self.tell_done(request, task.pk, task.name, str(verb.done), reason)
+        return result if isinstance(result, UUID) else task.pk
 
-    def refuse(self, request: HttpRequest, task: Task, why: str) -> None:
+    def tell_done(self, request: HttpRequest, key: UUID, name: str, done: str, reason: str) -> None:
+        """Say what was done, and keep it in the admin's own history too."""
+        self.log_change(request, Task(pk=key, name=name), noted(done, reason))
+        self.message_user(request, done, messages.SUCCESS)
+
+    def lead_to_first(self, request: HttpRequest, found: EnqueuedBefore, name: str) -> UUID:
+        """Say that it was already done, and return the id of the task that was made then.
+
+        Raises `TaskQueueError`, in the user's language, if that task has another name.
+        """
+        if found.name != name:
+            told = _("This form was for another task and has been refreshed. Try again.")
+            raise TaskQueueError(told)
+        told = _("This was already done. Here is the task.")
+        self.message_user(request, told, messages.WARNING)
+        return found.task_id
+
+    def refuse(self, request: HttpRequest, task: Task, why: str) -> HttpResponse:
         """Tell that nothing was done, why, and what the task's state is now."""
         now = self.task_of(task.pk)
         if now is None:
-            told = _("There is no such task any more.")
-        else:
-            told = _("Nothing was done. The task is %(status)s now. %(why)s") % {
-                "status": now.status, "why": why,
-            }  # fmt: skip
+            return self.missing(request)
+        told = _("Nothing was done. The task is %(status)s now. %(why)s")
+        told %= {"status": now.status, "why": why}
         self.message_user(request, told, messages.ERROR)
+        return back(request, self.links.url("task_change", task.pk))
 
     def missing(self, request: HttpRequest) -> HttpResponse:
-        """Back to the list, with a message."""
+        """Back to where the user was, or to the list, with a message."""
         self.message_user(request, _("There is no such task any more."), messages.ERROR)
-        return self.links.redirect("task_changelist")
+        return back(request, self.links.url("task_changelist"))
 
     def task_of(self, object_id: object) -> Task | None:
         """The row without what may be large; None where there is none."""
@@ -155,16 +149,34 @@ class TaskActs(ReadOnlyAdmin):
         """The page that asks before something grave is done."""
         return report(
             self, request, template, title,
-            task=task, badge=badge(task.status), reason=reason_of(request),
-            next=request.POST.get("next", ""), **more,
+            task=task, reason=reason_of(request), next=request.POST.get("next", ""), **more,
         )  # fmt: skip
+
+
+def new_id_of(request: HttpRequest) -> UUID | None:
+    """Return the page's id for the new task, so that a button pressed twice acts once.
+
+    None if the page sent none. Raises `TaskQueueError`, in the user's language, if no page gave
+    the id out recently.
+    """
+    given = request.POST.get("once", "")
+    if not given:
+        return None
+    try:
+        found = UUID(given)
+    except ValueError:
+        found = UUID(int=0)
+    age = time.time() - (found.int >> 80) / 1000
+    if found.version != 7 or not -AHEAD <= age <= OLDEST:
+        raise TaskQueueError(_("This form had expired and has been refreshed. Try again."))
+    return found
 
 
 def _ends_lost(verb: TaskVerb, task: Task, user: Any) -> bool:
     """Whether it would end an attempt of a lost worker, whose body may still run."""
-    if not (verb.ends_attempt and verb.is_for(user) and task.status in verb.statuses_of(user)):
-        return False
-    return task.status == TaskStatus.RUNNING and is_held_by_lost(project_connection(), task.pk)
+    is_running = task.status == TaskStatus.RUNNING
+    may_end = verb.ends_attempt and task.status in verb.statuses_of(user)
+    return is_running and may_end and is_held_by_lost(project_connection(), task.pk)
 
 
 def _permitted(verb: TaskVerb, task: Task, request: HttpRequest) -> TaskVerb:

@@ -27,8 +27,7 @@ from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import options_from_json
 from taskqueue.declarations.parameters import call_of, parameters
-from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError
-from taskqueue.results.audited_enqueue import enqueue_by_hand
+from taskqueue.exceptions import TaskQueueError
 
 OPTIONS = labelled_options(Use.USING)
 
@@ -142,22 +141,6 @@ class EnqueueForm(forms.Form):
             return check(*args, **named)
         except (ValidationError, TaskQueueError, ValueError, TypeError, OverflowError) as error:
             self.add_error(field, str(error))
-        return None
-
-    def enqueue(self, **who: Any) -> Any:
-        """The handle on the task; None where the form tells what is wrong.
-
-        Raises `EnqueuedBefore`.
-        """
-        args, kwargs = self.cleaned_data["call"]
-        try:
-            return enqueue_by_hand(self.cleaned_data["chosen"], args, kwargs, **who)
-        except EnqueuedBefore:
-            raise
-        except DuplicateTask as error:
-            self.add_error("unique_key", str(error))
-        except TaskQueueError as error:
-            self.add_error(None, str(error))
         return None
 
 

@@ -12,13 +12,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
-from taskqueue.admin.reports import report
-from taskqueue.admin.tasks.acts import TaskActs
+from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.tasks.acts import TaskActs, new_id_of
 from taskqueue.admin.tasks.enqueue_form import EnqueueForm
-from taskqueue.admin.tasks.once import lead_to_first, new_id_of, once_field
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.exceptions import EnqueuedBefore, TaskQueueError, UnknownTask
-from taskqueue.models import Task
+from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError, UnknownTask
+from taskqueue.results.audited_enqueue import enqueue_by_hand
 
 
 class TaskEnqueueing(TaskActs):
@@ -36,8 +36,8 @@ class TaskEnqueueing(TaskActs):
         """Show the form of the named definition, or the choice of one."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        if request.method not in ("GET", "HEAD", "POST"):
-            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        if request.method not in (*LOOKING, "POST"):
+            return HttpResponseNotAllowed([*LOOKING, "POST"])
         name = request.GET.get("name", "").strip()
         if not name:
             return self._choice(request)
@@ -47,19 +47,14 @@ class TaskEnqueueing(TaskActs):
             return self._choice(request, str(error))
         is_sent = request.method == "POST"
         form = EnqueueForm(request.POST if is_sent else None, definition=definition)
-        if is_sent and form.is_valid():
-            answer = self._enqueue(request, form)
-            if answer is not None:
-                return answer
-        return report(
+        answer = self._enqueue(request, form) if form.is_valid() else None
+        return answer or report(
             self, request, self.enqueue_template, _("Enqueue a task"),
-            form=form, name=definition.name, doc=_doc(definition), **once_field(),
+            form=form, name=definition.name, doc=_doc(definition), once=uuid7(),
         )  # fmt: skip
 
     def _choice(self, request: HttpRequest, trouble: str = "") -> HttpResponse:
-        found = [
-            (definition.name, _doc(definition).partition("\n")[0]) for definition in registry.all()
-        ]
+        found = [(each.name, _doc(each).partition("\n")[0]) for each in registry.all()]
         return report(
             self, request, self.choose_template, _("Enqueue a task"),
             definitions=found, trouble=trouble, name=request.GET.get("name", ""),
@@ -67,26 +62,23 @@ class TaskEnqueueing(TaskActs):
 
     def _enqueue(self, request: HttpRequest, form: EnqueueForm) -> HttpResponse | None:
         """Enqueue and redirect; return None if the form shows an error."""
-        reason = form.cleaned_data["reason"]
+        data = form.cleaned_data
+        who = {"by": request.user, "reason": data["reason"]}
         try:
             try:
-                result = form.enqueue(by=request.user, reason=reason, new_id=new_id_of(request))
+                new_id = new_id_of(request)
+                result = enqueue_by_hand(data["chosen"], *data["call"], **who, new_id=new_id)
             except EnqueuedBefore as found:
-                first = lead_to_first(self, request, found, form.task_name)
-                return self._after(request, first, form)
+                return self._after(
+                    request, self.lead_to_first(request, found, form.task_name), form
+                )
         except TaskQueueError as error:
-            form.add_error(None, str(error))
-            return None
-        if result is None:
+            form.add_error("unique_key" if isinstance(error, DuplicateTask) else None, str(error))
             return None
         if result.created or result.updated:
-            told = (
-                _("Enqueued.")
-                if result.created
-                else _("The task with this unique key was updated.")
-            )
-            self.note(request, Task(pk=result.id, name=form.task_name), told, reason)
-            self.message_user(request, told, messages.SUCCESS)
+            created, updated = _("Enqueued."), _("The task with this unique key was updated.")
+            told = created if result.created else updated
+            self.tell_done(request, result.id, form.task_name, told, data["reason"])
         else:
             told = _("Nothing was enqueued: this task already holds the unique key.")
             self.message_user(request, told, messages.WARNING)

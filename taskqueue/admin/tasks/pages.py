@@ -19,10 +19,10 @@ from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
 from taskqueue.admin.tasks.facts import details, folded_json, kin
 from taskqueue.admin.tasks.history import history_of, shown_history
 from taskqueue.admin.tasks.lists import TaskList
-from taskqueue.admin.tasks.once import once_field
 from taskqueue.admin.tasks.timeline import bar, shown_events
 from taskqueue.admin.tasks.verbs import BUTTONS, buttons, edits
 from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.display import moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
@@ -77,7 +77,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
             "arguments": None if shown.args is None else folded_json(call),
             "result": folded_json(shown.return_value) if has_result else None,
             "is_live": task.status not in FINISHED,
-            **once_field(),
+            "once": uuid7(),
             "may_act": any(verb.is_for(user) for verb in BUTTONS.values()),
             **shown_history(request, history, now),
         }
