@@ -224,9 +224,9 @@ def assert_rollups_count_every_attempt() -> None:
     ended = Counter(Task.objects.filter(finished_at__isnull=False).values_list("status", flat=True))
     ends = Rollup.objects.aggregate(**{name: Sum(f"tasks_{name}") for name in ended})
     assert ends == ended
-    totals = counters().queues.values()
-    assert sum(each.enqueued for each in totals) == Task.objects.count()
-    for place, name in enumerate(OUTCOMES):
-        assert sum(each.attempts[place] for each in totals) == attempts[name], name
-    for place, name in enumerate(ENDS):
-        assert sum(each.finished[place] for each in totals) == ended[name], name
+    totals = [counted.sums for counted in counters()[0].values()]
+    assert sum(sums["enqueued"] for sums in totals) == Task.objects.count()
+    for name in OUTCOMES:
+        assert sum(sums[name] for sums in totals) == attempts[name], name
+    for name in ENDS:
+        assert sum(sums[f"tasks_{name}"] for sums in totals) == ended[name], name

@@ -1,25 +1,163 @@
-"""The collector, which reads metrics of the whole queue from its database."""
+"""The metrics of the whole queue: their names, help texts and samples, and their collector.
+
+Names and units follow https://prometheus.io/docs/practices/naming/.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError
 from django.db.transaction import atomic
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily as Counts
+from prometheus_client.core import GaugeMetricFamily as Gauge
+from prometheus_client.core import HistogramMetricFamily as Histogram
+from prometheus_client.core import SummaryMetricFamily as Summary
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from taskqueue.core.histogram import cumulative
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.totals import DEFAULT
 from taskqueue.monitoring.bounded import NoAnswer, SharedQuestion
-from taskqueue.monitoring.metrics import families
-from taskqueue.monitoring.metrics.counters import counters
-from taskqueue.monitoring.metrics.gauges import lanes, sizes, timetables
-from taskqueue.monitoring.read_models.worker import read_workers
+from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counters, counters
+from taskqueue.monitoring.metrics.gauges import Lane, Timetable, lanes, sizes, timetables
+from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import is_postgresql
+
+M = TypeVar("M", Counts, Gauge, Histogram, Summary)
+
+
+def of_lanes(lanes: Mapping[str, Lane]) -> list[Metric]:
+    """Return gauges of the queues."""
+    tasks = _family(
+        Gauge, "tasks", "Tasks that have not ended; at least so many where tasks_capped is 1.",
+        "queue", "status",
+    )  # fmt: skip
+    capped = _family(
+        Gauge, "tasks_capped", "Whether counting stopped: there may be more tasks than"
+        " taskqueue_tasks says.", "queue", "status",
+    )  # fmt: skip
+    latency = _family(
+        Gauge, "queue_latency_seconds", "Waiting time of the oldest ready task;"
+        " 0 if none waits. Without tasks for named workers that are not running.", "queue",
+    )  # fmt: skip
+    absent = _family(
+        Gauge, "queue_absent_latency_seconds", "The same for ready tasks for named workers, none of"
+        " which is running.", "queue",
+    )  # fmt: skip
+    paused = _family(Gauge, "queue_paused", "Whether the queue is paused.", "queue")
+    workers = _family(Gauge, "queue_workers", "Workers that serve the queue.", "queue")
+    for queue, lane in sorted(lanes.items()):
+        label = _safe(queue)
+        for status, number in lane.tasks.items():
+            tasks.add_metric([label, status], number)
+            capped.add_metric([label, status], status in lane.capped)
+        latency.add_metric([label], max(0.0, lane.oldest_seconds))
+        absent.add_metric([label], max(0.0, lane.absent_seconds))
+        paused.add_metric([label], lane.is_paused)
+        workers.add_metric([label], lane.workers)
+    return [tasks, capped, latency, absent, paused, workers]
+
+
+def of_queues(queues: Counters) -> list[Metric]:
+    """Return counters by queue."""
+    enqueued = _family(Counts, "tasks_enqueued", "Tasks that were created.", "queue")
+    finished = _family(
+        Counts, "tasks_finished", "Ends of tasks by status; a task that is retried manually ends"
+        " again.", "queue", "status",
+    )  # fmt: skip
+    attempts = _family(Counts, "attempts", "Attempts that ended, by outcome.", "queue", "outcome")
+    lost = _family(
+        Counts, "leases_lost", "Attempts whose worker or child died, or sent no heartbeat in time.",
+        "queue",
+    )  # fmt: skip
+    runs = _family(
+        Histogram, "attempt_run_seconds", "Run times of attempts that ended by themselves.", "queue"
+    )
+    waits = _family(
+        Histogram, "attempt_wait_seconds", "Wait times, from being ready to the start.", "queue"
+    )
+    for queue, counted in sorted(queues.items()):
+        label, sums = _safe(queue), counted.sums
+        enqueued.add_metric([label], sums["enqueued"])
+        for status in ENDS:
+            finished.add_metric([label, status], sums[f"tasks_{status}"])
+        for outcome in OUTCOMES:
+            attempts.add_metric([label, outcome], sums[outcome])
+        lost.add_metric([label], sums["lost"])
+        runs.add_metric([label], cumulative(counted.run_times), sums["run_seconds"])
+        waits.add_metric([label], cumulative(counted.wait_times), sums["wait_seconds"])
+    return [enqueued, finished, attempts, lost, runs, waits]
+
+
+def of_names(names: Counters) -> list[Metric]:
+    """Return counters by task name."""
+    attempts = _family(
+        Counts, "name_attempts", "Attempts that ended, by task name and outcome.", "name", "outcome"
+    )
+    runs = _family(Summary, "name_run_seconds", "Run times of attempts, by task name.", "name")
+    for name, counted in sorted(names.items()):
+        label, sums = _safe(name), counted.sums
+        for outcome in OUTCOMES:
+            attempts.add_metric([label, outcome], sums[outcome])
+        runs.add_metric([label], sum(counted.run_times.values()), sums["run_seconds"])
+    return [attempts, runs]
+
+
+def of_workers(workers: Sequence[ShownWorker]) -> list[Metric]:
+    """Return gauges of the workers."""
+    states = _family(
+        Gauge, "workers", "Workers by state; stopped workers are forgotten after a while.", "state"
+    )
+    number = Counter(worker.state for worker in workers)
+    for state in STATES.values():
+        states.add_metric([state], number[state])
+    alive = living(workers)
+    slots = _family(Gauge, "slots", "Slots of the running workers.")
+    slots.add_metric([], sum(worker.slots for worker in alive))
+    busy = _family(Gauge, "slots_busy", "Slots of the running workers that are in use.")
+    busy.add_metric([], sum(worker.busy for worker in alive))
+    return [states, slots, busy]
+
+
+def of_schedules(timetables: Mapping[str, Timetable]) -> list[Metric]:
+    """Return gauges of the schedules."""
+    last = _family(
+        Gauge, "schedule_last_run_timestamp_seconds",
+        "Nominal time of the last run that was enqueued.", "schedule",
+    )  # fmt: skip
+    upcoming = _family(
+        Gauge, "schedule_next_run_timestamp_seconds",
+        "Nominal time of the next run; none while paused or disabled.", "schedule",
+    )  # fmt: skip
+    for schedule, times in sorted(timetables.items()):
+        for family, moment in zip((last, upcoming), times, strict=True):
+            if moment is not None:
+                family.add_metric([_safe(schedule)], moment.timestamp())
+    return [last, upcoming]
+
+
+def of_tables(sizes: Mapping[str, int]) -> list[Metric]:
+    """Return the sizes of the tables."""
+    family = _family(Gauge, "table_size_bytes", "Size of a table with its indexes.", "table")
+    for table, size in sorted(sizes.items()):
+        family.add_metric([table], size)
+    return [family]
+
+
+def _family(kind: type[M], name: str, help: str, *labels: str) -> M:
+    return kind(f"taskqueue_{name}", help, labels=labels)
+
+
+def _safe(value: str) -> str:
+    """Return a label's value that can be encoded."""
+    return value.encode("utf-8", "replace").decode()
+
 
 logger = logging.getLogger("taskqueue.metrics")
 
@@ -41,9 +179,9 @@ class DatabaseCollector(Collector):
         except (DatabaseError, InterfaceError, OSError, NoAnswer) as error:
             logger.warning("Metrics could not be read error=%s", error)
             found = []
-        up = GaugeMetricFamily("taskqueue_up", "Whether the queue's database could be read.")
+        up = _family(Gauge, "up", "Whether the queue's database could be read.")
         up.add_metric([], 1.0 if found else 0.0)
-        took = GaugeMetricFamily("taskqueue_scrape_duration_seconds", "Time to read these metrics.")
+        took = _family(Gauge, "scrape_duration_seconds", "Time to read these metrics.")
         took.add_metric([], time.perf_counter() - began)
         return [up, took, *found]
 
@@ -73,10 +211,10 @@ def _families() -> Iterator[Metric]:
     workers = read_workers(limit=MOST_WORKERS)
     # Also of those that are gone: one label more does no harm, but to take back what stands there.
     meant = frozenset({DEFAULT}).union(*(worker.queues for worker in workers))
-    counted = counters(meant)
-    yield from families.of_lanes(lanes(counted.queues.keys(), workers))
-    yield from families.of_queues(counted.queues)
-    yield from families.of_names(counted.names)
-    yield from families.of_workers(workers)
-    yield from families.of_schedules(timetables())
-    yield from families.of_tables(sizes())
+    queues, names = counters(meant)
+    yield from of_lanes(lanes(queues.keys(), workers))
+    yield from of_queues(queues)
+    yield from of_names(names)
+    yield from of_workers(workers)
+    yield from of_schedules(timetables())
+    yield from of_tables(sizes())

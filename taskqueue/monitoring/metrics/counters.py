@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from taskqueue.core.histogram import Histogram
 from taskqueue.engine.statement import Statement
-from taskqueue.engine.totals import DEFAULT, label_among
+from taskqueue.engine.totals import DEFAULT, SUMS, label_among
 from taskqueue.models.total import NAME, QUEUE
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import summed
@@ -50,70 +50,38 @@ ENDS = ("succeeded", "failed", "cancelled")
 class Counted:
     """The counts of one queue or name."""
 
-    enqueued: int = 0
-    attempts: list[int] = field(default_factory=lambda: [0] * len(OUTCOMES))
-    finished: list[int] = field(default_factory=lambda: [0] * len(ENDS))
-    run_seconds: float = 0.0
+    # By column: `enqueued`, and those of `SUMS`.
+    sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("enqueued", *SUMS), 0))
     run_times: Histogram = field(default_factory=Histogram)
-    wait_seconds: float = 0.0
     wait_times: Histogram = field(default_factory=Histogram)
 
-    @property
-    def lost(self) -> int:
-        """Attempts whose lease was lost."""
-        return self.attempts[OUTCOMES.index("lost")]
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        """Add the counts of a row."""
-        counts = [int(count) for count in row[:9]]
-        self.enqueued += counts[0]
-        for place, count in enumerate(counts[1:6]):
-            self.attempts[place] += count
-        for place, count in enumerate(counts[6:9]):
-            self.finished[place] += count
-        self.run_seconds += row[9]
-        self.wait_seconds += row[10]
-        self.run_times.update(summed(row[11]))
-        self.wait_times.update(summed(row[12]))
+    def add(self, figures: Sequence[Any]) -> None:
+        """Add the figures of a row."""
+        *sums, run_times, wait_times = figures
+        for column, figure in zip(self.sums, sums, strict=True):
+            self.sums[column] += figure
+        self.run_times.update(summed(run_times))
+        self.wait_times.update(summed(wait_times))
 
 
-class Labels:
-    """Gives each queue, or each name, one of a bounded number of labels."""
-
-    def __init__(self, known: Iterable[str], meant: frozenset[str] = frozenset()) -> None:
-        self._known, self._meant = set(known), meant
-
-    def of(self, name: str) -> str:
-        """Return its own label if it has one or there is room, else that of the rest.
-
-        As the totals will count it: what stands under a label must not go to another later. One
-        that is to be made room for stands beside the others until then.
-        """
-        label = label_among(name, self._known, self._meant)
-        self._known.add(label)
-        return label
+Counters = dict[str, Counted]
 
 
-@dataclass
-class Counters:
-    """Counts by the labels of queues, and of names."""
+def counters(meant: frozenset[str] = frozenset({DEFAULT})) -> tuple[Counters, Counters]:
+    """Return the counters of queues and of names by their labels, in one statement.
 
-    queues: dict[str, Counted]
-    names: dict[str, Counted]
-
-
-def counters(meant: frozenset[str] = frozenset({DEFAULT})) -> Counters:
-    """Return all counters, in one statement. `meant` are the queues that workers name."""
+    `meant` are the queues that workers name.
+    """
     rows = read(COUNTED)
-    totals = [row for row in rows if row[0] == "total"]
     found: dict[str, defaultdict[str, Counted]] = {
         kind: defaultdict(Counted) for kind in (QUEUE, NAME)
     }
-    for _, kind, label, *figures in totals:
-        found[kind][label].add(tuple(figures))
-    queues, names = Labels(found[QUEUE], meant), Labels(found[NAME])
-    for kind, queue_name, name, *figures in sorted(rows, key=lambda row: row[1:3]):
-        if kind != "total":
-            found[QUEUE][queues.of(queue_name)].add(tuple(figures))
-            found[NAME][names.of(name)].add(tuple(figures))
-    return Counters(dict(found[QUEUE]), dict(found[NAME]))
+    for _, kind, label, *figures in (row for row in rows if row[0] == "total"):
+        found[kind][label].add(figures)
+    # Under a label as the totals will count it: what stands under one must not go to another later.
+    # One that is to be made room for stands beside the others until then.
+    for source, queue_name, name, *figures in sorted(rows, key=lambda row: row[1:3]):
+        if source != "total":
+            found[QUEUE][label_among(queue_name, found[QUEUE].keys(), meant)].add(figures)
+            found[NAME][label_among(name, found[NAME].keys())].add(figures)
+    return dict(found[QUEUE]), dict(found[NAME])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -22,13 +22,8 @@ from taskqueue.monitoring.read_models.queue import COUNTED, LEAST_CAP, Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
 from taskqueue.monitoring.reading import read
 
-
-@dataclass
-class Timetable:
-    """The last and the next run of a schedule; None: there is none."""
-
-    last: datetime | None = None
-    next: datetime | None = None
+# The last and the next run of a schedule; None: there is none.
+Timetable = tuple[datetime | None, datetime | None]
 
 
 def timetables() -> dict[str, Timetable]:
@@ -41,13 +36,13 @@ def timetables() -> dict[str, Timetable]:
     timetables: dict[str, Timetable] = {}
     for place, row in enumerate(rows[:1_000]):
         is_resting = not row.is_active or row.paused_at is not None
-        one = Timetable(row.last_nominal_at, None if is_resting else row.next_at)
-        if place < MOST_LABELS:
-            timetables[row.name] = one
-            continue
-        rest = timetables.setdefault(REST, Timetable())
-        rest.last = max(filter(None, (rest.last, one.last)), default=None)
-        rest.next = min(filter(None, (rest.next, one.next)), default=None)
+        last, upcoming = row.last_nominal_at, None if is_resting else row.next_at
+        name = row.name if place < MOST_LABELS else REST
+        if name in timetables:
+            other_last, other_upcoming = timetables[name]
+            last = max(filter(None, (last, other_last)), default=None)
+            upcoming = min(filter(None, (upcoming, other_upcoming)), default=None)
+        timetables[name] = last, upcoming
     return timetables
 
 
@@ -62,7 +57,7 @@ def sizes() -> Mapping[str, int]:
 # and an order that begins with the status leave it no other index. SQLite wants the condition of
 # the index word by word.
 WAITING = Statement.of("""
-SELECT 'blocked', queue_name, count(*) FROM (
+SELECT 'blocked', queue_name, count(*), NULL, NULL FROM (
     SELECT queue_name FROM taskqueue_task
     WHERE status >= 'blocked' AND status <= 'blocked'
         AND status IN ('blocked', 'retrying', 'scheduled')
@@ -70,7 +65,7 @@ SELECT 'blocked', queue_name, count(*) FROM (
 ) AS blocked
 GROUP BY queue_name
 UNION ALL
-SELECT 'scheduled', queue_name, count(*) FROM (
+SELECT 'scheduled', queue_name, count(*), NULL, NULL FROM (
     SELECT queue_name FROM taskqueue_task
     WHERE status >= 'scheduled' AND status <= 'scheduled'
         AND status IN ('blocked', 'retrying', 'scheduled')
@@ -78,7 +73,7 @@ SELECT 'scheduled', queue_name, count(*) FROM (
 ) AS scheduled
 GROUP BY queue_name
 UNION ALL
-SELECT 'retrying', queue_name, count(*) FROM (
+SELECT 'retrying', queue_name, count(*), NULL, NULL FROM (
     SELECT queue_name FROM taskqueue_task
     WHERE status >= 'retrying' AND status <= 'retrying'
         AND status IN ('blocked', 'retrying', 'scheduled')
@@ -114,9 +109,8 @@ class Lane:
     tasks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES, 0))
     # Statuses with perhaps more tasks than were counted.
     capped: set[str] = field(default_factory=set)
-    # Without tasks for named workers that are not running.
+    # The waiting time of the oldest ready task, and of the oldest one for absent workers alone.
     oldest_seconds: float = 0.0
-    # Of those.
     absent_seconds: float = 0.0
     is_paused: bool = False
     workers: int = 0
@@ -131,75 +125,31 @@ class Lane:
         self.is_paused |= other.is_paused
 
 
-class Lanes:
-    """The gauges of queues by name."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, Lane] = {}
-
-    def of(self, queue_name: str) -> Lane:
-        """That queue's."""
-        return self.found.setdefault(queue_name, Lane())
-
-    def note_ages(self, rows: Iterable[Sequence[Any]], absence: Absence) -> None:
-        """Note how long ready tasks have waited."""
-        for _, name, _, seconds, names in rows:
-            lane = self.of(name)
-            if absence.keeps(name, names):
-                lane.absent_seconds = max(lane.absent_seconds, seconds)
-            else:
-                lane.oldest_seconds = max(lane.oldest_seconds, seconds or 0.0)
-
-    def count(self, kinds: Mapping[str, str], rows: Iterable[Sequence[Any]], *, cap: int) -> None:
-        """Add rows of a kind, a queue and a number; each kind is counted up to the cap."""
-        numbers: Counter[str] = Counter()
-        for kind, queue_name, number, *_ in rows:
-            self.of(queue_name).tasks[kinds.get(kind, kind)] += number
-            numbers[kind] += number
-        for kind, number in numbers.items():
-            if number > cap:  # Of each queue there may be more.
-                for lane in self.found.values():
-                    lane.capped.add(kinds.get(kind, kind))
-
-    def by_label(self, known: Set[str], meant: Set[str]) -> dict[str, Lane]:
-        """Give a label to the most important queues: meant, paused, or with the most tasks.
-
-        Idle ones come after those, the `known` first. The rest share a label.
-        """
-
-        def rank(name: str) -> tuple[object, ...]:
-            lane = self.found[name]
-            is_known = name in known
-            return not (name in meant or lane.is_paused), -sum(lane.tasks.values()), not is_known
-
-        names = sorted(self.found, key=lambda name: (name == REST, *rank(name), name))
-        chosen = set(names[: totals.MOST_LABELS]) - {REST}
-        labelled: dict[str, Lane] = {}
-        for name, lane in self.found.items():
-            labelled.setdefault(name if name in chosen else REST, Lane()).add(lane)
-        return labelled
-
-
 def lanes(known: Set[str], workers: Sequence[ShownWorker]) -> dict[str, Lane]:
     """Return the gauges by label, also of empty queues that are known or named by a worker."""
-    rows, lanes = _rows(), Lanes()
+    queues = Queue.objects.using(database_alias()).annotate(now=DatabaseClock()).order_by("id")
+    rows: dict[str, Any] = {row.name: row for row in queues[:MOST_QUEUES]}
     named = {name for worker in living(workers) for name in worker.queues}
+    lanes: defaultdict[str, Lane] = defaultdict(Lane)
     for name in {*known, *rows, *named}:
-        lanes.of(name)
+        lanes[name].is_paused = name in rows and rows[name].is_paused_at(rows[name].now)
     cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
     standing = read(LANES, first="", limit=MOST_QUEUES, cap=cap + 1)
-    lanes.note_ages([row for row in standing if row[0] != "running"], Absence(workers))
-    for kind, name, number, *_ in standing:
+    absence, numbers = Absence(workers), Counter[str]()
+    for kind, name, number, seconds, worker_names in [*standing, *read(WAITING, limit=cap + 1)]:
+        lane, status = lanes[name], "ready" if kind == "apart" else kind
+        lane.tasks[status] += number
         if kind == "ready":
-            lane = lanes.of(name)
-            lane.tasks["ready"] += number
-            if number > cap:
-                lane.capped.add("ready")
-    rest = [row for row in standing if row[0] != "ready"]
-    lanes.count({"apart": "ready"}, [*rest, *read(WAITING, limit=cap + 1)], cap=cap)
-    for name, row in rows.items():
-        lanes.of(name).is_paused |= row.is_paused_at(row.now)
-    labelled = lanes.by_label(known, {*named, DEFAULT})
+            lane.capped |= {status} if number > cap else set()
+        else:  # Counted of all queues together.
+            numbers[status] += number
+        if absence.keeps(name, worker_names):
+            lane.absent_seconds = max(lane.absent_seconds, seconds)
+        else:
+            lane.oldest_seconds = max(lane.oldest_seconds, seconds or 0.0)
+    for lane in lanes.values():  # Of each queue there may be more.
+        lane.capped |= {status for status, number in numbers.items() if number > cap}
+    labelled = _by_label(lanes, known, {*named, DEFAULT})
     takers = [worker for worker in workers if worker.takes_tasks]
     for label, lane in labelled.items():
         # Which queues share a label is not asked again: any worker may serve one of them.
@@ -207,6 +157,19 @@ def lanes(known: Set[str], workers: Sequence[ShownWorker]) -> dict[str, Lane]:
     return labelled
 
 
-def _rows() -> dict[str, Any]:
-    rows = Queue.objects.using(database_alias()).annotate(now=DatabaseClock()).order_by("id")
-    return {row.name: row for row in rows[:MOST_QUEUES]}
+def _by_label(lanes: Mapping[str, Lane], known: Set[str], meant: Set[str]) -> dict[str, Lane]:
+    """Give a label to the most important queues: meant, paused, or with the most tasks.
+
+    Idle ones come after those, the `known` first. The rest share a label.
+    """
+
+    def rank(name: str) -> tuple[object, ...]:
+        lane = lanes[name]
+        is_foremost = name in meant or lane.is_paused
+        return not is_foremost, -sum(lane.tasks.values()), name not in known, name
+
+    chosen = set(sorted(lanes.keys() - {REST}, key=rank)[: totals.MOST_LABELS])
+    labelled: defaultdict[str, Lane] = defaultdict(Lane)
+    for name, lane in lanes.items():
+        labelled[name if name in chosen else REST].add(lane)
+    return dict(labelled)
