@@ -6,6 +6,8 @@ Templates use the same functions as filters, such as `{{ task.run_after|moment }
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -13,8 +15,9 @@ from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 EMPTY = SafeString("-")
 """The placeholder for an empty value."""
@@ -176,3 +179,48 @@ def short_moment(
 def number(value: int) -> str:
     """Write a number with its thousands apart."""
     return number_format(value, use_l10n=True, force_grouping=True)
+
+
+def share(rate: float) -> str:
+    """Write a share of one as per cent; a share above zero is never written as zero."""
+    percent = rate * 100
+    shown = 0.1 if 0 < percent < 0.1 else math.floor(percent * 10 + 0.5) / 10
+    return _("%(number)s %%") % {"number": f"{shown:g}"}
+
+
+def one_line(text: str, longest: int) -> str:
+    """Show the beginning of a text, without its line breaks."""
+    return Truncator(" ".join(text.split())).chars(longest)
+
+
+def seconds_until(moment: datetime | None, end: datetime) -> float | None:
+    """Return the seconds between two moments, for filters that show a duration."""
+    return None if moment is None else max(0.0, (end - moment).total_seconds())
+
+
+def svg_number(value: float) -> str:
+    """Write a number for an attribute: no locale, two decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+SPARK_WIDTH, SPARK_HEIGHT = 72, 20
+
+
+def sparkline(counts: Sequence[int]) -> SafeString:
+    """Draw a few numbers as bars for a table cell; screen readers read their sum."""
+    ended = sum(counts)
+    text = ngettext(
+        "%(count)d finished in the last hour", "%(count)d finished in the last hour", ended
+    )
+    width, most = SPARK_WIDTH / max(1, len(counts)), max([1, *counts])
+    heights = [max(1.0, SPARK_HEIGHT * count / most) for count in counts]
+    bars = "".join(
+        f"M{svg_number(width * place)} {SPARK_HEIGHT}v-{svg_number(height)}"
+        f"h{svg_number(width * 0.8)}v{svg_number(height)}z"
+        for place, height in enumerate(heights)
+    )
+    return format_html(
+        '<svg class="taskqueue-spark" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" '
+        'aria-label="{text}"><title>{text}</title><path d="{bars}"/></svg>',
+        w=SPARK_WIDTH, h=SPARK_HEIGHT, text=text % {"count": ended}, bars=bars,
+    )  # fmt: skip

@@ -17,10 +17,10 @@ from taskqueue.admin.logs import TaskLogAdmin
 from taskqueue.admin.occurrences import OccurrenceAdmin
 from taskqueue.admin.operations.pages import OperationAdmin
 from taskqueue.admin.performance import PerformanceAdmin
-from taskqueue.admin.queues.pages import QueueAdmin
+from taskqueue.admin.queues import QueueAdmin
 from taskqueue.admin.schedules.lists import ScheduleAdmin
 from taskqueue.admin.tasks.pages import TaskAdmin
-from taskqueue.admin.workers.pages import WorkerAdmin
+from taskqueue.admin.workers import WorkerAdmin
 from taskqueue.models import (
     Audit,
     Dashboard,

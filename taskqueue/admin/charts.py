@@ -15,9 +15,9 @@ from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
-from taskqueue.display import HOUR, MINUTE, WORDS, local_time, short_duration
+from taskqueue.display import HOUR, MINUTE, WORDS, local_time, short_duration, svg_number
 from taskqueue.monitoring.series import Series
 
 WIDTH, HEIGHT = 600, 160
@@ -47,7 +47,6 @@ TIMES = {
 """The durations of a series, in seconds; None where nothing ran."""
 FASTEST = -3
 """The lowest power of ten, in seconds, at which the scale begins."""
-SPARK_WIDTH, SPARK_HEIGHT = 72, 20
 
 
 def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
@@ -69,7 +68,7 @@ def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
         overall={status: str(sum(counts[status])) for status in statuses},
         y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
         bars=_bars(counts, top),
-        bar_width=_number(WIDTH / len(series.starts) * (1 - GAP)),
+        bar_width=svg_number(WIDTH / len(series.starts) * (1 - GAP)),
         patterns=PATTERNS,
     )
 
@@ -100,26 +99,6 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
     )
 
 
-def sparkline(counts: Sequence[int]) -> SafeString:
-    """Draw a few numbers as bars for a table cell; screen readers read their sum."""
-    ended = sum(counts)
-    text = ngettext(
-        "%(count)d finished in the last hour", "%(count)d finished in the last hour", ended
-    )
-    width, most = SPARK_WIDTH / max(1, len(counts)), max([1, *counts])
-    heights = [max(1.0, SPARK_HEIGHT * count / most) for count in counts]
-    bars = "".join(
-        f"M{_number(width * place)} {SPARK_HEIGHT}v-{_number(height)}h{_number(width * 0.8)}"
-        f"v{_number(height)}z"
-        for place, height in enumerate(heights)
-    )
-    return format_html(
-        '<svg class="taskqueue-spark" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" '
-        'aria-label="{text}"><title>{text}</title><path d="{bars}"/></svg>',
-        w=SPARK_WIDTH, h=SPARK_HEIGHT, text=text % {"count": ended}, bars=bars,
-    )  # fmt: skip
-
-
 def _figure(
     kind: str,
     series: Series,
@@ -141,7 +120,7 @@ def _figure(
         if told:
             steps.append(
                 {
-                    "left": _number(WIDTH * place / len(series.starts)),
+                    "left": svg_number(WIDTH * place / len(series.starts)),
                     "start": _time_text(series, start),
                     "figures": figures.values(),
                     "told": [(words[name], text) for name, text in told.items()],
@@ -151,12 +130,12 @@ def _figure(
         "names": {name: words[name] for name in texts},
         "summary": ", ".join(f"{words[name]}: {text}" for name, text in overall.items() if text),
         "steps": steps,
-        "step_width": _number(WIDTH / len(series.starts)),
+        "step_width": svg_number(WIDTH / len(series.starts)),
         "width": WIDTH,
         "height": HEIGHT,
         "y_labels": y_labels,
         "gridlines": [
-            _number(HEIGHT * part / (len(y_labels) - 1)) for part in range(len(y_labels))
+            svg_number(HEIGHT * part / (len(y_labels) - 1)) for part in range(len(y_labels))
         ],
         "x_labels": _time_labels(series),
     }
@@ -172,7 +151,7 @@ def _bars(counts: Mapping[str, Sequence[int]], top: int) -> Iterator[dict[str, s
     """Yield the bars, step by step and from the bottom up."""
     for place, step in enumerate(zip(*counts.values(), strict=True)):
         ground = float(HEIGHT)
-        left = _number(WIDTH * (place + GAP / 2) / len(counts["succeeded"]))
+        left = svg_number(WIDTH * (place + GAP / 2) / len(counts["succeeded"]))
         for status, count in zip(counts, step, strict=True):
             if count:
                 height = min(ground, max(LEAST, HEIGHT * count / top))
@@ -180,8 +159,8 @@ def _bars(counts: Mapping[str, Sequence[int]], top: int) -> Iterator[dict[str, s
                 yield {
                     "status": status,
                     "x": left,
-                    "y": _number(ground),
-                    "height": _number(height),
+                    "y": svg_number(ground),
+                    "height": svg_number(height),
                 }
 
 
@@ -192,8 +171,8 @@ def _courses(values: Sequence[float | None], low: int, high: int) -> tuple[str, 
         if value is None:
             courses.append([])
             continue
-        x = _number(WIDTH * (place + 0.5) / len(values))
-        y = _number(HEIGHT * (high - _power(value)) / (high - low))
+        x = svg_number(WIDTH * (place + 0.5) / len(values))
+        y = svg_number(HEIGHT * (high - _power(value)) / (high - low))
         courses[-1].append(f"{x} {y}")
     path = "".join(f"M{'L'.join(points)}" for points in courses if len(points) > 1)
     # A line of no length is not drawn by every browser.
@@ -204,11 +183,6 @@ def _courses(values: Sequence[float | None], low: int, high: int) -> tuple[str, 
 def _power(seconds: float) -> float:
     """Return the power of ten of a duration: its place on the scale."""
     return math.log10(max(seconds, 10.0**FASTEST))
-
-
-def _number(value: float) -> str:
-    """Write a number for an attribute: no locale, two decimals."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def count_text(value: int) -> str:

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponseRedirect
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch, register_converter, reverse
 from django.utils.html import format_html
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
@@ -72,10 +72,6 @@ class Links:
         """Return the address of a queue's page: by its name, for it may not have a row yet."""
         return f"{self.url('queue_named')}?{urlencode({'name': name})}"
 
-    def queue_act_url(self, name: str) -> str:
-        """Return the address that a queue's buttons post to."""
-        return self.url("queue_act", name_in_path(name))
-
 
 def kept_tasks(ids: Iterable[UUID | None]) -> set[UUID]:
     """Return the ids of the tasks that are not pruned yet."""
@@ -86,17 +82,22 @@ def kept_tasks(ids: Iterable[UUID | None]) -> set[UUID]:
     return set(tasks.values_list("id", flat=True))
 
 
-def name_in_path(name: str) -> str:
-    """Quote a name as the admin quotes keys in addresses.
+class NameConverter:
+    """A name in an address, quoted as the admin quotes keys.
 
     Dots are quoted too: a browser would take a name of dots alone for a step up.
     """
-    return quote(name).replace(".", "_2E")
+
+    regex = ".+"
+
+    def to_url(self, name: str) -> str:
+        return quote(name).replace(".", "_2E")
+
+    def to_python(self, text: str) -> str:
+        return re.sub(r"_([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
 
 
-def name_from_path(text: str) -> str:
-    """Return the name that `name_in_path`, or the admin's own `quote`, wrote."""
-    return re.sub(r"_([0-9A-F]{2})", lambda found: chr(int(found[1], 16)), text)
+register_converter(NameConverter, "taskqueue_name")
 
 
 def back(request: HttpRequest, otherwise: str) -> HttpResponseRedirect:

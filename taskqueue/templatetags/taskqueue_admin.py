@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import django
 from django import template
@@ -14,8 +15,9 @@ from taskqueue import display
 
 register = template.Library()
 for show in (
-    display.badge, display.breakable, display.moment, display.number, display.preformatted,
-    display.short_duration, display.short_moment,
+    display.as_json, display.badge, display.breakable, display.moment, display.number,
+    display.one_line, display.preformatted, display.rounded_age, display.seconds_until,
+    display.share, display.short_duration, display.short_moment, display.sparkline,
 ):  # fmt: skip
     register.filter(show.__name__, show)
 
@@ -31,6 +33,11 @@ PAGES: tuple[tuple[str, str, Any], ...] = (
     ("audit", "a", gettext_lazy("Audit")),
 )
 """The model, the key after `g`, and the title of each page."""
+REQUESTS: dict[str, Any] = {
+    "quiet": gettext_lazy("asked to be quiet"),
+    "stop": gettext_lazy("asked to stop"),
+    "kill": gettext_lazy("asked to end at once"),
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,20 @@ def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
             if name in viewable
         ]
     }
+
+
+@register.simple_tag
+def taskqueue_search(**words: str) -> str:
+    """Return the query of the list of tasks that match these words."""
+    from taskqueue.monitoring.searching import search_text  # Django loads tags without the admin.
+
+    return urlencode({"q": search_text(**words)})
+
+
+@register.filter
+def asked(request: str) -> Any:
+    """Return the pending request of a worker in words."""
+    return REQUESTS.get(request, "")
 
 
 @register.inclusion_tag("admin/taskqueue/includes/breadcrumbs.html", takes_context=True)

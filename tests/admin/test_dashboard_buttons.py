@@ -62,7 +62,7 @@ def test_buttons_post_to_what_they_are_about(log_in_as: LogIn, worker: Worker) -
     of_worker = f"/admin/taskqueue/worker/{worker.pk}/act/"
     assert buttons(page) == [
         (f"/admin/taskqueue/task/{task.pk}/act/", "stop"),
-        (Links("admin").queue_act_url("a/b & c"), "pause"),
+        (Links("admin").url("queue_act", "a/b & c"), "pause"),
         *((of_worker, verb) for verb in ("quiet", "stop", "kill")),
     ]
 

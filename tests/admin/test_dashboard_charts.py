@@ -16,11 +16,10 @@ from taskqueue.admin.charts import (
     count_text,
     nice_top,
     outcomes_chart,
-    sparkline,
     times_chart,
 )
 from taskqueue.core.histogram import Histogram, bucket_of
-from taskqueue.display import rounded_age, short_duration
+from taskqueue.display import rounded_age, short_duration, sparkline
 from taskqueue.monitoring.series import Attempts, Series
 
 Draw = Callable[[Series], str]

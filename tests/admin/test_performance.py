@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from taskqueue.admin.performance import COLUMNS, in_order, share
+from taskqueue.admin.performance import COLUMNS, in_order
+from taskqueue.display import share
 from taskqueue.models import Rollup, Task
 from taskqueue.monitoring.performance import NamePerformance
 from tests.admin.conftest import LogIn
@@ -34,7 +35,7 @@ def names(client: Client, **asked: str) -> list[str]:
     """The names on the page, in its order."""
     answer = client.get(PAGE, asked)
     assert answer.status_code == 200
-    return [line["name"] for line in answer.context["lines"]]
+    return [row.name for row in answer.context["rows"]]
 
 
 def test_a_name_that_no_task_can_have_leads_to_all(log_in_as: LogIn) -> None:
@@ -80,12 +81,12 @@ def test_a_click_on_a_head_sorts_by_it_and_a_second_click_turns_it_round(log_in_
     roll_up("shop.tasks.send")
     client = log_in_as("superuser")
     heads = client.get(PAGE).context["heads"]
-    assert [head.url for head in heads] == [
+    assert [head["url"] for head in heads] == [
         "?span=hour&sort=name", "?span=hour&sort=count",
         *(f"?span=hour&sort=-{column}" for column in list(COLUMNS)[2:]),
     ]  # fmt: skip
-    assert [head.direction for head in heads][:2] == ["", "descending"]
-    assert client.get(PAGE, {"sort": "count"}).context["heads"][1].direction == "ascending"
+    assert [head["direction"] for head in heads][:2] == ["", "descending"]
+    assert client.get(PAGE, {"sort": "count"}).context["heads"][1]["direction"] == "ascending"
 
 
 def test_the_slowest_task_is_linked_as_long_as_it_is_kept(log_in_as: LogIn) -> None:
@@ -101,7 +102,7 @@ def test_the_slowest_task_is_linked_as_long_as_it_is_kept(log_in_as: LogIn) -> N
 def test_a_name_has_a_page_with_its_charts(log_in_as: LogIn) -> None:
     roll_up("shop.tasks.send")
     answer = log_in_as("viewer", "view_task").get(PAGE, {"name": "shop.tasks.send"})
-    assert answer.context["line"]["count"] == "1"
+    assert answer.context["row"].count == 1
     page = answer.content.decode()
     assert page.count("<svg") >= 2
     assert "q=name%3A%22shop.tasks.send%22" in page

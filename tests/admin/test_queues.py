@@ -12,9 +12,11 @@ from django.utils import timezone
 from taskqueue import control
 from taskqueue.admin.links import Links
 from taskqueue.models import Queue, Rollup, Worker
+from taskqueue.monitoring.read_models.queue import ShownQueue
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL
 from tests.admin.test_admin import read, url
+from tests.admin.test_dashboard import words
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -32,39 +34,39 @@ def hire(name: str, **values: Any) -> Worker:
     )  # fmt: skip
 
 
-def lines(client: Client, **asked: str) -> dict[str, dict[str, Any]]:
-    """What the list says, by name."""
+def queues(client: Client, **asked: str) -> dict[str, ShownQueue]:
+    """The queues of the list, by name."""
     answer = client.get(LIST, asked)
     assert answer.status_code == 200
-    return {line["queue"].name: line for line in answer.context["lines"]}
+    return {queue.name: queue for queue in answer.context["queues"]}
 
 
 def test_the_list_says_what_waits_and_who_serves(log_in_as: LogIn) -> None:
     noop.using(queue_name="mail").enqueue()
     Queue.objects.create(name="idle")
     hire("worker-1", queues={"idle": 1})
-    found = lines(log_in_as("viewer", "view_queue"))
-    mail = found["mail"]["queue"]
-    assert (str(mail.waiting_count), mail.slots) == ("1", 0)
-    assert "no worker" in found["mail"]["badge"]
-    idle = found["idle"]["queue"]
-    assert (str(idle.waiting_count), idle.slots) == ("0", 4)
-    assert "open" in found["idle"]["badge"]
+    client = log_in_as("viewer", "view_queue")
+    found = queues(client)
+    assert (str(found["mail"].waiting_count), found["mail"].slots) == ("1", 0)
+    assert (str(found["idle"].waiting_count), found["idle"].slots) == ("0", 4)
+    shown = words(read(client, LIST))
+    assert "idle open 0 - 0 / 4" in shown
+    assert "mail no worker 1" in shown
 
 
 def test_the_list_says_who_paused_what_and_why(log_in_as: LogIn) -> None:
     control.pause("mail", until=timedelta(hours=1), by="ann", reason="the server moves")
     page = read(log_in_as("viewer", "view_queue"), LIST)
-    for words in ("taskqueue-badge--paused", "until", "by ann", "the server moves"):
-        assert words in page, words
+    for shown in ("taskqueue-badge--paused", "until", "by ann", "the server moves"):
+        assert shown in page, shown
 
 
 def test_the_search_finds_a_part_of_a_name(log_in_as: LogIn) -> None:
     for name in ("mail", "mail-slow", "default"):
         Queue.objects.create(name=name)
     client = log_in_as("viewer", "view_queue")
-    assert list(lines(client, q=" mail ")) == ["mail", "mail-slow"]
-    assert list(lines(client, q="\x00")) == []
+    assert list(queues(client, q=" mail ")) == ["mail", "mail-slow"]
+    assert list(queues(client, q="\x00")) == []
 
 
 def test_buttons_are_for_those_who_may_press_them(log_in_as: LogIn) -> None:
@@ -81,7 +83,7 @@ def test_who_may_control_is_offered_to_pause_or_to_resume(log_in_as: LogIn) -> N
     Queue.objects.create(name="default")
     page = read(log_in_as("viewer", "view_queue", "control_queues"), LIST)
     assert page.count('value="pause"') == page.count('value="resume"') == 1
-    assert LINKS.queue_act_url("mail") in page
+    assert LINKS.url("queue_act", "mail") in page
     assert 'name="next" value="/admin/taskqueue/queue/"' in page
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from taskqueue import control
-from taskqueue.admin.links import Links, name_from_path, name_in_path
+from taskqueue.admin.links import Links, NameConverter
 from taskqueue.models import Audit, Queue
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL
@@ -25,7 +25,7 @@ LIST = "/admin/taskqueue/queue/"
 
 def press(client: Client, name: str, verb: str, **more: str) -> str:
     """Press a button of a queue; what is told."""
-    return messages_of(client, LINKS.queue_act_url(name), {"verb": verb, **more})
+    return messages_of(client, LINKS.url("queue_act", name), {"verb": verb, **more})
 
 
 def state() -> Any:
@@ -37,10 +37,11 @@ def state() -> Any:
     "name", ["mail", "a/b", '"x"', "50%", "a_b", "_2F", "..", "a?b#c", "队列", " x ", "a\nb"]
 )
 def test_a_queue_s_name_survives_its_address(name: str) -> None:
-    assert name_from_path(name_in_path(name)) == name
-    assert name_from_path(quote(name)) == name
-    assert "/../" not in LINKS.queue_act_url(name)
-    assert LINKS.queue_act_url(name).endswith("/act/")
+    converter = NameConverter()
+    assert converter.to_python(converter.to_url(name)) == name
+    assert converter.to_python(quote(name)) == name
+    assert "/../" not in LINKS.url("queue_act", name)
+    assert LINKS.url("queue_act", name).endswith("/act/")
 
 
 def test_a_queue_that_only_has_tasks_can_be_paused_and_resumed(log_in_as: LogIn) -> None:
@@ -86,7 +87,7 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(
     name: str, given: dict[str, str], log_in_as: LogIn
 ) -> None:
     client, before = log_in_as("superuser"), state()
-    answer = client.post(LINKS.queue_act_url(name), given, follow=True)
+    answer = client.post(LINKS.url("queue_act", name), given, follow=True)
     assert answer.status_code == 200
     assert answer.context["messages"]
     assert EVIL not in answer.content.decode()
@@ -98,14 +99,14 @@ def test_who_may_not_control_queues_changes_nothing(role: str, log_in_as: LogIn)
     control.pause("mail")
     before, client = state(), log_in_as(role)
     for verb in ("pause", "resume"):
-        status = client.post(LINKS.queue_act_url("mail"), {"verb": verb}).status_code
+        status = client.post(LINKS.url("queue_act", "mail"), {"verb": verb}).status_code
         assert status == (302 if role in ("anonymous", "user") else 403)
     assert state() == before
 
 
 def test_a_get_changes_nothing(log_in_as: LogIn) -> None:
     client, before = log_in_as("superuser"), state()
-    assert client.get(LINKS.queue_act_url("mail"), {"verb": "pause"}).status_code == 405
+    assert client.get(LINKS.url("queue_act", "mail"), {"verb": "pause"}).status_code == 405
     assert state() == before
 
 
@@ -113,7 +114,7 @@ def test_a_forged_post_is_refused(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     client.handler.enforce_csrf_checks = True
     before = state()
-    assert client.post(LINKS.queue_act_url("mail"), {"verb": "pause"}).status_code == 403
+    assert client.post(LINKS.url("queue_act", "mail"), {"verb": "pause"}).status_code == 403
     assert state() == before
 
 
@@ -132,7 +133,7 @@ def test_a_button_leads_back_to_pages_of_this_site_only(
     named: str, leads_to: str | None, log_in_as: LogIn
 ) -> None:
     answer = log_in_as("superuser").post(
-        LINKS.queue_act_url("mail"), {"verb": "pause", "next": named}
+        LINKS.url("queue_act", "mail"), {"verb": "pause", "next": named}
     )
     assert answer.status_code == 302
     otherwise = f"{reverse('admin:taskqueue_queue_named')}?name=mail"

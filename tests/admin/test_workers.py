@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from taskqueue import control
-from taskqueue.admin.workers import pages
+from taskqueue.admin import workers
 from taskqueue.models import Lease, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET
@@ -45,8 +45,8 @@ def test_the_living_stand_apart_from_those_that_are_gone(log_in_as: LogIn) -> No
     hire("worker-3", status="stopped")
     hire("worker-4", seen_at=timezone.now() - timedelta(hours=1))
     answer = log_in_as("viewer", "view_worker").get(LIST)
-    assert [line["worker"].name for line in answer.context["living"]] == ["worker-1", "worker-2"]
-    assert [line["worker"].name for line in answer.context["gone"]] == ["worker-4", "worker-3"]
+    assert [worker.name for worker in answer.context["living"]] == ["worker-1", "worker-2"]
+    assert [worker.name for worker in answer.context["gone"]] == ["worker-4", "worker-3"]
     page = answer.content.decode()
     for words in ("200.0", "draining", "stopped", "lost"):
         assert words in page, words
@@ -55,7 +55,7 @@ def test_the_living_stand_apart_from_those_that_are_gone(log_in_as: LogIn) -> No
 def test_a_worker_that_is_gone_for_long_is_found_by_its_whole_name(
     log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taskqueue.admin.workers.pages.MOST_WORKERS", 1)
+    monkeypatch.setattr("taskqueue.admin.workers.MOST_WORKERS", 1)
     hire("worker-1")
     old = hire("worker-2", status="stopped")
     client = log_in_as("superuser")
@@ -130,7 +130,7 @@ def test_a_page_says_what_wakes_the_worker_where_that_is_known(
 def test_its_past_is_looked_for_among_the_newest_attempts_alone(
     log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "NEWEST", 3)
+    monkeypatch.setattr(workers, "NEWEST", 3)
     worker = hire("worker-1")
     end(hold("worker-1", name="shop.tasks.old"))
     for _ in range(2):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
-from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
@@ -16,9 +14,10 @@ from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import EDIT_SCHEDULES
 from taskqueue.admin.links import Links
+from taskqueue.display import number
 from taskqueue.models import Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.notices import ERROR, Notice
+from taskqueue.monitoring.notices import Notice
 from taskqueue.monitoring.searching import search_text
 
 OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
@@ -40,35 +39,21 @@ def visible(request: HttpRequest, notices: Sequence[Notice]) -> list[Notice]:
     return [notice for notice in notices if notice.code not in hidden]
 
 
-def sentences(notices: Sequence[Notice], links: Links) -> list[dict[str, Any]]:
-    """Return the level, badge and sentence of each notice."""
-    return [
-        {"level": notice.level, "badge": _badge(notice), "text": sentence(notice, links)}
-        for notice in notices
-    ]
-
-
-def _badge(notice: Notice) -> SafeString:
-    look, word = ("error", _("error")) if notice.level == ERROR else ("warning", _("warning"))
-    return format_html('<span class="taskqueue-badge taskqueue-badge--{}">{}</span>', look, word)
-
-
 def sentence(notice: Notice, links: Links) -> SafeString:
     """Return the sentence of the notice."""
-    words = _of_tasks(notice.code, notice.count or 0) or _of_others(notice.code, notice.count or 0)
     return format_html(
-        words,
+        _template(notice.code, notice.count or 0),
         count=str(Count(notice.count or 0, notice.is_capped)),
         subject=_subject(notice, links),
-        total=number_format(notice.total or 0, force_grouping=True),
-        example=_example(notice, links),
+        total=number(notice.total or 0),
+        example=notice.example and links.to_row(Task, UUID(notice.example), notice.example),
         detail=Truncator(notice.detail).chars(LONGEST_DETAIL),
         command=format_html("<code>{}</code>", "manage.py runworker"),
     )
 
 
-def _of_tasks(code: str, count: int) -> str:
-    """Return the template for tasks that wait or fail; empty for other codes."""
+def _template(code: str, count: int) -> str:
+    """Return the sentence with its gaps."""
     if code == "no_worker" and not count:
         return _("No workers are running. Queued tasks wait until you start one with {command}.")
     words = {
@@ -118,13 +103,6 @@ def _of_tasks(code: str, count: int) -> str:
             "this name. Start workers that run the current code.",
             count,
         ),
-    }
-    return words.get(code, "")
-
-
-def _of_others(code: str, count: int) -> str:
-    """Return the template for a worker, a schedule or one task."""
-    words = {
         "lost_worker": _("The worker {subject} is lost: it sent no heartbeat within its lease."),
         "worker_trouble": _("The worker {subject} reports a problem: {detail}"),
         "schedule_trouble": _("The schedule {subject} cannot run: {detail}"),
@@ -160,9 +138,3 @@ def _subject(notice: Notice, links: Links) -> SafeString:
     if notice.code in ("wedged", "lost_holds"):
         return links.to_row(Task, UUID(notice.subject), notice.subject)
     return format_html('<a href="{}">{}</a>', links.queue_url(notice.subject), notice.subject)
-
-
-def _example(notice: Notice, links: Links) -> SafeString:
-    if not notice.example:
-        return SafeString("")
-    return links.to_row(Task, UUID(notice.example), notice.example)

@@ -6,30 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Func, IntegerField, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import CONTROL_QUEUES, STOP
 from taskqueue.admin.charts import outcomes_chart, times_chart
-from taskqueue.admin.dashboard.notices import sentences, visible
-from taskqueue.admin.dashboard.rows import (
-    failure_rows,
-    queue_rows,
-    running_rows,
-    schedules_shown,
-    worker_rows,
-)
+from taskqueue.admin.dashboard.notices import sentence, visible
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, live_report, span_of, span_tabs
-from taskqueue.display import WORDS, badge
-from taskqueue.models import Lease, Queue, Task, Worker
-from taskqueue.monitoring.counts import Count, status_counts
+from taskqueue.admin.schedules.rule_words import rule_words
+from taskqueue.admin.workers import offered_to
+from taskqueue.display import DAY, number
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.schedules.reading import OVERDUE
+from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.models import Schedule
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.notices import ERROR, Notice, notices
 from taskqueue.monitoring.read_models.failure_group import failures
 from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.running_task import running_now
-from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
+from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
 from taskqueue.monitoring.series import series
 
 
@@ -49,7 +50,7 @@ class DashboardAdmin(ReportAdmin):
         return live_report(self, request, templates, _("Dashboard"), **context)
 
 
-MOST_RUNNING, MOST_FAILURES = 20, 5
+MOST_RUNNING, MOST_FAILURES, MOST_SCHEDULES = 20, 5, 6
 FAILURES_LOOKED_AT = 1_000
 """The dashboard is refreshed every few seconds; the failures page looks at more."""
 
@@ -66,41 +67,55 @@ class State:
 def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     """Return the context of the fragment."""
     workers = read_workers()
+    worker_ids = {worker.name: worker.id for worker in workers}
     queues = read_queues(workers=workers)
     running = running_now(limit=MOST_RUNNING)
     figures = series(span)
     newest = failures(limit=MOST_FAILURES, newest=FAILURES_LOOKED_AT)
     found = visible(request, notices(queues=queues, workers=workers, running=running))
-    shown: dict[str, Any] = {
+    may_control, may_stop = map(request.user.has_perm, (CONTROL_QUEUES, STOP))
+    context: dict[str, Any] = {
         "state": state_of(workers, found),
-        "notices": sentences(found, links),
-        "counts": count_links(status_counts(), links),
+        "notices": [(notice, sentence(notice, links)) for notice in found],
+        "counts": status_counts(),
         "spans": span_tabs(span),
         "outcomes": outcomes_chart(figures),
         "times": times_chart(figures),
-        "failures": failure_rows(newest.groups, links),
-        "failures_url": links.url_if_any("failure_changelist"),
-        "may_stop": request.user.has_perm(STOP),
-        "may_control": request.user.has_perm(CONTROL_QUEUES),
+        "failures": newest.groups,
+        "queues": queues,
+        "queue_verbs": QUEUE_VERBS if may_control else None,
+        "workers": [
+            worker
+            for worker in workers
+            if worker.is_alive or (worker.state == LOST and worker.seen_seconds < DAY)
+        ],
+        "offered": offered_to(request.user),
+        # A worker that is not listed has no page to link to.
+        "running": [(task, worker_ids.get(task.worker_name)) for task in running],
+        "stop": TASK_VERBS["stop"] if may_stop else None,
     }
-    if may_view(request, "queue"):
-        shown |= {"queues": queue_rows(request, links, queues), "queues_url": links.list_url(Queue)}
-    if may_view(request, "worker"):
-        shown |= {
-            "workers": worker_rows(request, links, workers),
-            "workers_url": links.list_url(Worker),
-        }
-    if may_view(request, "lease"):
-        shown["running"] = running_rows(request, links, running, workers)
-        shown["running_url"] = links.list_url(Lease, status__exact="running")
-    if may_view(request, "schedule"):
-        shown |= schedules_shown(links)
-    return shown
+    if request.user.has_perm("taskqueue.view_schedule"):
+        context |= _schedules()
+    return context
 
 
-def may_view(request: HttpRequest, model_name: str) -> bool:
-    """Whether the user may view the model."""
-    return bool(request.user.has_perm(f"taskqueue.view_{model_name}"))
+def _schedules() -> dict[str, Any]:
+    """Return the next scheduled runs, and how many schedules are paused."""
+    rows: QuerySet[Any] = Schedule.objects.using(database_alias())
+    coming = rows.filter(next_at__isnull=False, is_enabled=True, removed_at=None, paused_at=None)
+    paused_rows = rows.filter(paused_at__isnull=False)
+    counted = paused_rows.annotate(number=Func("id", function="COUNT", output_field=IntegerField()))
+    found = list(
+        coming.annotate(now=DatabaseClock(), paused=Subquery(counted.order_by().values("number")))
+        .only("name", "rule", "next_at")
+        .order_by("next_at", "id")[:MOST_SCHEDULES]
+    )
+    paused = found[0].paused if found else paused_rows.count()
+    words = ngettext("%(count)s schedule is paused", "%(count)s schedules are paused", paused)
+    return {
+        "schedules": [(row, rule_words(row), row.next_at < row.now - OVERDUE) for row in found],
+        "paused": words % {"count": number(paused)} if paused else "",
+    }
 
 
 def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
@@ -123,18 +138,3 @@ def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
     if any(notice.level == ERROR for notice in found):
         return State("error", _("Needs attention"), text)
     return State("running", _("Working"), text) if busy else State("active", _("Idle"), text)
-
-
-def count_links(counts: dict[str, Count], links: Links) -> list[dict[str, Any]]:
-    """Return the number of tasks of each status, with links to their lists."""
-    return [
-        {
-            "status": status,
-            "badge": badge(status),
-            "word": WORDS.get(status, status),
-            "count": count,
-            "is_none": not count.value,
-            "url": links.list_url(Task, status=status),
-        }
-        for status, count in counts.items()
-    ]

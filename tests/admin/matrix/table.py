@@ -166,7 +166,7 @@ PAGES: dict[str, Page] = {
     ),
     **_of_rows("queue", ways("view_queue")),
     "queue/named/": Page(look=ways("view_queue"), query={"name": "unseen"}),
-    "queue/<path:name>/act/": Page(
+    "queue/<taskqueue_name:name>/act/": Page(
         look=None,
         acts=(
             Act(name="pause", on="queue", needs=ways("control_queues"), body=PAUSE),

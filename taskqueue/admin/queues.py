@@ -1,0 +1,117 @@
+"""Queues: the list, the page of one with its figures, and the buttons that pause and resume."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from taskqueue.admin.acts import ActsAdmin
+from taskqueue.admin.charts import outcomes_chart, times_chart
+from taskqueue.admin.links import back
+from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.models import Queue
+from taskqueue.monitoring.read_models.queue import read_queues
+from taskqueue.monitoring.read_models.worker import read_workers
+from taskqueue.monitoring.series import series
+
+MOST_QUEUES, MOST_WORKERS = 500, 1000
+LONGEST_PAUSE = 366 * 24 * 60
+"""Minutes after which a pause that is to end by itself does so at the latest."""
+
+
+class ActForm(forms.Form):
+    """The fields that a button of a queue posts, besides the reason."""
+
+    verb = forms.ChoiceField(choices=[(name, name) for name in QUEUE_VERBS])
+    minutes = forms.IntegerField(
+        label=gettext_lazy("Minutes"), required=False, min_value=1, max_value=LONGEST_PAUSE
+    )
+
+
+class QueueAdmin(ActsAdmin, RowReportAdmin):
+    """A queue has a row after a worker has seen it; before, it has a page by its name."""
+
+    list_template = "admin/taskqueue/queue/change_list.html"
+    routes = (("named/", "named"), ("<taskqueue_name:name>/act/", "act"))
+    page_template = "admin/taskqueue/queue/page.html"
+
+    class Media:
+        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        """Show all queues, or those whose names contain the search text."""
+        queues, text = read_queues(limit=MOST_QUEUES), request.GET.get("q", "").strip()
+        return report(
+            self, request, self.list_template, _("Queues"),
+            queues=[queue for queue in queues if text in queue.name],
+            text=text,
+            is_cut=len(queues) == MOST_QUEUES,
+            may_control=QUEUE_VERBS["pause"].is_for(request.user),
+            longest_pause=LONGEST_PAUSE,
+        )  # fmt: skip
+
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """Show the page of a queue by its row."""
+        return self._page(request, row.name, row)
+
+    def named_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the page of a queue by its name."""
+        self.check_look(request)
+        name = request.GET.get("name", "")
+        if not name or not is_storable(name):
+            self.message_user(request, _("This is not a valid queue name."), messages.ERROR)
+            return self.links.redirect("queue_changelist")
+        return self._page(request, name, _row(name))
+
+    def _page(self, request: HttpRequest, name: str, row: Queue | None) -> HttpResponse:
+        workers = read_workers(limit=MOST_WORKERS)
+        queues = read_queues(limit=MOST_QUEUES, workers=workers)
+        span = span_of(request)
+        steps = series(span, queue_name=name)
+        kept = {"name": name} if "name" in request.GET else {}
+        return report(
+            self, request, self.page_template, name,
+            queue=next((queue for queue in queues if queue.name == name), None),
+            row=row,
+            workers=[worker for worker in workers if worker.is_alive and worker.serves(name)],
+            spans=span_tabs(span, **kept),
+            outcomes=outcomes_chart(steps),
+            times=times_chart(steps),
+            may_control=QUEUE_VERBS["pause"].is_for(request.user),
+            longest_pause=LONGEST_PAUSE,
+        )  # fmt: skip
+
+    @method_decorator(require_POST)
+    def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
+        """A button of a list or a page."""
+        if not QUEUE_VERBS["pause"].is_for(request.user):
+            raise PermissionDenied
+        form = ActForm(request.POST)
+        if form.is_valid():
+            verb, minutes = QUEUE_VERBS[form.cleaned_data["verb"]], form.cleaned_data["minutes"]
+            is_timed = verb.name == "pause" and minutes is not None
+            until = {"until": timedelta(minutes=minutes)} if is_timed else {}
+            self.act(request, verb, Queue(name=name), **until)
+        for field, errors in form.errors.items():
+            self.message_user(request, f"{field}: {' '.join(map(str, errors))}", messages.ERROR)
+        return back(request, self.links.queue_url(name))
+
+    def note(self, request: HttpRequest, row: Queue, done: str) -> None:
+        """Find the row by its name: the first pause creates it."""
+        super().note(request, _row(row.name) or row, done)
+
+
+def _row(name: str) -> Queue | None:
+    return Queue.objects.using(database_alias()).filter(name=name).first()

@@ -1,0 +1,184 @@
+"""Workers: the list, the page of one with its attempts, the buttons that quiet, stop and kill."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import BooleanField, OuterRef, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from taskqueue import control
+from taskqueue.admin.acts import ActsAdmin
+from taskqueue.admin.links import back
+from taskqueue.admin.reasons import reason_of
+from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.verbs import WORKER_VERBS
+from taskqueue.models import Lease, Task, Worker
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.read_models.worker import (
+    ACTIVE,
+    DRAINING,
+    QUIET,
+    read_workers,
+    worker_named,
+)
+
+OFFERED = [
+    (WORKER_VERBS["quiet"], (ACTIVE,)),
+    (WORKER_VERBS["resume"], (QUIET,)),
+    (WORKER_VERBS["stop"], (ACTIVE, QUIET)),
+    (WORKER_VERBS["kill"], (ACTIVE, QUIET, DRAINING)),
+]
+"""Each verb, with the states in which a worker can still be asked for it."""
+MOST_WORKERS, MOST_HELD, MOST_PAST = 200, 50, 20
+NEWEST = 10_000
+"""Attempts of all workers that are searched for those of one: no index finds them."""
+COLUMNS = (
+    "task_id", "attempt", "status", "claimed_at", "started_at", "finished_at", "progress",
+    "progress_message", "stop_requested_at", "wedged_at", "error_class",
+)  # fmt: skip
+# The condition of the index of what runs: in the text, or SQLite would not use it.
+IS_RUNNING = "taskqueue_lease.status = 'running'"
+
+
+class WorkerAdmin(ActsAdmin, RowReportAdmin):
+    """A worker is alive while it was seen within its lease, by the database's clock."""
+
+    list_template = "admin/taskqueue/worker/change_list.html"
+    routes = (("<int:object_id>/act/", "act"), ("resume/", "resume_all"))
+    page_template = "admin/taskqueue/worker/page.html"
+    kill_template = "admin/taskqueue/worker/kill.html"
+
+    class Media:
+        css = {"all": ["taskqueue/pages.css"]}
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        """Show all workers, or those whose name or host contains the search text.
+
+        One that stopped too long ago to be listed is found by its full name.
+        """
+        text = request.GET.get("q", "").strip()
+        workers = read_workers(limit=MOST_WORKERS)
+        workers = [worker for worker in workers if text in worker.name or text in worker.host]
+        if text and not workers and is_storable(text):
+            older = Worker.objects.using(database_alias()).filter(name=text).first()
+            if older is not None:
+                return self.links.redirect("worker_change", older.pk)
+        return report(
+            self, request, self.list_template, _("Workers"),
+            living=[worker for worker in workers if worker.is_alive],
+            gone=[worker for worker in workers if not worker.is_alive],
+            text=text,
+            has_quiet=any(worker.is_alive and worker.request == QUIET for worker in workers),
+            offered=offered_to(request.user),
+        )  # fmt: skip
+
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """Show the page of one worker."""
+        worker = worker_named(row.name)
+        if worker is None:  # Deleted by its retention at this moment.
+            raise Http404
+        sees_leases = request.user.has_perm("taskqueue.view_lease")
+        return report(
+            self, request, self.page_template, worker.name,
+            worker=worker,
+            held=_held(worker.name) if sees_leases else None,
+            past=_past(worker.name) if sees_leases else None,
+            looked_through=NEWEST,
+            offered=offered_to(request.user),
+        )  # fmt: skip
+
+    @method_decorator(require_POST)
+    def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """A button of a list or a page; before a kill it asks once more."""
+        _check_may_stop(request)
+        worker = self.row(str(object_id))
+        if worker is None:
+            self.message_user(request, _("There is no such worker any more."), messages.ERROR)
+            return back(request, self.links.url("worker_changelist"))
+        name = request.POST.get("verb", "")
+        verb = WORKER_VERBS.get(name)
+        if verb is None:
+            refusal = _("A worker cannot be asked for “%(verb)s”.") % {"verb": name}
+            self.message_user(request, refusal, messages.ERROR)
+        elif verb.is_grave and not request.POST.get("confirmed"):
+            return report(
+                self, request, self.kill_template, _("Kill %(worker)s?") % {"worker": worker.name},
+                worker=worker, reason=reason_of(request), next=request.POST.get("next", ""),
+            )  # fmt: skip
+        else:
+            self.act(request, verb, worker)
+        return back(request, self.links.url("worker_change", worker.pk))
+
+    @method_decorator(require_POST)
+    def resume_all_view(self, request: HttpRequest) -> HttpResponse:
+        """The button of the list that resumes every quiet worker."""
+        _check_may_stop(request)
+        everyone = control.WorkerFilter(everyone=True)
+        names = control.resume_workers(everyone, by=request.user, reason=reason_of(request))
+        for worker in Worker.objects.using(database_alias()).filter(name__in=names):
+            self.note(request, worker, WORKER_VERBS["resume"].told(worker.name))
+        if names:
+            summary = ngettext(
+                "%(count)s worker is asked to claim tasks again.",
+                "%(count)s workers are asked to claim tasks again.",
+                len(names),
+            )
+            self.message_user(request, summary % {"count": len(names)}, messages.SUCCESS)
+        else:
+            self.message_user(request, _("No worker is quiet."), messages.WARNING)
+        return back(request, self.links.url("worker_changelist"))
+
+    def tell(self, request: HttpRequest, verb: Verb, row: Worker) -> None:
+        """Tell that it was asked, or that it had been asked for this, or for more, before."""
+        asked = Worker.objects.using(database_alias()).filter(pk=row.pk, request=verb.name)
+        if verb.name == "resume" or (verb.name != row.request and asked.exists()):
+            super().tell(request, verb, row)
+            return
+        told = _("Worker %(worker)s has been asked for this, or for more, already.")
+        self.message_user(request, told % {"worker": row.name}, messages.WARNING)
+
+
+def _check_may_stop(request: HttpRequest) -> None:
+    """Raise PermissionDenied if the user may not ask workers to be quiet or to end."""
+    if not WORKER_VERBS["stop"].is_for(request.user):
+        raise PermissionDenied
+
+
+def offered_to(user: Any) -> list[tuple[Verb, tuple[str, ...]]]:
+    """Return the verbs that the user may ask workers for, each with the states that allow it."""
+    return OFFERED if WORKER_VERBS["stop"].is_for(user) else []
+
+
+def _attempts(worker: str) -> QuerySet[Any]:
+    """Return its attempts with the names of their tasks, which may be pruned."""
+    tasks = Task.objects.filter(id=OuterRef("task_id"))
+    return (
+        Lease.objects.using(database_alias())
+        .filter(worker_id=worker)
+        .only(*COLUMNS)
+        .annotate(now=DatabaseClock(), task_name=Subquery(tasks.values("name")))
+    )
+
+
+def _held(worker: str) -> QuerySet[Any]:
+    """Return the running attempts, the longest first."""
+    is_running = RawSQL(IS_RUNNING, (), output_field=BooleanField())  # noqa: S611  (a constant)
+    return _attempts(worker).filter(is_running).order_by("id")[:MOST_HELD]
+
+
+def _past(worker: str) -> QuerySet[Any]:
+    """Return its finished attempts among the newest attempts of all workers."""
+    newest = Lease.objects.using(database_alias()).order_by("-id").values_list("id", flat=True)
+    ended = _attempts(worker).filter(finished_at__isnull=False)
+    return ended.filter(id__gt=(newest.first() or 0) - NEWEST).order_by("-id")[:MOST_PAST]

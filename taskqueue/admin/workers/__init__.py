@@ -1,1 +1,0 @@
-"""Workers in the admin: which live, what each holds, and the buttons that quiet, stop and kill."""
