@@ -50,7 +50,7 @@ def filled(**changes: Any) -> dict[str, Any]:
     return {
         "name": "mornings", "task": "tests.sample.tasks.noop", "enabled": "on", "kind": "cron",
         "tz": "Europe/Berlin", "expression": "0 6 * * mon-fri", "interval_0": "",
-        "interval_1": "1", "first": "", "last": "", "step_0": "", "step_1": "60",
+        "interval_1": "1", "first": "", "last": "", "every_0": "", "every_1": "60",
         "days": ["mon", "tue"], "at": "", "start": "", "end": "", "args": "[]", "kwargs": "{}",
         "queue_name": "", "priority": "", "options": "{}", "missed": "latest",
         "missed_window_0": "", "missed_window_1": "1", "overlap": "skip",

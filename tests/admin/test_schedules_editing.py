@@ -40,7 +40,7 @@ KINDS = {
         {"kind": "after_end", "interval_0": "2", "interval_1": "3600"}, AfterEnd(hours=2),
     ),
     "daily window": (
-        {"kind": "daily_window", "first": "22:00", "last": "02:00", "step_0": "5"},
+        {"kind": "daily_window", "first": "22:00", "last": "02:00", "every_0": "5"},
         DailyWindow("22:00", "02:00", every=300, days="mon,tue", tz="Europe/Berlin"),
     ),
     "once": ({"kind": "once", "at": "2099-12-01 09:00"}, Once(NINE)),

@@ -41,14 +41,14 @@ WRONG = [
     ("interval", {"kind": "every", "interval_0": "999999999999", "interval_1": "86400"}),
     ("interval", {"kind": "after_end", "interval_0": "-1"}),
     ("interval", {"kind": "after_end", "interval_0": "1", "interval_1": "7"}),
-    ("first", {"kind": "daily_window", "first": "25:00", "last": "10:00", "step_0": "1"}),
-    ("last", {"kind": "daily_window", "first": "09:00", "last": "", "step_0": "1"}),
-    ("last", {"kind": "daily_window", "first": "09:00", "last": "x", "step_0": "1"}),
-    ("step", {"kind": "daily_window", "first": "09:00", "last": "10:00"}),
-    ("step", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "9999"}),
-    ("days", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "1",
+    ("first", {"kind": "daily_window", "first": "25:00", "last": "10:00", "every_0": "1"}),
+    ("last", {"kind": "daily_window", "first": "09:00", "last": "", "every_0": "1"}),
+    ("last", {"kind": "daily_window", "first": "09:00", "last": "x", "every_0": "1"}),
+    ("every", {"kind": "daily_window", "first": "09:00", "last": "10:00"}),
+    ("every", {"kind": "daily_window", "first": "09:00", "last": "10:00", "every_0": "9999"}),
+    ("days", {"kind": "daily_window", "first": "09:00", "last": "10:00", "every_0": "1",
               "days": []}),
-    ("days", {"kind": "daily_window", "first": "09:00", "last": "10:00", "step_0": "1",
+    ("days", {"kind": "daily_window", "first": "09:00", "last": "10:00", "every_0": "1",
               "days": ["x"]}),
     ("at", {"kind": "once", "at": "soon"}),
     ("at", {"kind": "once", "at": "10000-01-01 00:00"}),
@@ -104,7 +104,7 @@ def test_what_is_wrong_is_told_beside_its_field(
 def test_what_the_chosen_kind_does_not_use_may_be_anything(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     other = {"kind": "every", "interval_0": "60", "expression": "?", "at": "?", "first": "?",
-             "step_0": "?", "days": ["?"], "missed_window_0": "?"}  # fmt: skip
+             "every_0": "?", "days": ["?"], "missed_window_0": "?"}  # fmt: skip
     assert client.post(url("schedule", "add"), filled(**other)).status_code == 302
     again = {"kind": "once", "at": "2099-01-01", "start": "?", "end": "?", "name": "again"}
     assert client.post(url("schedule", "add"), filled(**again)).status_code == 302

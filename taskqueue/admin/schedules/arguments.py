@@ -1,57 +1,15 @@
-"""The arguments of a schedule, as its page shows them and its form reads them back."""
+"""Reading back arguments that a form has shown with redacted values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from taskqueue.declarations.definition import registry
-from taskqueue.declarations.redaction import REDACTED, ShownArguments, redacted, redacted_for
-from taskqueue.display import EMPTY, as_json
+from taskqueue.declarations.redaction import REDACTED, redacted_for
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
-
-VIEW_ARGUMENTS = "taskqueue.view_arguments"
-
-
-def visible_arguments(schedule: Schedule, *, to_any: bool) -> ShownArguments | None:
-    """Return the arguments without the values of sensitive ones.
-
-    None if no definition says which these are, unless the user may view any argument (`to_any`).
-    """
-    shown = redacted(schedule.task_name, schedule.args, schedule.kwargs)
-    if shown is None and to_any:
-        return ShownArguments(schedule.args, schedule.kwargs)
-    return shown
-
-
-@admin.display(description=gettext_lazy("arguments"))
-def arguments(schedule: Schedule) -> SafeString:
-    """Show the arguments as everybody may see them."""
-    return _shown(visible_arguments(schedule, to_any=False))
-
-
-@admin.display(description=gettext_lazy("arguments"))
-def unredacted_arguments(schedule: Schedule) -> SafeString:
-    """Show the arguments to users who may view any argument."""
-    return _shown(visible_arguments(schedule, to_any=True))
-
-
-@admin.display(description=gettext_lazy("arguments"))
-def hidden_arguments(schedule: Schedule) -> str:
-    """Explain why the arguments are hidden."""
-    return _(
-        "Hidden: this process does not know the definition, so it cannot tell which arguments are "
-        "sensitive. To view them, you need the permission %(permission)s."
-    ) % {"permission": VIEW_ARGUMENTS}
-
-
-def _shown(shown: ShownArguments | None) -> SafeString:
-    return EMPTY if shown is None else as_json({"args": shown.args, "kwargs": shown.kwargs})
 
 
 def restored(
@@ -66,28 +24,21 @@ def restored(
         return args, kwargs
     if schedule is None or task_name != schedule.task_name:
         raise InvalidSchedule(_("Enter the values shown as %(mark)s again.") % {"mark": REDACTED})
-    definition = registry.get(task_name)
-    marks = redacted_for(definition, [None] * len(args), dict.fromkeys(kwargs))
+    marks = redacted_for(registry.get(task_name), [None] * len(args), dict.fromkeys(kwargs))
+    old_args = dict(enumerate(schedule.args))
     return (
-        [
-            _old(schedule.args, place, len(schedule.args) > place)
-            if (value, marks.args[place]) == (REDACTED, REDACTED)
-            else value
-            for place, value in enumerate(args)
-        ],
-        {
-            key: _old(schedule.kwargs, key, key in schedule.kwargs)
-            if (value, marks.kwargs[key]) == (REDACTED, REDACTED)
-            else value
-            for key, value in kwargs.items()
-        },
+        [_kept(old_args, place, args[place], mark) for place, mark in enumerate(marks.args)],
+        {key: _kept(schedule.kwargs, key, kwargs[key], mark) for key, mark in marks.kwargs.items()},
     )
 
 
-def _old(values: Any, place: Any, is_there: bool) -> Any:
-    if not is_there:
+def _kept(old: dict[Any, Any], place: Any, value: Any, mark: object) -> Any:
+    """Return the old value in place of a redacted one."""
+    if (value, mark) != (REDACTED, REDACTED):
+        return value
+    if place not in old:
         raise InvalidSchedule(
             _("Enter the value %(place)s again: there is no stored value to keep.")
             % {"place": repr(place)}
         )
-    return values[place]
+    return old[place]

@@ -8,25 +8,22 @@ from zoneinfo import available_timezones
 from django.contrib import messages
 from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.core.exceptions import PermissionDenied
-from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from taskqueue import schedules
+from taskqueue.admin.reports import report
 from taskqueue.admin.schedules.acts import ScheduleActs
-from taskqueue.admin.schedules.arguments import VIEW_ARGUMENTS, visible_arguments
-from taskqueue.admin.schedules.form import ScheduleForm
+from taskqueue.admin.schedules.form import OWN_FIELDS, POLICIES, ScheduleForm
 from taskqueue.declarations.redaction import REDACTED
-from taskqueue.engine.connections import database_alias
-from taskqueue.exceptions import TaskQueueError, UnknownTask
+from taskqueue.exceptions import ChangedMeanwhile, TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.monitoring.read_models.base import visible_arguments
 
-RULE = ("kind", "tz", "expression", "interval", "first", "last", "step", "days", "at", "start",
+RULE = ("kind", "tz", "expression", "interval", "first", "last", "every", "days", "at", "start",
         "end")  # fmt: skip
-CALL = ("args", "kwargs", "queue_name", "priority", "options")
-POLICIES = ("missed", "missed_window", "overlap", "pause_after_failures")
+CALL = ("args", "kwargs", *OWN_FIELDS, "options")
 
 
 class ScheduleEditing(ScheduleActs):
@@ -61,46 +58,49 @@ class ScheduleEditing(ScheduleActs):
         return self._edit(request, schedule)
 
     def _edit(self, request: HttpRequest, schedule: Schedule | None) -> HttpResponse:
-        form = ScheduleForm(
-            request.POST if request.method == "POST" else None,
-            schedule=schedule,
-            sees_any=request.user.has_perm(VIEW_ARGUMENTS),
-        )
-        if request.method == "POST" and form.is_valid():
-            saved = None if _is_stale(form) else self._save(request, form)
+        posted = request.POST if request.method == "POST" else None
+        form = ScheduleForm(posted, schedule=schedule, viewer=request.user)
+        if posted is not None and form.is_valid():
+            saved = self._save(request, form)
             if saved is not None:
                 return self.links.redirect("schedule_change", saved.pk)
         return self._form_page(request, form)
 
     def _save(self, request: HttpRequest, form: ScheduleForm) -> Schedule | None:
-        """Return the saved row; None if the verb refused, with the error in the form."""
-        saved: Schedule | None
-        who = {"by": request.user, "reason": form.cleaned_data["reason"]}
+        """Return the saved row; None if it was refused, with the error in the form."""
+        given: dict[str, Any] = {
+            **form.changes(), "by": request.user, "reason": form.cleaned_data["reason"],
+        }  # fmt: skip
         try:
             if form.schedule is None:
-                saved = schedules.create(form.cleaned_data["name"], **form.changes(), **who)
+                saved = schedules.create(form.cleaned_data["name"], **given)
             else:
-                saved = _edited(form, form.schedule, who)
+                saved = schedules.edit(form.schedule.name, seen=form.is_current, **given)
         except UnknownTask as error:
             form.add_error("task", str(error))
-            return None
+        except ChangedMeanwhile:
+            form.add_error(
+                None,
+                _(
+                    "Somebody else has changed this schedule since you opened the form, so nothing "
+                    "was saved. Save again to replace their changes with what you entered."
+                ),
+            )
         except TaskQueueError as error:
             is_rule = str(error).startswith("The rule ")
             form.add_error("kind" if is_rule else None, str(error))
-            return None
-        if saved is None:
-            return None
-        done = _("Created") if form.schedule is None else _("Edited")
-        self.note(request, saved.pk, saved.name, f"{done}.")
-        self.message_user(request, f"{done}: {saved.name}", messages.SUCCESS)
-        return saved
+        else:
+            done = _("Created") if form.schedule is None else _("Edited")
+            self.note(request, saved, f"{done}.")
+            self.message_user(request, f"{done}: {saved.name}", messages.SUCCESS)
+            return saved
+        return None
 
-    def _form_page(self, request: HttpRequest, form: Any) -> TemplateResponse:
+    def _form_page(self, request: HttpRequest, form: Any) -> HttpResponse:
         """Show the form in the admin's layout, although it is not a model's form."""
-        schedule = form.schedule
-        own = ("name",) if schedule is None else ()
+        schedule: Schedule | None = form.schedule
         parts: Any = (
-            (None, {"fields": (*own, "task", "enabled")}),
+            (None, {"fields": ("task", "enabled") if schedule else ("name", "task", "enabled")}),
             (_("Rule"), {"fields": RULE}),
             (
                 _("Arguments and options"),
@@ -109,74 +109,27 @@ class ScheduleEditing(ScheduleActs):
             (_("Policies"), {"fields": POLICIES}),
             (_("Audit"), {"fields": ("reason",)}),
         )
-        shown = AdminForm(form, parts, {}, model_admin=self)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _("Create schedule")
-            if schedule is None
-            else _("Edit %(name)s") % {"name": schedule.name},
-            "adminform": shown,
-            "errors": AdminErrorList(form, []),
-            "inline_admin_formsets": [],
-            "media": self.media + form.media,
-            "opts": self.opts,
-            "original": schedule,
-            "add": schedule is None,
-            "change": False,
-            "is_popup": False,
-            "save_on_top": False,
-            "has_file_field": False,
-            "has_view_permission": True,
-            "form_url": "",
-            "zones": sorted(available_timezones()),
-        }
-        return TemplateResponse(request, self.edit_template, context)
-
-
-def _edited(form: ScheduleForm, schedule: Schedule, who: dict[str, Any]) -> Schedule | None:
-    """Return the saved row; None if somebody else was faster, with the error in the form.
-
-    Raises what the verb raises.
-    """
-    alias = database_alias()
-    with atomic(using=alias):
-        rows = Schedule.objects.using(alias).filter(pk=schedule.pk)
-        # Locks the row for the verb, as a look at it would not on SQLite.
-        same = rows.filter(changed_at=schedule.changed_at).update(changed_at=schedule.changed_at)
-        if same or not rows.exists():  # Of one that is gone the verb tells so.
-            return schedules.edit(schedule.name, **form.changes(), **who)
-        _tell_stale(form, rows.get())
-    return None
-
-
-def _is_stale(form: ScheduleForm) -> bool:
-    """Whether the schedule was changed since the form was shown; if so, the form says it."""
-    seen = form.cleaned_data.get("seen")
-    if form.schedule is None or not seen or seen == form.schedule.changed_at.isoformat():
-        return False
-    _tell_stale(form, form.schedule)
-    return True
-
-
-def _tell_stale(form: ScheduleForm, row: Schedule) -> None:
-    """Refuse once: saving again replaces the current row knowingly."""
-    form.add_error(
-        None,
-        _(
-            "Somebody else has changed this schedule since you opened the form, so nothing was "
-            "saved. Save again to replace their changes with what you entered."
-        ),
-    )
-    data: Any = form.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
-    data["seen"] = row.changed_at.isoformat()
-    form.data = data
+        return report(
+            self,
+            request,
+            self.edit_template,
+            _("Edit %(name)s") % {"name": schedule.name} if schedule else _("Create schedule"),
+            adminform=AdminForm(form, parts, {}, model_admin=self),
+            errors=AdminErrorList(form, []),
+            media=self.media + form.media,
+            original=schedule,
+            add=schedule is None,
+            has_view_permission=True,
+            zones=sorted(available_timezones()),
+        )
 
 
 def _hint(request: HttpRequest, schedule: Schedule | None) -> str:
     """Explain hidden and redacted arguments, as markup that holds nothing of the schedule."""
     if schedule is None:
         return ""
-    shown = visible_arguments(schedule, to_any=request.user.has_perm(VIEW_ARGUMENTS))
+    call = (schedule.task_name, schedule.args, schedule.kwargs)
+    shown = visible_arguments(*call, request.user)
     if shown is None:
         return _(
             "The arguments are hidden because this process does not know the task's definition. "

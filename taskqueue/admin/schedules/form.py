@@ -6,23 +6,16 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.forms.models import model_to_dict
 from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
-from taskqueue.admin.schedules.arguments import restored, visible_arguments
+from taskqueue.admin.schedules.arguments import restored
 from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, as_text
 from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS
-from taskqueue.admin.schedules.rules import (
-    KINDS,
-    LIMITED,
-    USED,
-    check_zone,
-    initial_of,
-    kinds_of,
-    rule_of,
-)
+from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, initial_of, rule_of
 from taskqueue.core.policies import Missed, Overlap
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
@@ -36,10 +29,14 @@ from taskqueue.declarations.scheduled import (
 from taskqueue.engine.schedules.reading import rule_of as rule_of_row
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
 from taskqueue.models import Schedule
+from taskqueue.monitoring.read_models.base import Viewer, visible_arguments
 from taskqueue.rules import Cron
 from taskqueue.rules.values import DAYS
 
 WIDE = {"class": "vTextField"}
+POLICIES = ("missed", "missed_window", "overlap", "pause_after_failures")
+OWN_FIELDS = ("queue_name", "priority")
+"""Options that have a field of their own."""
 
 
 class ScheduleForm(forms.Form):
@@ -76,7 +73,7 @@ class ScheduleForm(forms.Form):
         required=False,
         help_text=_("For example 17:30. A time before the first is on the next day."),
     )
-    step = SpanField(label=_("Every"), help_text=_("How often within the window."))
+    every = SpanField(label=_("Every"), help_text=_("How often within the window."))
     days = forms.MultipleChoiceField(
         label=_("Days"), required=False, initial=list(DAYS),
         choices=list(zip(DAYS, WEEKDAYS_ABBR.values(), strict=True)),
@@ -130,19 +127,18 @@ class ScheduleForm(forms.Form):
         js = ["taskqueue/schedule_form.js"]
 
     def __init__(
-        self, data: Any = None, *, schedule: Schedule | None = None, sees_any: bool = False
+        self, data: Any = None, *, schedule: Schedule | None = None, viewer: Viewer
     ) -> None:
-        super().__init__(data, initial=initial_values(schedule, sees_any=sees_any))
+        super().__init__(data, initial=initial_values(schedule, viewer) if schedule else {})
         self.schedule = schedule
         names = [definition.name for definition in registry.all()]
         task: Any = self.fields["task"]
         task.choices = [("", "---------"), *((name, name) for name in names)]
-        if schedule is not None:
-            del self.fields["name"]
-        else:
-            del self.fields["seen"]
-        for field in {name for names in USED.values() for name in names} | {"start", "end"}:
-            self.fields[field].widget.attrs["data-kinds"] = kinds_of(field)
+        del self.fields["seen" if schedule is None else "name"]
+        for kind, parameters in PARAMETERS.items():
+            for name in set(parameters) - {"tz"}:
+                attributes = self.fields[name].widget.attrs
+                attributes["data-kinds"] = f"{attributes.get('data-kinds', '')} {kind}".strip()
 
     def clean_name(self) -> str:
         """Check that the name is valid and free."""
@@ -164,7 +160,7 @@ class ScheduleForm(forms.Form):
         """Check the fields together, as far as each is valid."""
         given = self.cleaned_data
         kind = given.get("kind", "")
-        used = {"tz", *USED.get(kind, ()), *(("start", "end") if kind in LIMITED else ())}
+        used = {"tz", *PARAMETERS.get(kind, ())}
         for field in self.errors.keys() - used:  # What the kind does not use may be anything.
             if field in self.fields and "data-kinds" in self.fields[field].widget.attrs:
                 del self.errors[field]
@@ -201,8 +197,8 @@ class ScheduleForm(forms.Form):
         given["all_options"] = options
         if "rule" not in given or self.errors:
             return
-        found = self._try("args", restored, self.schedule, given["task"], given["args"],
-                          given["kwargs"])  # fmt: skip
+        call = (given["task"], given["args"], given["kwargs"])
+        found = self._try("args", restored, self.schedule, *call)
         if found is None:
             return
         given["args"], given["kwargs"] = found
@@ -220,11 +216,20 @@ class ScheduleForm(forms.Form):
             self.add_error(field, str(error))
         return None
 
+    def is_current(self, row: Schedule) -> bool:
+        """Whether the row is as the form showed it; saving once more replaces it knowingly."""
+        assert self.schedule is not None
+        current = row.changed_at.isoformat()
+        seen = self.cleaned_data["seen"] or self.schedule.changed_at.isoformat()
+        data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
+        data["seen"] = current
+        self.data = data
+        return bool(seen == current)
+
     def changes(self) -> dict[str, Any]:
         """Return the values that the verbs take."""
-        names = ("task", "rule", "args", "kwargs", "missed", "missed_window", "overlap",
-                 "pause_after_failures", "enabled")  # fmt: skip
         given = self.cleaned_data
+        names = ("task", "rule", "args", "kwargs", "enabled", *POLICIES)
         return {name: given[name] for name in names} | {"options": given["all_options"]}
 
 
@@ -242,28 +247,19 @@ def _encode(scheduled: Scheduled, definition: Any) -> None:
         raise InvalidSchedule(refusal % named) from None
 
 
-OWN_FIELDS = ("queue_name", "priority")
-"""Options that have a field of their own."""
-
-
-def initial_values(schedule: Schedule | None, *, sees_any: bool) -> dict[str, Any]:
+def initial_values(schedule: Schedule, viewer: Viewer) -> dict[str, Any]:
     """Return the initial values of the form."""
-    if schedule is None:
-        return {}
     rule = rule_of_row(schedule)
     options = dict(schedule.options)
     values: dict[str, Any] = {
+        **model_to_dict(schedule, POLICIES),
         "task": schedule.task_name,
         "enabled": schedule.is_enabled,
         **{name: options.pop(name, "") for name in OWN_FIELDS},
         "options": as_text(options),
-        "missed": schedule.missed,
-        "missed_window": schedule.missed_window,
-        "overlap": schedule.overlap,
-        "pause_after_failures": schedule.pause_after_failures,
         "seen": schedule.changed_at.isoformat(),
     }
-    shown = visible_arguments(schedule, to_any=sees_any)
+    shown = visible_arguments(schedule.task_name, schedule.args, schedule.kwargs, viewer)
     if shown is not None:
         values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
     return values if rule is None else values | initial_of(rule)

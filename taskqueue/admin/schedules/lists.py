@@ -17,23 +17,17 @@ from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.links import kept_tasks
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.acts import is_deletable
-from taskqueue.admin.schedules.arguments import (
-    VIEW_ARGUMENTS,
-    arguments,
-    hidden_arguments,
-    unredacted_arguments,
-)
 from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.admin.schedules.page import (
     StateFilter,
-    extras,
+    newest_occurrences,
     next_times,
+    shown_arguments,
     shown_source,
     state_of,
 )
 from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS, rule_words
 from taskqueue.core.states import TaskStatus
-from taskqueue.declarations.redaction import redacted
 from taskqueue.display import EMPTY, as_json, badge, breakable, moment, preformatted
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.schedules.reading import due_at
@@ -83,43 +77,40 @@ class ScheduleAdmin(ScheduleEditing):
         begun = queryset.alias(beginning=Left("name", len(term)))
         return begun.filter(Q(beginning=term) | Q(task_name=term)), False
 
+    def get_object(self, request: HttpRequest, *which: Any) -> Any:
+        """Return the row, which knows who views it."""
+        schedule = super().get_object(request, *which)
+        if schedule is not None:
+            schedule.viewer = request.user
+        return schedule
+
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        call: Any = arguments
-        if redacted(obj.task_name, obj.args, obj.kwargs) is None:
-            may_view = request.user.has_perm(VIEW_ARGUMENTS)
-            call = unredacted_arguments if may_view else hidden_arguments
-        about = ["name", "state"]
-        if obj.trouble:
-            about.append("shown_trouble")
-        if obj.paused_at is not None:
-            about.extend(PAUSE)
+        trouble = ("shown_trouble",) if obj.trouble else ()
+        about = ("name", "state", *trouble, *(PAUSE if obj.paused_at is not None else ()), *ABOUT)
         return (
-            (None, {"fields": self.labelled((*about, *ABOUT))}),
+            (None, {"fields": self.labelled(about)}),
             (_("Last run"), {"fields": LAST}),
-            (_("Arguments and options"), {"fields": (call, "shown_options")}),
+            (_("Arguments and options"), {"fields": ("arguments", "shown_options")}),
             (_("Policies"), {"fields": self.labelled(POLICIES)}),
             (_("Times"), {"fields": self.labelled(TIMES), "classes": ("collapse",)}),
         )
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        schedule: Any = self.get_object(request, object_id)
-        context: dict[str, Any] = {}
-        if schedule is not None and self.has_view_permission(request, schedule):
-            context = extras(request, self.links, schedule)
-            context["may_pause"] = self.has_pause_permission(request)
-            context["may_edit"] = self.has_edit_permission(request)
-            context["is_declared"] = schedule.source == ScheduleSource.CODE
-            context["is_deletable"] = is_deletable(schedule)
-        return super().change_view(
-            request, object_id, form_url, {**context, **(extra_context or {})}
-        )
+        schedule = context["original"]
+        sees_occurrences = request.user.has_perm("taskqueue.view_occurrence")
+        shown = newest_occurrences(schedule, self.links) if sees_occurrences else None
+        context |= {
+            "occurrences": shown,
+            "may_pause": self.has_pause_permission(request),
+            "may_edit": self.has_edit_permission(request),
+            "is_declared": schedule.source == ScheduleSource.CODE,
+            "is_deletable": is_deletable(schedule),
+        }
+        return super().render_change_form(request, context, *args, **kwargs)
 
+    arguments = cell(_("arguments"), shown_arguments)
     rule_text = cell(_("rule"), rule_words)
 
     @admin.display(description=_("rule"))

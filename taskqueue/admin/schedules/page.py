@@ -7,47 +7,38 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin
-from django.db import DatabaseError
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from taskqueue import schedules
+from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.declarations.definition import registry
-from taskqueue.display import EMPTY, WORDS, badge, in_zone, moment
+from taskqueue.display import EMPTY, WORDS, as_json, badge, in_zone, moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import OVERDUE, conditions, rule_of
-from taskqueue.models import Audit, Occurrence, Schedule
+from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.monitoring.read_models.base import visible_arguments
+from taskqueue.monitoring.read_models.schedule import MOST_TIMES, times_to_come
 from taskqueue.rules import AfterEnd
 
 MOST_OCCURRENCES = 20
-MOST_TIMES = 5
 OCCURRENCE_COLUMNS = (
     "schedule_id", "nominal_at", "nominal_until", "count", "status", "reason", "task_id",
     "task_status", "requested_by", "finished_at",
 )  # fmt: skip
 
 
-def extras(request: HttpRequest, links: Links, schedule: Schedule) -> dict[str, Any]:
-    """Return the newest occurrences and links to more, for users who may view them."""
-    parts: dict[str, Any] = {}
-    if request.user.has_perm("taskqueue.view_occurrence"):
-        parts["occurrences"] = _occurrences(schedule, links)
-        parts["occurrences_url"] = links.list_url(Occurrence, schedule__id__exact=schedule.pk)
-    if request.user.has_perm("taskqueue.view_audit"):
-        parts["audit_url"] = links.list_url(Audit, q=schedule.name)
-    return parts
-
-
-def _occurrences(schedule: Schedule, links: Links) -> list[dict[str, Any]]:
+def newest_occurrences(schedule: Schedule, links: Links) -> list[dict[str, Any]]:
+    """Return the newest occurrences as the page shows them."""
     rows = Occurrence.objects.using(database_alias()).filter(schedule_id=schedule.pk)
     newest = list(rows.only(*OCCURRENCE_COLUMNS).order_by("-nominal_at")[:MOST_OCCURRENCES])
     kept = kept_tasks(row.task_id for row in newest)
@@ -81,37 +72,36 @@ def shown_requester(row: Occurrence) -> str:
     return "" if row.requested_by is None else row.requested_by or _("yes")
 
 
-def next_times(schedule: Schedule) -> SafeString:
+def next_times(schedule: Any) -> SafeString:
     """Show the next times in UTC and in the time zone of the rule."""
     if schedule.paused_at is not None:
         return format_html("{}", _("None until the schedule is resumed."))
+    times = times_to_come(schedule, schedule.now, count=MOST_TIMES)
     rule = rule_of(schedule)
-    if rule is None:
+    if rule is None or not times:
         return EMPTY
-    try:
-        times = schedules.preview(schedule.name, count=MOST_TIMES)
-    except DatabaseError:
-        raise
-    except Exception:  # The rule of a row may raise anything, and the row may be gone.
-        return EMPTY
-    if not times:
-        return EMPTY
-    zones = dict.fromkeys(("UTC", zone_of(rule)))
-    heads = format_html_join("", '<th scope="col">{}</th>', ((zone,) for zone in zones))
-    lines = [
-        (format_html_join("", "<td>{}</td>", ((_in(ZoneInfo(zone), at),) for zone in zones)),)
-        for at in times
-    ]
-    return format_html(
-        '<table class="taskqueue-times"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>',
-        heads,
-        format_html_join("", "<tr>{}</tr>", lines),
-    )
+    zones = list(dict.fromkeys(("UTC", zone_of(rule))))
+    lines = [[_in(ZoneInfo(zone), at) for zone in zones] for at in times]
+    context = {"zones": zones, "lines": lines}
+    return render_to_string("admin/taskqueue/schedule/times.html", context)
 
 
-def _in(zone: Any, at: datetime) -> str:
+def _in(zone: ZoneInfo, at: datetime) -> str:
     there = in_zone(at, zone)
     return f"{WEEKDAYS_ABBR[there.weekday()]} {there:%Y-%m-%d %H:%M:%S %z}"
+
+
+def shown_arguments(schedule: Any) -> SafeString:
+    """Show the arguments as the viewer may see them, or explain why they are hidden."""
+    call = (schedule.task_name, schedule.args, schedule.kwargs)
+    shown = visible_arguments(*call, schedule.viewer)
+    if shown is not None:
+        return as_json({"args": shown.args, "kwargs": shown.kwargs})
+    hidden = _(
+        "Hidden: this process does not know the definition, so it cannot tell which arguments are "
+        "sensitive. To view them, you need the permission %(permission)s."
+    )
+    return format_html("{}", hidden % {"permission": VIEW_ARGUMENTS})
 
 
 def shown_source(schedule: Schedule) -> str:

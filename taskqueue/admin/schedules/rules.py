@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from taskqueue import rules
 from taskqueue.display import in_zone
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
@@ -25,24 +26,15 @@ KINDS = {
     DailyWindow.kind: gettext_lazy("daily window: at an interval between two times of day"),
     Once.kind: gettext_lazy("once: at one time"),
 }
-USED = {
-    Cron.kind: ("expression",),
-    Every.kind: ("interval",),
-    AfterEnd.kind: ("interval",),
-    DailyWindow.kind: ("first", "last", "step", "days"),
+LIMITS = ("start", "end")
+PARAMETERS = {
+    Cron.kind: ("expression", "tz", *LIMITS),
+    Every.kind: ("interval", *LIMITS),
+    AfterEnd.kind: ("interval", *LIMITS),
+    DailyWindow.kind: ("first", "last", "every", "days", "tz", *LIMITS),
     Once.kind: ("at",),
 }
-"""The fields that a kind needs, besides time zone, start and end."""
-LIMITED = (Cron.kind, Every.kind, AfterEnd.kind, DailyWindow.kind)
-FIELDS = {"every": "step", "the": "interval"}
-"""Fields whose names differ between the rule and the form."""
-
-
-def kinds_of(field: str) -> str:
-    """Return the kinds that use a field, as the form's script reads them."""
-    if field in ("start", "end"):
-        return " ".join(LIMITED)
-    return " ".join(kind for kind, fields in USED.items() if field in fields)
+"""The parameters of each kind of rule, which are the fields that it uses."""
 
 
 def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
@@ -50,10 +42,14 @@ def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
 
     Raises ValidationError, by the field that it is about.
     """
-    if missing := [name for name in USED[kind] if given.get(name) in (None, "", [])]:
-        needed = _("Required for this kind of rule.")
-        raise ValidationError(dict.fromkeys(missing, needed))
-    rule = _built(kind, given)
+    values = {name: given.get(name) for name in PARAMETERS[kind]}
+    missing = [name for name in values if name not in LIMITS and values[name] in (None, "", [])]
+    if missing:
+        raise ValidationError(dict.fromkeys(missing, _("Required for this kind of rule.")))
+    for name, value in values.items():
+        if isinstance(value, datetime):
+            values[name] = moment_in(given["tz"], name, value)
+    rule = rules.KINDS[kind](**values)
     try:
         rule.check()
     except InvalidSchedule as error:
@@ -61,29 +57,12 @@ def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
     return rule
 
 
-def _built(kind: str, given: Mapping[str, Any]) -> Rule:
-    tz = given["tz"]
-    names = ("start", "end") if kind in LIMITED else ()
-    limits: dict[str, Any] = {name: moment_in(tz, name, given.get(name)) for name in names}
-    if kind == Cron.kind:
-        return Cron(given["expression"], tz, **limits)
-    if kind == Every.kind:
-        return Every(given["interval"], **limits)
-    if kind == AfterEnd.kind:
-        return AfterEnd(given["interval"], **limits)
-    if kind == DailyWindow.kind:
-        return DailyWindow(
-            given["first"], given["last"], every=given["step"], days=given["days"], tz=tz, **limits
-        )
-    return Once(moment_in(tz, "at", given["at"]))  # type: ignore[arg-type]  # (it is required)
-
-
-def moment_in(tz: str, field: str, moment: datetime | None) -> datetime | None:
+def moment_in(tz: str, field: str, moment: datetime) -> datetime:
     """Return an aware moment; one without an offset is in the zone, the first if it occurs twice.
 
     Raises ValidationError, by its field, for one that the zone leaves out.
     """
-    if moment is None or moment.tzinfo is not None:
+    if moment.tzinfo is not None:
         return moment
     zone = ZoneInfo(tz)
     aware = moment.replace(tzinfo=zone)
@@ -107,9 +86,7 @@ def moment_in(tz: str, field: str, moment: datetime | None) -> datetime | None:
 def _field(kind: str, error: str) -> str:
     """Return the field that an error of the rule is about."""
     found = re.match(r"\w+: (\w+)", error)
-    name = FIELDS.get(found[1], found[1]) if found else ""
-    known = (*USED[kind], "tz", *(("start", "end") if kind in LIMITED else ()))
-    return name if name in known else USED[kind][0]
+    return found[1] if found and found[1] in PARAMETERS[kind] else PARAMETERS[kind][0]
 
 
 def check_zone(name: str) -> str:
@@ -130,23 +107,13 @@ def zone_of(rule: Rule) -> str:
 
 
 def initial_of(rule: Rule) -> dict[str, Any]:
-    """Return the form's fields for the rule."""
+    """Return the form's fields for the rule.
+
+    A moment is written with its offset, so that it is read back as the same moment.
+    """
     tz = zone_of(rule)
-    values: dict[str, Any] = {"kind": rule.kind, "tz": tz}
-    if isinstance(rule, Cron):
-        values["expression"] = rule.expression
-    elif isinstance(rule, Every | AfterEnd):
-        values["interval"] = rule.interval
-    elif isinstance(rule, DailyWindow):
-        values["step"], values["days"] = rule.every, list(rule.days)
-        values["first"], values["last"] = rule.first.isoformat(), rule.last.isoformat()
-    elif isinstance(rule, Once):
-        values["at"] = _written(tz, rule.at)
-    if rule.kind in LIMITED:
-        values |= {"start": _written(tz, rule.start), "end": _written(tz, rule.end)}
-    return values
-
-
-def _written(tz: str, moment: datetime | None) -> str:
-    """Write a moment with its offset, so that it is read back as the same moment."""
-    return "" if moment is None else in_zone(moment, ZoneInfo(tz)).isoformat(" ")
+    values = {name: getattr(rule, name) for name in PARAMETERS[rule.kind]}
+    for name, value in values.items():
+        if isinstance(value, datetime):
+            values[name] = in_zone(value, ZoneInfo(tz)).isoformat(" ")
+    return {**values, "kind": rule.kind, "tz": tz}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -67,7 +67,7 @@ def _aware(moment: datetime) -> datetime:
     """Without an offset it is in the current time zone. Raises ValidationError."""
     zone = timezone.get_current_timezone_name()
     try:
-        return cast(datetime, moment_in(zone, "moment", moment))
+        return moment_in(zone, "moment", moment)
     except ValidationError as error:
         raise ValidationError(error.messages) from None
     except (OverflowError, LookupError, ValueError):
