@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Unpack
 
 from asgiref.sync import sync_to_async
@@ -15,8 +14,8 @@ from taskqueue.testing.choices import Which
 from taskqueue.testing.looking import Expected, Pattern, results_of, rows
 
 MOST = 20
+# Characters of one task's arguments.
 LONGEST = 200
-"""Characters of one task's arguments."""
 
 
 def assert_enqueued(
@@ -30,25 +29,16 @@ def assert_enqueued(
     expectations that no task can meet.
     """
     _check_times(times)
-    return _check(Pattern.of(which, expected), rows(), times)
+    return _check(Pattern(which, expected), rows(), times)
 
 
 def assert_not_enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> None:
     """Assert that no task was enqueued that matches."""
-    _check(Pattern.of(which, expected), rows(), 0)
+    _check(Pattern(which, expected), rows(), 0)
 
 
-async def aassert_enqueued(
-    which: Which | None = None, *, times: int = 1, **expected: Unpack[Expected]
-) -> list[TaskResult[Any]]:
-    """Async version of `assert_enqueued`."""
-    check = sync_to_async(assert_enqueued, thread_sensitive=True)
-    return await check(which, times=times, **expected)
-
-
-async def aassert_not_enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> None:
-    """Async version of `assert_not_enqueued`."""
-    await sync_to_async(assert_not_enqueued, thread_sensitive=True)(which, **expected)
+aassert_enqueued = sync_to_async(assert_enqueued, thread_sensitive=True)
+aassert_not_enqueued = sync_to_async(assert_not_enqueued, thread_sensitive=True)
 
 
 class captured:  # noqa: N801  (read as a participle: `with captured() as tasks:`)
@@ -89,7 +79,7 @@ class assert_enqueues(captured):  # noqa: N801
     ) -> None:
         super().__init__()
         _check_times(times)
-        self._pattern = Pattern.of(which, expected)
+        self._pattern = Pattern(which, expected)
         self._times = times
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -104,31 +94,26 @@ def _check_times(times: int) -> None:
 
 
 def _check(pattern: Pattern, seen: list[Task], times: int) -> list[TaskResult[Any]]:
-    matching = [task for task in seen if pattern.fits(task)]
+    matching = list(filter(pattern.fits, seen))
     if len(matching) != times:
         expected = f"{times} of" if times else "none of"
-        raise AssertionError(_failure(pattern, expected=expected, count=len(matching), seen=seen))
+        found = f"found {len(matching)}. {_listing(seen)}"
+        raise AssertionError(f"Expected {expected} {_wanted(pattern)}; {found}")
     return results_of(matching)
 
 
-def _failure(pattern: Pattern, *, expected: str, count: int, seen: Sequence[Task]) -> str:
-    """Return why an assertion failed. Sensitive arguments are redacted."""
-    return f"Expected {expected} {_wanted(pattern)}; found {count}. " + _listing(seen)
-
-
 def _wanted(pattern: Pattern) -> str:
-    """Return the expected task in words."""
+    """Return the expected task in words. Sensitive arguments are redacted."""
     text = "task" if pattern.definition is None else pattern.definition.name
-    if pattern.has_arguments:
+    if pattern.call is not None:
         shown = ShownArguments(*pattern.call)
         if pattern.definition is not None:
             shown = redacted_for(pattern.definition, *shown)
         text += _call(shown.args, shown.kwargs)
     others = [
-        f"{field.name}={value!r}"
-        for field in fields(pattern)
-        if field.name not in ("definition", "args", "kwargs")
-        and (value := getattr(pattern, field.name)) is not None
+        f"{name}={pattern.expected[name]!r}"
+        for name in Expected.__annotations__
+        if name in pattern.expected and name not in ("args", "kwargs")
     ]
     return f"{text} with {', '.join(others)}" if others else text
 

@@ -73,8 +73,8 @@ class PlayedAttempt(Attempt):
             make=WatchedContext,
         )
         super().__init__(order, context, tally)
+        # The exception that the body raised.
         self.error: BaseException | None = None
-        """The exception that the body raised."""
         self._callbacks = Callbacks()
 
     def run_here(self) -> Frame:

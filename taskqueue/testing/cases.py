@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from taskqueue.exceptions import Duration
 from taskqueue.results import TaskResult
-from taskqueue.testing import immediacy, journeys
 from taskqueue.testing.asserting import assert_enqueued, assert_enqueues, assert_not_enqueued
 from taskqueue.testing.choices import Options, Which
 from taskqueue.testing.immediacy import eager
 from taskqueue.testing.journeys import travelling
+from taskqueue.testing.lasting import leftovers_ended
 from taskqueue.testing.looking import Expected
 from taskqueue.testing.running import Run, run_due
 
@@ -33,19 +33,13 @@ class TaskQueueTestMixin(Base):
     def setUp(self) -> None:
         """Begin eager mode, if the class asks for it."""
         super().setUp()
-        # Modes that the test begins and does not end.
-        for lasting in (immediacy, journeys):
-            self.addCleanup(lasting.end_all_but, lasting.begun())
+        self.enterContext(leftovers_ended())
         if self.eager_tasks:
-            mode = eager()
-            mode.start()
-            self.addCleanup(mode.stop)
+            self.enterContext(eager())
 
     def travel(self, to: Duration | datetime) -> None:
         """Move the clock until the end of the test. See `taskqueue.testing.travelling`."""
-        journey = travelling(to)
-        journey.start()
-        self.addCleanup(journey.stop)
+        self.enterContext(travelling(to))
 
     def run_due(self, *tasks: Which, **options: Unpack[Options]) -> list[Run]:
         """See `taskqueue.testing.run_due`."""

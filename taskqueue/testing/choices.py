@@ -12,23 +12,23 @@ from taskqueue.declarations.options import OPTIONS
 
 Errors = Literal["record", "raise"]
 Backoff = Literal["keep", "skip"]
+# A definition, a task of Django's framework, or the name of either.
 Which = Any
-"""A definition, a task of Django's framework, or the name of either."""
 
 
 class Options(TypedDict, total=False):
     """The keywords of `run_due` and `run_next`."""
 
+    # Only tasks of this queue.
     queue_name: str
-    """Only tasks of this queue."""
+    # Names of the workers that are played, and no others.
     workers: Sequence[str]
-    """Names of the workers that are played, and no others."""
+    # `record` keeps exceptions of bodies in results only; `raise` also raises them here.
     errors: Errors
-    """`record` keeps exceptions of bodies in results only; `raise` also raises them here."""
+    # `keep` leaves retries until they are due; `skip` makes them due at once.
     backoff: Backoff
-    """`keep` leaves retries until they are due; `skip` makes them due at once."""
+    # The number of attempts after which `StillDue` is raised.
     limit: int
-    """The number of attempts after which `StillDue` is raised."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from taskqueue import signals
 from taskqueue.engine.connections import database_alias
 from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Choice, Errors, check_in
-from taskqueue.testing.lasting import Lasting
+from taskqueue.testing.lasting import Lasting, begun
 from taskqueue.testing.running import new_duties, run_all
 from taskqueue.worker.context import _current
 from taskqueue.worker.duties import Duties
@@ -19,19 +19,6 @@ from taskqueue.worker.duties import Duties
 When = Literal["enqueue", "commit"]
 
 _is_running: ContextVar[bool] = ContextVar("taskqueue_eager", default=False)
-_begun: list[eager] = []
-"""Eager modes that have not ended; the last, innermost one runs the tasks."""
-
-
-def begun() -> int:
-    """Return how many eager modes have begun and not ended."""
-    return len(_begun)
-
-
-def end_all_but(number: int) -> None:
-    """End the eager modes that were begun after this many."""
-    while len(_begun) > number:
-        _begun[-1].stop()
 
 
 class eager(Lasting):  # noqa: N801  (read as an adverb: `with eager():`)
@@ -53,17 +40,12 @@ class eager(Lasting):  # noqa: N801  (read as an adverb: `with eager():`)
         self._when = when
         self._duties: Duties | None = None
 
-    def start(self) -> None:
-        """Begin eager mode, where `with` does not fit; `stop` ends it."""
-        _begun.append(self)
+    def _begin(self) -> None:
         signals.task_enqueued.connect(_on_enqueued, weak=False, dispatch_uid=eager)
 
-    def stop(self) -> None:
-        """End eager mode; an outer one applies again, or else tasks wait for a worker."""
-        if self in _begun:
-            # The latest of its starts.
-            del _begun[len(_begun) - 1 - _begun[::-1].index(self)]
-        if not _begun:
+    def _end(self) -> None:
+        """Let an outer eager mode apply again, or else tasks wait for a worker."""
+        if _innermost() is None:
             signals.task_enqueued.disconnect(dispatch_uid=eager)
 
     def run_after(self, result: TaskResult[Any]) -> None:
@@ -87,5 +69,10 @@ class eager(Lasting):  # noqa: N801  (read as an adverb: `with eager():`)
 
 def _on_enqueued(*, task_result: TaskResult[Any], **named: Any) -> None:
     # Tasks that a body enqueues wait until it has ended: its runner then looks for more.
-    if _begun and _current.get() is None and not _is_running.get():
-        _begun[-1].run_after(task_result)
+    mode = _innermost()
+    if mode is not None and _current.get() is None and not _is_running.get():
+        mode.run_after(task_result)
+
+
+def _innermost() -> eager | None:
+    return next((mode for mode in reversed(begun) if isinstance(mode, eager)), None)

@@ -1,7 +1,9 @@
-"""Modes that a test begins, and that end with a block or by `stop`."""
+"""Modes that a test begins, and that end with a block, by `stop`, or with the test."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 from asgiref.sync import sync_to_async
@@ -11,11 +13,22 @@ class Lasting:
     """A mode for `with` and `async with`; `start` and `stop` are for code without a block."""
 
     def start(self) -> None:
-        """Begin; `stop` ends it."""
-        raise NotImplementedError
+        """Begin, where `with` does not fit; `stop` ends it."""
+        self._begin()
+        begun.append(self)
 
     def stop(self) -> None:
-        """End what `start` began."""
+        """End what the latest `start` began, if it has not ended."""
+        for place in reversed(range(len(begun))):
+            if begun[place] is self:
+                del begun[place]
+                self._end()
+                return
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _end(self) -> None:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -31,3 +44,17 @@ class Lasting:
 
     async def __aexit__(self, *error: Any) -> None:
         await sync_to_async(self.stop, thread_sensitive=True)()
+
+
+begun: list[Lasting] = []  # Modes that have begun and not ended, in this order.
+
+
+@contextmanager
+def leftovers_ended() -> Iterator[None]:
+    """End the modes that the block begins and does not end; those begun before it go on."""
+    before = len(begun)
+    try:
+        yield
+    finally:
+        while len(begun) > before:
+            begun[-1].stop()

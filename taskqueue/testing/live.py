@@ -24,11 +24,11 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.models import Worker
 
 ADDRESS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+# Seconds within which a worker has its row in the database.
 LONGEST_START = 60.0
-"""Seconds within which a worker has its row in the database."""
 LOOK_EVERY = 0.05
+# Seconds after which a worker that is to end is killed.
 LONGEST_END = 60.0
-"""Seconds after which a worker that is to end is killed."""
 
 
 class LiveWorker:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 from unittest.mock import ANY
@@ -15,7 +14,7 @@ from django.db.models import QuerySet
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.arguments import check_unique_key
-from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.definition import registry
 from taskqueue.declarations.options import OPTIONS
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Duration
@@ -23,8 +22,8 @@ from taskqueue.models import Task
 from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Which, check_among, check_names, definition_of
 
+# The largest difference between a stored delay and the expected one.
 ROUNDING = timedelta(milliseconds=1)
-"""The largest difference between a stored delay and the expected one."""
 
 
 class Expected(TypedDict, total=False):
@@ -40,70 +39,55 @@ class Expected(TypedDict, total=False):
     status: str
 
 
-@dataclass(frozen=True)
 class Pattern:
-    """Expected tasks: of one definition or of any, with expected values."""
+    """Expected tasks: of one definition or of any, with expected values.
 
-    definition: BaseDefinition[Any, Any] | None = None
-    _: KW_ONLY
-    args: Sequence[Any] | None = None
-    kwargs: Mapping[str, Any] | None = None
-    queue_name: str | None = None
-    priority: int | None = None
-    run_after: Duration | datetime | None = None
-    unique_key: str | None = None
-    metadata: Mapping[str, Any] | None = None
-    status: str | None = None
+    Raises for expectations that no task can meet.
+    """
 
-    @classmethod
-    def of(cls, which: Which | None, expected: Expected) -> Pattern:
-        """Return the checked pattern. Raises for expectations that no task can meet."""
+    def __init__(self, which: Which | None, expected: Expected) -> None:
         check_names(expected, Expected.__annotations__)
-        definition = None if which is None else definition_of(which)
-        pattern = cls(definition, **_checked(expected))
-        if pattern.definition is not None and pattern.has_arguments:
-            args, kwargs = pattern.call
-            pattern.definition.signature.check(pattern.definition.name, args, kwargs)
-        return pattern
-
-    @property
-    def has_arguments(self) -> bool:
-        """Return whether it expects certain arguments."""
-        return self.args is not None or self.kwargs is not None
-
-    @property
-    def call(self) -> tuple[list[Any], dict[str, Any]]:
-        """Return the expected arguments, as they are stored."""
-        return plain(list(self.args or ())), plain(dict(self.kwargs or {}))
+        self.definition = None if which is None else definition_of(which)
+        self.expected: Mapping[str, Any] = {
+            name: value for name, value in expected.items() if value is not ANY
+        }
+        for name, value in self.expected.items():
+            _check(name, value)
+        # The expected arguments, as they are stored.
+        args = plain(list(self.expected.get("args", ())))
+        kwargs = plain(dict(self.expected.get("kwargs", {})))
+        self.call = (args, kwargs) if {"args", "kwargs"} & self.expected.keys() else None
+        if self.definition is not None and self.call is not None:
+            self.definition.signature.check(self.definition.name, args, kwargs)
 
     def fits(self, task: Task) -> bool:
         """Return whether a task matches."""
         if self.definition is not None and task.name != self.definition.name:
             return False
-        for name in ("queue_name", "priority", "unique_key", "status"):
-            wanted = getattr(self, name)
-            if wanted is not None and wanted != getattr(task, name):
-                return False
-        if self.metadata is not None and plain(self.metadata) != task.metadata:
-            return False
-        return self._fits_arguments(task) and self._fits_time(task)
+        stored = ("queue_name", "priority", "unique_key", "status", "metadata")
+        return (
+            all(
+                plain(self.expected[name]) == getattr(task, name)
+                for name in stored
+                if name in self.expected
+            )
+            and self._fits_arguments(task)
+            and self._fits_time(task)
+        )
 
     def _fits_arguments(self, task: Task) -> bool:
         """Compare arguments as the body receives them, by position or by name."""
-        if not self.has_arguments:
-            return True
-        args, kwargs = self.call
-        if (args, kwargs) == (task.args, task.kwargs):
+        if self.call is None or self.call == (task.args, task.kwargs):
             return True
         definition = self.definition or registry.find(task.name)
         if definition is None:
             return False
-        wanted = definition.signature.bound(args, kwargs)
+        wanted = definition.signature.bound(*self.call)
         given = definition.signature.bound(task.args, task.kwargs)
         return wanted is not None and plain(wanted) == plain(given)
 
     def _fits_time(self, task: Task) -> bool:
-        wanted = self.run_after
+        wanted = self.expected.get("run_after")
         if wanted is None:
             return True
         if isinstance(wanted, datetime):
@@ -113,42 +97,24 @@ class Pattern:
         return abs(task.run_after - task.enqueued_at - delay) < ROUNDING
 
 
-def _checked(expected: Expected) -> dict[str, Any]:
-    """Return the expected values without `mock.ANY`. Raises for impossible ones."""
-    values = {name: value for name, value in expected.items() if value is not ANY}
-    for name, value in values.items():
-        if value is None:
-            raise ValueError(f"{name} must not be None. Leave it out to match any.")
-        if name in _CHECKS:
-            _CHECKS[name](name, value)
-        else:
+def _check(name: str, value: Any) -> None:
+    """Raise ValueError, TypeError or `InvalidTask` for a value that no task can have."""
+    if value is None:
+        raise ValueError(f"{name} must not be None. Leave it out to match any.")
+    match name:
+        case "args":
+            if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+                raise TypeError(f"{name} must be a list or a tuple, not {value!r}.")
+        case "kwargs" | "metadata":
+            # Its values may be more than JSON has, such as `mock.ANY`.
+            if not isinstance(value, Mapping):
+                raise TypeError(f"{name} must be a dict, not {value!r}.")
+        case "status":
+            check_among(name, value, tuple(map(str, TaskStatus)))
+        case "unique_key":
+            check_unique_key(value)
+        case _:
             OPTIONS[name].check(value)
-    return values
-
-
-def _check_sequence(name: str, value: Any) -> None:
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        raise TypeError(f"{name} must be a list or a tuple, not {value!r}.")
-
-
-def _check_mapping(name: str, value: Any) -> None:
-    # Its values may be more than JSON has, such as `mock.ANY`.
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a dict, not {value!r}.")
-
-
-def _check_status(name: str, value: Any) -> None:
-    check_among(name, value, tuple(map(str, TaskStatus)))
-
-
-_CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "args": _check_sequence,
-    "kwargs": _check_mapping,
-    "metadata": _check_mapping,
-    "status": _check_status,
-    "unique_key": lambda _, value: check_unique_key(value),
-}
-"""The checks of values that are not checked as the option of that name."""
 
 
 def plain(value: Any) -> Any:
@@ -168,7 +134,7 @@ def rows(besides: frozenset[UUID] = frozenset()) -> list[Task]:
     return [task for task in tasks if task.id not in besides]
 
 
-def results_of(tasks: Sequence[Task]) -> list[TaskResult[Any]]:
+def results_of(tasks: Iterable[Task]) -> list[TaskResult[Any]]:
     """Return the handles on tasks."""
     return [TaskResult.of(task, registry.find(task.name)) for task in tasks]
 
@@ -179,12 +145,7 @@ def enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> list[T
     `which` is a definition or its name; without it, tasks of all definitions match. Raises for
     impossible expectations, as `assert_enqueued` does.
     """
-    pattern = Pattern.of(which, expected)
-    return results_of([task for task in rows() if pattern.fits(task)])
+    return results_of(filter(Pattern(which, expected).fits, rows()))
 
 
-async def aenqueued(
-    which: Which | None = None, **expected: Unpack[Expected]
-) -> list[TaskResult[Any]]:
-    """Async version of `enqueued`."""
-    return await sync_to_async(enqueued, thread_sensitive=True)(which, **expected)
+aenqueued = sync_to_async(enqueued, thread_sensitive=True)

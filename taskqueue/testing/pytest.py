@@ -6,17 +6,14 @@ as pytest-django's `db`. The marker `taskqueue_eager` takes the options of `eage
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
 
 import pytest
 
 from taskqueue.exceptions import Duration
+from taskqueue.testing.lasting import leftovers_ended
 
-LASTING = ("taskqueue.testing.immediacy", "taskqueue.testing.journeys")
-"""The modules with modes that a test may begin and not end."""
 MARKER = "taskqueue_eager(errors=…, when=…): tasks run as they are enqueued"
 
 
@@ -36,15 +33,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True)
 def _taskqueue_ends_what_is_left() -> Iterator[None]:
     """End the eager modes and journeys that a test has begun; those of its class go on."""
-    before = {name: module.begun() for name, module in _lasting()}
-    yield
-    for name, module in _lasting():
-        module.end_all_but(before.get(name, 0))
-
-
-def _lasting() -> list[tuple[str, Any]]:
-    # Not imported here: tests without Django use this plugin too.
-    return [(name, sys.modules[name]) for name in LASTING if name in sys.modules]
+    with leftovers_ended():
+        yield
 
 
 @pytest.fixture
@@ -60,7 +50,7 @@ def taskqueue_eager(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def taskqueue_travel() -> Iterator[Callable[[Duration | datetime], None]]:
     """Return `travel(to)`, such as `travel(timedelta(hours=1))`, for the rest of the test."""
-    from taskqueue.testing.journeys import journeys
+    from taskqueue.testing import travelling
 
-    with journeys() as travel:
-        yield travel
+    with leftovers_ended():
+        yield lambda to: travelling(to).start()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from asyncio import CancelledError
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Unpack
 
 from asgiref.sync import sync_to_async
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
@@ -40,9 +38,9 @@ from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.logs import log_unlogged, note_logged
 from taskqueue.worker.pending_writes import PendingWrites
 
+# What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
+# the test.
 OF_BODIES = (Crash, Stopped, SystemExit, GeneratorExit, CancelledError)
-"""What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
-the test."""
 
 
 class StillDue(AssertionError):
@@ -53,18 +51,18 @@ class StillDue(AssertionError):
 class Run:
     """One attempt that a test has run."""
 
+    # The name of the definition.
     name: str
-    """The name of the definition."""
     attempt: int
     worker_name: str
+    # The outcome: `succeeded`, `failed`, `retry_later`, `snoozed`, `cancelled` …
     outcome: str
-    """The outcome: `succeeded`, `failed`, `retry_later`, `snoozed`, `cancelled` …"""
+    # The status of the task after the attempt.
     status: str
-    """The status of the task after the attempt."""
+    # The handle on the task, as it was then.
     result: TaskResult[Any] = field(repr=False)
-    """The handle on the task, as it was then."""
+    # The exception that the body raised.
     error: BaseException | None = field(repr=False)
-    """The exception that the body raised."""
 
 
 def run_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
@@ -80,14 +78,14 @@ def run_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
 
 def run_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
     """Run one attempt of the next due task; return None if none is due. See `run_due`."""
-    with _runner(Choice.of(tasks, options)) as runner:
+    with closing(Runner(Choice.of(tasks, options))) as runner:
         return runner.next()
 
 
 def run_all(choice: Choice, *, duties: Duties | None = None) -> list[Run]:
     """Run tasks until none is due; `duties` continue from one call to the next."""
     runs: list[Run] = []
-    with _runner(choice, duties) as runner:
+    with closing(Runner(choice, duties)) as runner:
         while (run := runner.next()) is not None:
             runs.append(run)
             if len(runs) > choice.limit:
@@ -95,14 +93,8 @@ def run_all(choice: Choice, *, duties: Duties | None = None) -> list[Run]:
     return runs
 
 
-async def arun_due(*tasks: Which, **options: Unpack[Options]) -> list[Run]:
-    """Async version of `run_due`."""
-    return await sync_to_async(run_due, thread_sensitive=True)(*tasks, **options)
-
-
-async def arun_next(*tasks: Which, **options: Unpack[Options]) -> Run | None:
-    """Async version of `run_next`."""
-    return await sync_to_async(run_next, thread_sensitive=True)(*tasks, **options)
+arun_due = sync_to_async(run_due, thread_sensitive=True)
+arun_next = sync_to_async(run_next, thread_sensitive=True)
 
 
 def _endless(runs: list[Run], limit: int) -> str:
@@ -114,15 +106,6 @@ def _endless(runs: list[Run], limit: int) -> str:
     )
 
 
-@contextmanager
-def _runner(choice: Choice, duties: Duties | None = None) -> Iterator[Runner]:
-    runner = Runner(project_connection(), choice, duties=duties)
-    try:
-        yield runner
-    finally:
-        runner.end()
-
-
 def new_duties() -> Duties:
     """Return the duties of a worker that has just started: all are due at the first step."""
     return Duties(get_settings(), worker_id=0, tally=Tally())
@@ -131,15 +114,12 @@ def new_duties() -> Duties:
 class Runner:
     """A worker with one slot, simulated by a test."""
 
-    def __init__(
-        self, connection: BaseDatabaseWrapper, choice: Choice, *, duties: Duties | None = None
-    ) -> None:
-        settings = get_settings()
-        self._connection = connection
+    def __init__(self, choice: Choice, duties: Duties | None = None) -> None:
+        self._connection = project_connection()
         self._choice = choice
-        self._policy = EndPolicy.of(settings)
+        self._policy = EndPolicy.of(get_settings())
         self._tally = Tally()
-        self._workers = Workers(connection, choice)
+        self._workers = Workers(self._connection, choice)
         self._duties = duties or new_duties()
         self._is_at_work = False
 
@@ -154,7 +134,7 @@ class Runner:
             found = self._workers.claim() if has_changed else None
         return None if found is None else self._run(*found)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Unregister the simulated workers."""
         self._workers.end()
 
@@ -225,9 +205,7 @@ class Runner:
 
     def _raise(self, run: Run) -> None:
         """Raise what a body raised where the test wants it, or where it was meant for the test."""
-        error = run.error
-        if error is None:
-            return
-        is_for_test = not isinstance(error, (Exception, *OF_BODIES))
-        if is_for_test or (self._choice.errors == "raise" and run.outcome == OutcomeKind.FAILED):
-            raise error
+        is_for_test = not isinstance(run.error, (Exception, *OF_BODIES))
+        is_failure = self._choice.errors == "raise" and run.outcome == OutcomeKind.FAILED
+        if run.error is not None and (is_for_test or is_failure):
+            raise run.error

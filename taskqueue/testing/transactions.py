@@ -15,8 +15,8 @@ from taskqueue.engine.statement import fetch
 
 logger = logging.getLogger("taskqueue.testing")
 
+# libpq's status of a transaction that refuses further statements.
 IN_ERROR = 3
-"""libpq's status of a transaction that refuses further statements."""
 READ_IDLENESS = "SELECT current_setting('idle_in_transaction_session_timeout')"
 KEEP_IDLENESS = "SELECT set_config('idle_in_transaction_session_timeout', %s, true)"
 BROKEN = (

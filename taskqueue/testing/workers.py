@@ -21,8 +21,8 @@ from taskqueue.testing.choices import Choice
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.options import QueueChoice, QueueQuotas
 
+# The worker of ordinary tasks; further ones are `testing-2`, `testing-3` …
 NAME = "testing"
-"""The worker of ordinary tasks; further ones are `testing-2`, `testing-3` …"""
 OPEN = (*sorted(PENDING), TaskStatus.RUNNING.value)
 
 

@@ -49,6 +49,7 @@ EXAMPLES = {
     "retry": "retry --query 'status:failed error:SMTPException' --dry-run",
     "delete": "delete --query 'status:failed name:shop.*' --dry-run",
 }
+# The flags for the parameters of the verbs.
 PARAMETERS = {
     "run_after": one_of(
         argument(
@@ -64,7 +65,6 @@ PARAMETERS = {
         "stands for the setting, or for none; priority and queue_name always have a value",
     ),
 }  # fmt: skip
-"""The flags for the parameters of the verbs."""
 
 
 def _subcommand(verb: TaskVerb) -> Subcommand:
@@ -115,8 +115,8 @@ def _retry_with(call: dict[str, Any], task_id: UUID, **who: Any) -> Any:
         raise usage_error(str(error)) from None
 
 
+# In the order of the table; `stop` is for workers too.
 VERBS = [_subcommand(verb) for name, verb in BULK_VERBS.items() if name != "stop"]
-"""In the order of the table; `stop` is for workers too."""
 
 
 def act_on_ids(
@@ -200,8 +200,8 @@ def _warning_of_many(which: TaskFilter, verb: str) -> str:
     return f" {number} of them are held by lost workers, and their attempts end at once. {MAY_RUN}"
 
 
+# The result for each key: whether it was `done`, and the `error` if not.
 Lines = list[dict[str, Any]]
-"""The result for each key: whether it was `done`, and the `error` if not."""
 
 
 def for_each(

@@ -10,10 +10,10 @@ from unicodedata import category, east_asian_width
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 BARS = "▁▂▃▄▅▆▇█"
 GAP = "  "
+# Columns of a cell before it is cut.
 WIDEST = 60
-"""Columns of a cell before it is cut."""
+# In a limited width: of a cell in the middle at most; of the first cell at least.
 WIDEST_BETWEEN, LEAST = 30, 8
-"""In a limited width: of a cell in the middle at most; of the first cell at least."""
 
 
 def without_controls(text: str) -> str:

@@ -22,8 +22,8 @@ from taskqueue.monitoring.health import DATABASE, Check, Health, Wanted, probe
 
 WIDTH = 100
 NEVER = "never"
+# Seconds for the database to answer.
 LONGEST = 5.0
-"""Seconds for the database to answer."""
 
 
 @subcommand(

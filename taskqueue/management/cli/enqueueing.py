@@ -26,8 +26,8 @@ from taskqueue.management.cli.values import (
 from taskqueue.results import TaskResult
 from taskqueue.results.audited_enqueue import enqueue_by_hand
 
+# Options that have a flag of their own.
 BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
-"""Options that have a flag of their own."""
 
 
 @subcommand(

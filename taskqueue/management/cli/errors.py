@@ -17,11 +17,11 @@ from taskqueue.management.cli.cells import one_line
 from taskqueue.models import Task
 
 TROUBLE = (DatabaseError, InterfaceError)
+# The exit code for wrong usage; 1 is for what is refused or does not exist.
 USAGE = 2
-"""The exit code for wrong usage; 1 is for what is refused or does not exist."""
 OF_DJANGO = frozenset({"settings", "pythonpath"})
+# The characters for bytes of the command line that Python cannot decode.
 SURROGATE = re.compile("[\ud800-\udfff]")
-"""The characters for bytes of the command line that Python cannot decode."""
 
 
 def usage_error(message: str) -> CommandError:

@@ -18,8 +18,8 @@ from taskqueue.monitoring.searching import parse
 
 ALL_AND_SOME = "--all chooses every task: omit it, or the other flags that choose tasks."
 NOTHING_SAID = "The query is empty: it chooses no tasks."
+# The filters that have a flag of their own.
 BY_FLAG = {name: filter for name, filter in FILTERS.items() if filter.flag}
-"""The filters that have a flag of their own."""
 
 
 def _flag(name: str, filter: Described) -> Argument:

@@ -12,8 +12,8 @@ from typing import Any
 
 from taskqueue.management.cli.output import Output, add_format
 
+# Adds itself to a parser, or to a group of one.
 Argument = Callable[[Any], object]
-"""Adds itself to a parser, or to a group of one."""
 Run = Callable[[Namespace, Output], None]
 
 
@@ -57,8 +57,8 @@ class Subcommand:
     help: str
     arguments: Sequence[Argument]
     run: Run
+    # An example of its arguments, for the help.
     example: str = ""
-    """An example of its arguments, for the help."""
 
     def add_to(self, chosen: Any) -> ArgumentParser:
         """Add its parser to those of a command, and return it."""

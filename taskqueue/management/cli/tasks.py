@@ -22,15 +22,15 @@ from taskqueue.monitoring.why import why as reasons_why
 from taskqueue.results.reading import row_of
 
 MOST = 1000
+# Pages of the admin that a search may read.
 PAGES = 20
-"""Pages of the admin that a search may read."""
 COLUMNS = (
     "id", "name", "status", "queue_name", "priority", "attempts", "run_after", "error_class",
 )  # fmt: skip
+# Fields that the text leaves out, since the attempts and the status say it.
 IN_ATTEMPTS = ("running", "errors", "can", "is_finished")
-"""Fields that the text leaves out, since the attempts and the status say it."""
+# Fields that matter only for tasks of several or named workers.
 OF_SEVERAL = ("workers", "broadcast", "open_slots", "running_leases", "successes")
-"""Fields that matter only for tasks of several or named workers."""
 
 
 def _cursor(text: str) -> str:

@@ -19,11 +19,11 @@ from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.subcommand import argument
 
 T = TypeVar("T")
+# How values of options are written, for the help of a flag.
 VALUES = (
     "a value is JSON, plain text, a duration such as 5m, "
     "backoff='exponential(base=2, cap=600)' or retry_for=ConnectionError,shop.errors.Busy"
 )
-"""How values of options are written, for the help of a flag."""
 
 
 def duration(text: str) -> timedelta:
@@ -96,6 +96,7 @@ def _json(kind: type[T], called: str) -> Callable[[str], T]:
     return read
 
 
+# The arguments of a task. Django keeps `args` for itself.
 CALL = (
     argument(
         "--args", type=_json(list, "list"), dest="new_args", default=SUPPRESS, metavar="JSON",
@@ -106,7 +107,6 @@ CALL = (
         metavar="JSON", help="""an object, such as '{"order_id": 42}'""",
     ),
 )  # fmt: skip
-"""The arguments of a task. Django keeps `args` for itself."""
 
 
 def call_of(flags: Namespace) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 
 from django.core.management.base import CommandError
 
+# The exit code where the command was done and its output could not be written.
 NOT_SAID = 3
-"""The exit code where the command was done and its output could not be written."""
 # Each as wide as what it stands for, so that columns stay aligned.
 MARKS = str.maketrans("…→▁▂▃▄▅▆▇█“”�", '~>_.:-=+*#""?')
 

@@ -25,11 +25,11 @@ from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import PERSON, Subcommand, argument, person_of, subcommand
 from taskqueue.models import Occurrence
 
+# Beginnings of paths outside the project.
 NOT_OF_PROJECTS = (
     "<frozen ",
     *(os.path.join(package.__path__[0], "") for package in (django, importlib, taskqueue)),
 )
-"""Beginnings of paths outside the project."""
 
 
 def _action(verb: Verb, action: str) -> Subcommand:

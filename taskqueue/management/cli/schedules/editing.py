@@ -42,10 +42,10 @@ from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.schedule import shown_schedules
 from taskqueue.monitoring.reading import now
 
+# Options that have a flag of their own.
 OPTIONS = {"queue": "queue_name", "priority": "priority"}
-"""Options that have a flag of their own."""
+# Parameters of the verbs, and their flags; no flag has a default.
 TAKEN = ("task", "enabled", "missed", "missed_window", "overlap", "pause_after_failures")
-"""Parameters of the verbs, and their flags; no flag has a default."""
 
 
 def _failures(text: str) -> int | None:

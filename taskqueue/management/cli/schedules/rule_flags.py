@@ -17,8 +17,8 @@ from taskqueue.management.cli.values import duration, wall_moment
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
 from taskqueue.rules.zones import zone, zone_name
 
+# The word that removes a limit.
 NONE = "none"
-"""The word that removes a limit."""
 FLAGS = {
     Cron.kind: "--cron", Every.kind: "--every", AfterEnd.kind: "--after-end",
     DailyWindow.kind: "--daily", Once.kind: "--once",
@@ -53,6 +53,7 @@ def _limit(text: str) -> datetime | str:
     return NONE if text.strip() == NONE else wall_moment(text)
 
 
+# The flags of the other parameters of rules.
 REFINING = {
     "tz": (
         "--tz", str, "ZONE",
@@ -64,7 +65,7 @@ REFINING = {
     "start": ("--start", _limit, "TIME", "no run before this time; none for no limit"),
     "end": ("--end", _limit, "TIME", "no run after this time; none for no limit"),
 }  # fmt: skip
-"""The flags of the other parameters of rules."""
+# No flag has a default, so that an edit sees what was given.
 RULE = (
     group(
         "when",
@@ -97,7 +98,6 @@ RULE = (
         description=OFFSETS,
     ),
 )  # fmt: skip
-"""No flag has a default, so that an edit sees what was given."""
 
 
 def has_rule(flags: Namespace) -> bool:

@@ -15,10 +15,10 @@ from taskqueue.monitoring.read_models.worker import LIVING, LOST, ShownWorker
 QUEUE = ("queue", "waiting", "oldest", "running", "last hour", "")
 WORKER = ("worker", "host", "pid", "state", "busy", "memory", "seen", "")
 RUNNING = ("running", "queue", "worker", "try", "for", "done", "")
+# Minutes in the row of bars.
 MINUTES = 30
-"""Minutes in the row of bars."""
+# Seconds for which a lost worker is shown.
 NEWS = 3600.0
-"""Seconds for which a lost worker is shown."""
 MOST_NOTICES = 3
 BAR = 10
 Cells = tuple[str, ...]

@@ -21,16 +21,16 @@ from taskqueue.management.cli.top.frame import Line, frame
 from taskqueue.management.cli.top.screen import Screen
 from taskqueue.monitoring.overview import Overview, overview
 
+# Seconds between refreshes.
 SHORTEST, LONGEST = 0.2, 3600.0
-"""Seconds between refreshes."""
+# Seconds without an answer after which the database is reported as silent.
 SILENCE = 5.0
-"""Seconds without an answer after which the database is reported as silent."""
+# Seconds after which a frame is drawn again without a new reading.
 TICK = 1.0
-"""Seconds after which a frame is drawn again without a new reading."""
+# The TERM of terminals without escape sequences, as in some editors.
 DUMB = "dumb"
-"""The TERM of terminals without escape sequences, as in some editors."""
+# The width of a frame without a terminal.
 COLUMNS = 120
-"""The width of a frame without a terminal."""
 
 
 def _interval(text: str) -> float:

@@ -17,8 +17,8 @@ from taskqueue.management.cli.writing import legible
 from taskqueue.worker.wakeup import WakePipe
 
 # Sequences of ECMA-48 and of xterm, which every terminal of today knows.
+# The alternate screen, without cursor and line wrapping.
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
-"""The alternate screen, without cursor and line wrapping."""
 LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
