@@ -75,16 +75,13 @@ class PlayedAttempt(Attempt):
         super().__init__(order, context, tally)
         # The exception that the body raised.
         self.error: BaseException | None = None
-        self._callbacks = Callbacks()
+        # In a worker the body would have been committed before they run.
+        self.callbacks = Callbacks()
 
     def run_here(self) -> Frame:
         """Run the body to its end, and return the frame."""
         keep_logs()
         return self.run(self._call)
-
-    def run_callbacks(self) -> None:
-        """Run the body's on_commit callbacks; in a worker it would have been committed."""
-        self._callbacks.run()
 
     def write_reports(self) -> None:
         """Write the lines and the progress of the body, while its lease runs."""
@@ -108,7 +105,7 @@ class PlayedAttempt(Attempt):
             try:
                 value = body(*args, **kwargs)
                 if not definition.options.atomic:
-                    self._callbacks.run()
+                    self.callbacks.run()
             except Exception as error:
                 if late := self._late(started):
                     raise late from error

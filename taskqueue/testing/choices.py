@@ -47,11 +47,11 @@ class Choice:
     def of(cls, tasks: Sequence[Which], options: Options) -> Self:
         """Return the checked options. Raises `UnknownTask`, TypeError or ValueError."""
         check_names(options, Options.__annotations__)
-        return cls(tuple(map(name_of, tasks)), **options)
+        return cls(tuple(definition_of(task).name for task in tasks), **options)
 
     def __post_init__(self) -> None:
-        check_in("errors", self.errors, Errors)
-        check_in("backoff", self.backoff, Backoff)
+        check_among("errors", self.errors, get_args(Errors))
+        check_among("backoff", self.backoff, get_args(Backoff))
         if type(self.limit) is not int or self.limit < 1:
             raise ValueError(f"limit must be a whole number of 1 or more, not {self.limit!r}.")
         if self.queue_name is not None:
@@ -68,20 +68,10 @@ def check_names(names: Collection[str], known: Collection[str]) -> None:
             raise TypeError(f"There is no option {name!r}.{hint}")
 
 
-def check_in(what: str, value: object, choices: Any) -> None:
-    """Raise ValueError unless the value is one of the literals."""
-    check_among(what, value, get_args(choices))
-
-
 def check_among(what: str, value: object, choices: Sequence[str]) -> None:
     """Raise ValueError unless the value is one of the choices."""
     if value not in choices:
         raise ValueError(f"{what} must be {' or '.join(map(repr, choices))}, not {value!r}.")
-
-
-def name_of(which: Which) -> str:
-    """Return the name under which tasks of a definition are stored. Raises `UnknownTask`."""
-    return definition_of(which).name
 
 
 def definition_of(which: Which) -> BaseDefinition[Any, Any]:

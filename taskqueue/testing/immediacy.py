@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from django.db.transaction import on_commit
 
 from taskqueue import signals
 from taskqueue.engine.connections import database_alias
 from taskqueue.results import TaskResult
-from taskqueue.testing.choices import Choice, Errors, check_in
+from taskqueue.testing.choices import Choice, Errors, check_among
 from taskqueue.testing.lasting import Lasting, begun
 from taskqueue.testing.running import new_duties, run_all
 from taskqueue.worker.context import _current
@@ -35,7 +35,7 @@ class eager(Lasting):  # noqa: N801  (read as an adverb: `with eager():`)
     def __init__(
         self, *, errors: Errors = "record", when: When = "enqueue", limit: int = 1000
     ) -> None:
-        check_in("when", when, When)
+        check_among("when", when, get_args(When))
         self._choice = Choice(errors=errors, backoff="skip", limit=limit)
         self._when = when
         self._duties: Duties | None = None

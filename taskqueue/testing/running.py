@@ -155,7 +155,7 @@ class Runner:
         outcome = self._record(attempt, job, attempt.run_here())
         if self._choice.backoff == "skip" and EFFECTS[outcome].counts_as:
             self._make_due(claimed)
-        attempt.run_callbacks()
+        attempt.callbacks.run()
         result = get_result(claimed.task_id)
         run = Run(
             name=claimed.name,

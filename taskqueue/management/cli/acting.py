@@ -26,20 +26,11 @@ from taskqueue.management.cli.selection import SELECTION, filter_of, has_filters
 from taskqueue.management.cli.subcommand import (
     PERSON,
     Subcommand,
-    argument,
     group,
-    one_of,
     person_of,
     subcommand,
 )
-from taskqueue.management.cli.values import (
-    CALL,
-    call_of,
-    duration,
-    moment,
-    options_of,
-    typed_option,
-)
+from taskqueue.management.cli.values import CALL, call_of, options_flag, options_of, point_in_time
 
 MAY_RUN = (
     "Its code may still be running if the worker's host is only disconnected, until the worker "
@@ -51,20 +42,14 @@ EXAMPLES = {
 }
 # The flags for the parameters of the verbs.
 PARAMETERS = {
-    "run_after": one_of(
-        argument(
-            "--at", type=moment, dest="run_after", help="a time such as 2026-03-01T12:00+00:00"
-        ),
-        argument("--in", type=duration, dest="run_after", help="a duration such as 10m"),
+    "run_after": point_in_time(required=True),
+    "changes": options_flag(
+        "--set",
+        "such as priority=5, timeout=30s, queue_name=mail or worker_names='[\"w1\"]'; null stands "
+        "for the setting, or for none; priority and queue_name always have a value",
         required=True,
     ),
-    "changes": argument(
-        "--set", action="append", type=typed_option, required=True, metavar="OPTION=VALUE",
-        dest="changes",
-        help="such as priority=5, timeout=30s, queue_name=mail or worker_names='[\"w1\"]'; null "
-        "stands for the setting, or for none; priority and queue_name always have a value",
-    ),
-}  # fmt: skip
+}
 
 
 def _subcommand(verb: TaskVerb) -> Subcommand:
@@ -83,9 +68,11 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
         example=EXAMPLES.get(verb.name, ""),
     )
     def act(flags: Namespace, output: Output) -> None:
-        arguments = {name: getattr(flags, name) for name in names}
-        if "changes" in arguments:
-            arguments["changes"] = options_of(flags.changes, flag="--set")
+        arguments: dict[str, Any] = {}
+        if "run_after" in names:
+            arguments["run_after"] = flags.run_after
+        if "changes" in names:
+            arguments["changes"] = options_of(flags, "--set")
             # What no task can have is refused before it is tried on any.
             check_changes(arguments["changes"])
         call = call_of(flags)

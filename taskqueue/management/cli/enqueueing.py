@@ -13,15 +13,15 @@ from taskqueue.declarations.options import OPTIONS
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.subcommand import PERSON, argument, one_of, person_of, subcommand
+from taskqueue.management.cli.subcommand import PERSON, argument, person_of, subcommand
 from taskqueue.management.cli.values import (
     CALL,
     VALUES,
     call_of,
     duration,
-    moment,
+    options_flag,
     options_of,
-    typed_option,
+    point_in_time,
 )
 from taskqueue.results import TaskResult
 from taskqueue.results.audited_enqueue import enqueue_by_hand
@@ -37,19 +37,11 @@ BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
     *CALL,
     argument("--queue", dest="queue_name", help=OPTIONS["queue_name"].help),
     argument("--priority", type=int, help=OPTIONS["priority"].help),
-    one_of(
-        argument(
-            "--at", type=moment, dest="run_after", metavar="TIME",
-            help="such as 2026-03-01T12:00+00:00",
-        ),
-        argument(
-            "--in", type=duration, dest="run_after", metavar="DURATION", help="such as 10m"
-        ),
-    ),
+    point_in_time(),
     argument("--unique-key", help=OPTIONS["unique_key"].help),
-    argument(
-        "--set", action="append", type=typed_option, default=[], metavar="OPTION=VALUE",
-        help=f"any other option of `.using()`, such as max_attempts=5 or timeout=30s; {VALUES}",
+    options_flag(
+        "--set",
+        f"any other option of `.using()`, such as max_attempts=5 or timeout=30s; {VALUES}",
     ),
     argument(
         "--wait", type=duration, metavar="DURATION",
@@ -78,11 +70,7 @@ def enqueue(flags: Namespace, output: Output) -> None:
 
 def _enqueued(flags: Namespace) -> TaskResult[Any]:
     """Enqueue with the options of the flags; those that they leave out are the definition's."""
-    options = options_of(flags.set, flag="--set")
-    by_flag = {name: getattr(flags, name) for name in BY_FLAG if getattr(flags, name) is not None}
-    if twice := sorted(options.keys() & by_flag):
-        raise usage_error(f"{twice[0]} is given twice.")
-    definition = registry.get(flags.name).using(**options, **by_flag)
+    definition = registry.get(flags.name).using(**options_of(flags, "--set", BY_FLAG))
     call = {"args": [], "kwargs": {}, **call_of(flags)}
     try:
         result: TaskResult[Any] = enqueue_by_hand(definition, **call, **person_of(flags))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from taskqueue.declarations.option_forms import duration_from_text, is_duration
 from taskqueue.declarations.option_kinds import When
 from taskqueue.declarations.options import OPTIONS, options_from_json
 from taskqueue.management.cli.errors import usage_error
-from taskqueue.management.cli.subcommand import argument
+from taskqueue.management.cli.subcommand import Argument, argument, one_of
 
 T = TypeVar("T")
 # How values of options are written, for the help of a flag.
@@ -116,8 +116,31 @@ def call_of(flags: Namespace) -> dict[str, Any]:
     }
 
 
-def typed_option(text: str) -> tuple[str, Any]:
-    """Return the name and the value; a moment without an offset is in the project's time zone."""
+def point_in_time(*, required: bool = False) -> Argument:
+    """Return the flags for the time of a task."""
+    return one_of(
+        argument(
+            "--at", type=moment, dest="run_after", metavar="TIME",
+            help="a time such as 2026-03-01T12:00+00:00",
+        ),
+        argument(
+            "--in", type=duration, dest="run_after", metavar="DURATION",
+            help="a duration such as 10m",
+        ),
+        required=required,
+    )  # fmt: skip
+
+
+def options_flag(flag: str, help: str, *, required: bool = False) -> Argument:
+    """Return the flag for any option of a task; `options_of` reads it."""
+    return argument(
+        flag, action="append", type=_option, dest="options", default=[], required=required,
+        metavar="OPTION=VALUE", help=help,
+    )  # fmt: skip
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Read a name and a value; a moment without an offset is in the project's time zone."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise ArgumentTypeError(f"{text!r} must be OPTION=VALUE")
@@ -130,9 +153,15 @@ def typed_option(text: str) -> tuple[str, Any]:
     return name, value
 
 
-def options_of(typed: Sequence[tuple[str, Any]], *, flag: str) -> dict[str, Any]:
-    """Return the options as `.using()` takes them. Raises CommandError if one is given twice."""
-    counted = Counter(name for name, _ in typed)
+def options_of(flags: Namespace, flag: str, by_flag: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the options as `.using()` takes them, also those with a flag of their own.
+
+    Raises CommandError if one is given twice.
+    """
+    counted = Counter(name for name, _ in flags.options)
     if twice := sorted(name for name, times in counted.items() if times > 1):
         raise usage_error(f"{flag} sets {', '.join(twice)} twice. Set each option once.")
-    return options_from_json(dict(typed))
+    own = {name: value for name in by_flag if (value := getattr(flags, name)) is not None}
+    if both := sorted(own.keys() & counted.keys()):
+        raise usage_error(f"Give {both[0]} by {flag} or by its own flag, not both.")
+    return options_from_json(dict(flags.options)) | own

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -25,6 +27,12 @@ from taskqueue.worker.options import QueueChoice, WorkerOptions, default_name
 from taskqueue.worker.shutdown import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
 
+# Children read the settings anew, with the real databases.
+IN_TESTS = (
+    "runworker does not run in the process of tests: its children would open the databases of the "
+    "settings, not the tests'. taskqueue.testing has run_due(), and live_worker() for a worker in "
+    "a process of its own."
+)
 LEVELS = {0: logging.WARNING, 1: logging.INFO}  # The level of the log, by Django's `--verbosity`.
 
 
@@ -57,19 +65,19 @@ class Command(BaseCommand):
         add("--noreload", action="store_false", dest="reload", help=argparse.SUPPRESS)
 
     def handle(self, *args: Any, **flags: Any) -> None:
-        _refuse_in_tests()
+        if hasattr(mail, "outbox"):  # As Django's own test environment leaves its mark.
+            raise CommandError(IN_TESTS)
         show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
         meter = Meter()
         # Probes are answered while the worker waits for its database, and until it has ended.
         with ending_at_once(), open_ports(flags, meter):
             if not flags["skip_checks"]:
                 with definitions_unread():
-                    until_reached(self.check, is_stopping=_never)
+                    _until_reached(self.check)
                 self._warn_of_transactions(get_settings().DATABASE)
             settings = get_settings()
             options = self._options(settings, flags)
-            refuse = partial(self._refuse_unapplied_migrations, settings)
-            until_reached(refuse, is_stopping=_never)
+            _until_reached(partial(self._refuse_unapplied_migrations, settings))
             try:
                 Supervisor(options, settings, meter).run()
             except (NameTaken, WorkerFailed) as error:
@@ -125,48 +133,27 @@ class Command(BaseCommand):
             )
 
 
-def _refuse_in_tests() -> None:
-    """Refuse to run in a test process: children read the settings anew, with the real databases."""
-    if hasattr(mail, "outbox"):  # As Django's own test environment leaves its mark.
-        raise CommandError(
-            "runworker does not run in the process of tests: its children would open the databases "
-            "of the settings, not the tests'. taskqueue.testing has run_due(), and live_worker() "
-            "for a worker in a process of its own."
-        )
-
-
-def _never() -> bool:
-    """Let nothing but a signal end the waiting: see `ending_at_once`."""
-    return False
+# Nothing but a signal ends the waiting: see `ending_at_once`.
+_until_reached = partial(until_reached, is_stopping=lambda: False)
 
 
 def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be a whole number of at least 1")
-    return number
+    with suppress(ValueError):
+        if (number := int(text)) >= 1:
+            return number
+    raise argparse.ArgumentTypeError("must be a whole number of at least 1")
 
 
-def _seconds(text: str) -> float:
-    number = _number(text)
-    if not 0 <= number < 10**9:
-        raise argparse.ArgumentTypeError("must be a number of at least 0, below 1,000,000,000")
-    return number
+def _number(least: float, limit: int) -> Callable[[str], float]:
+    """Return a function that reads a number from `least` on, below `limit`."""
+
+    def read(text: str) -> float:
+        with suppress(ValueError):
+            if least <= (number := float(text)) < limit:
+                return number
+        raise argparse.ArgumentTypeError(f"must be a number of at least {least}, below {limit:,}")
+
+    return read
 
 
-def _interval(text: str) -> float:
-    number = _number(text)
-    if not 0.01 <= number < 10**6:
-        raise argparse.ArgumentTypeError("must be a number of at least 0.01, below 1,000,000")
-    return number
-
-
-def _number(text: str) -> float:
-    """Return NaN, which fails every comparison, for text that is no number."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+_seconds, _interval = _number(0, 10**9), _number(0.01, 10**6)

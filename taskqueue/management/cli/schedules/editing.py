@@ -33,8 +33,8 @@ from taskqueue.management.cli.values import (
     VALUES,
     call_of,
     duration,
+    options_flag,
     options_of,
-    typed_option,
     whole_number,
 )
 from taskqueue.models import Schedule
@@ -43,7 +43,7 @@ from taskqueue.monitoring.read_models.schedule import shown_schedules
 from taskqueue.monitoring.reading import now
 
 # Options that have a flag of their own.
-OPTIONS = {"queue": "queue_name", "priority": "priority"}
+BY_FLAG = ("queue_name", "priority")
 # Parameters of the verbs, and their flags; no flag has a default.
 TAKEN = ("task", "enabled", "missed", "missed_window", "overlap", "pause_after_failures")
 
@@ -57,13 +57,11 @@ def _task(*more: Argument, is_required: bool) -> Argument:
         "what runs",
         argument("--task", required=is_required, default=SUPPRESS, metavar="TASK", help="name"),
         *CALL,
-        argument("--queue", default=SUPPRESS, help="short for --option queue_name=QUEUE"),
-        argument(
-            "--priority", type=int, default=SUPPRESS, help="short for --option priority=N"
-        ),
-        argument(
-            "--option", action="append", type=typed_option, default=[], metavar="OPTION=VALUE",
-            help=f"one of `.using()`, such as max_attempts=5; may be repeated; {VALUES}",
+        argument("--queue", dest="queue_name", help="short for --option queue_name=QUEUE"),
+        argument("--priority", type=int, help="short for --option priority=N"),
+        options_flag(
+            "--option",
+            f"one of `.using()`, such as max_attempts=5; may be repeated; {VALUES}",
         ),
         *more,
     )  # fmt: skip
@@ -139,7 +137,8 @@ def create(flags: Namespace, output: Output) -> None:
 def edit(flags: Namespace, output: Output) -> None:
     before = schedules.get(flags.name)
     changes = _taken(flags)
-    if flags.option or flags.unset_option or not vars(flags).keys().isdisjoint(OPTIONS):
+    by_flag = any(getattr(flags, name) is not None for name in BY_FLAG)
+    if by_flag or flags.options or flags.unset_option:
         changes["options"] = _options(flags, before.options)
     if has_rule(flags):
         changes["rule"] = rule_from(flags, before.rule)
@@ -157,14 +156,8 @@ def _taken(flags: Namespace) -> dict[str, Any]:
 
 def _options(flags: Namespace, current: dict[str, Any]) -> dict[str, Any]:
     """Return the options, changed by the flags. Raises CommandError."""
-    values = vars(flags)
-    stated = options_of(flags.option, flag="--option")
-    for flag, option in OPTIONS.items():
-        if flag in values and option in stated:
-            raise usage_error(f"Give --{flag} or --option {option}=..., not both.")
-        if flag in values:
-            stated[option] = values[flag]
-    unset = values.get("unset_option", [])
+    stated = options_of(flags, "--option", BY_FLAG)
+    unset = getattr(flags, "unset_option", [])
     if both := sorted(stated.keys() & set(unset)):
         raise usage_error(f"{both[0]} cannot be both set and unset.")
     for option in unset:
