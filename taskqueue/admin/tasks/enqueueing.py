@@ -69,9 +69,8 @@ class TaskEnqueueing(TaskActs):
                 new_id = new_id_of(request)
                 result = enqueue_by_hand(data["chosen"], *data["call"], **who, new_id=new_id)
             except EnqueuedBefore as found:
-                return self._after(
-                    request, self.lead_to_first(request, found, form.task_name), form
-                )
+                first = self.lead_to_first(request, found, form.task_name)
+                return self._after(request, first, form.task_name)
         except TaskQueueError as error:
             form.add_error("unique_key" if isinstance(error, DuplicateTask) else None, str(error))
             return None
@@ -82,12 +81,12 @@ class TaskEnqueueing(TaskActs):
         else:
             told = _("Nothing was enqueued: this task already holds the unique key.")
             self.message_user(request, told, messages.WARNING)
-        return self._after(request, result.id, form)
+        return self._after(request, result.id, form.task_name)
 
-    def _after(self, request: HttpRequest, task_id: UUID, form: EnqueueForm) -> HttpResponse:
+    def _after(self, request: HttpRequest, task_id: UUID, name: str) -> HttpResponse:
         if self.has_view_permission(request):
             return self.links.redirect("task_change", task_id)
-        return HttpResponseRedirect(f"{self.links.url('task_add')}?name={form.task_name}")
+        return HttpResponseRedirect(f"{self.links.url('task_add')}?name={name}")
 
 
 def _doc(definition: BaseDefinition[Any, Any]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -13,21 +14,19 @@ from asgiref.sync import sync_to_async
 from django.core.exceptions import PermissionDenied, SynchronousOnlyOperation
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.reports import LOOKING
 from taskqueue.admin.tasks.export_formats import FORMATS, Format
 from taskqueue.admin.tasks.narrowing import searched
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.exports import KEPT, begin_export, end_export, renew_export
-from taskqueue.models import Task
 from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.monitoring.read_models.task import ExportedTask, task_as, task_columns
-from taskqueue.monitoring.searching import Effort, SearchError, SearchNotAllowed, find
+from taskqueue.monitoring.searching import Effort, Page, SearchError, SearchNotAllowed, find
 from taskqueue.monitoring.searching.orders import is_cursor
 
 BATCH = 500
@@ -40,6 +39,10 @@ LONGEST = 120.0
 where to continue. Few run at a time: whoever reads one line a minute would keep out all others."""
 EFFORT = Effort(largest=200_000, most=2_000_000, windows=20, seconds=2.0)
 RETRY_AFTER = 15
+BUSY = (
+    "Other exports are running. Only a few run at a time, and one for each user: try again"
+    f" in {RETRY_AFTER} seconds."
+)
 
 
 class TaskExport(ReadOnlyAdmin):
@@ -49,8 +52,8 @@ class TaskExport(ReadOnlyAdmin):
         """Return the file, for users who may view tasks."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        if request.method not in ("GET", "HEAD"):
-            return HttpResponseNotAllowed(["GET", "HEAD"])
+        if request.method not in LOOKING:
+            return HttpResponseNotAllowed(LOOKING)
         kind, before = request.GET.get("format", "csv"), request.GET.get("before", "")
         if kind not in FORMATS:
             return _refused(f"There are the formats {', '.join(FORMATS)}.")
@@ -58,72 +61,71 @@ class TaskExport(ReadOnlyAdmin):
             return _refused("`before` is not what the last line of an export gave.")
         try:
             which = searched(request, request.GET.get("q", "")).which
-        except SearchNotAllowed as error:
-            return _refused(str(error), status=403)
         except SearchError as error:
-            return _refused(str(error))
+            return _refused(str(error), status=403 if isinstance(error, SearchNotAllowed) else 400)
         form = FORMATS[kind]()
         if request.method == "HEAD":
             return HttpResponse(content_type=form.content_type)
         token = begin_export(project_connection(), actor=str(request.user.pk))
         if token is None:
-            return _busy()
-        run = ExportRun(request, token, form, which, self.get_queryset(request))
-        response = ExportResponse(run, _streamed(request, run.pieces(before)))
+            return _refused(BUSY, status=429, headers={"Retry-After": str(RETRY_AFTER)})
+        tasks = self.get_queryset(request).only(*task_columns(ExportedTask))
+        response = ExportResponse(request, token, form, partial(find, which, tasks=tasks))
         name = f"tasks-{timezone.localtime():%Y%m%d-%H%M%S}.{kind}"
         response["Content-Disposition"] = f'attachment; filename="{name}"'
         response["Cache-Control"] = "no-store"
         return response
 
 
-class ExportRun:
-    """One export, which holds a place from its start until `end`."""
+class ExportResponse(StreamingHttpResponse):
+    """One export, which holds its place until it ends, even if nothing of it was sent."""
 
     def __init__(
-        self,
-        request: HttpRequest,
-        token: UUID,
-        form: Format,
-        which: TaskFilter,
-        tasks: QuerySet[Task],
+        self, request: HttpRequest, token: UUID, form: Format, find_page: Callable[..., Page]
     ) -> None:
-        self._request, self._token, self.form = request, token, form
-        self._which, self._tasks = which, tasks.only(*task_columns(ExportedTask))
-        self._viewer = request.user
+        self._request, self._token, self._form, self._find = request, token, form, find_page
         self._ends_at = time.monotonic() + LONGEST
         self._renew_at = time.monotonic() + KEPT.total_seconds() / 4
         self._has_ended = False
+        pieces = self._pieces(request.GET.get("before", ""))
+        # ASGI would collect an ordinary iterator in memory.
+        is_asgi = isinstance(request, ASGIRequest)
+        sent: Any = _asynchronously(pieces) if is_asgi else pieces
+        super().__init__(sent, content_type=form.content_type)
 
-    def pieces(self, before: str) -> Generator[str, None, None]:
+    def close(self) -> None:
+        self._end()
+        super().close()
+
+    def _pieces(self, before: str) -> Generator[str, None, None]:
         """Yield the heading before anything is searched, then a piece for each batch."""
         try:
-            yield self.form.heading()
+            yield self._form.heading()
             yield from self._batches(before)
         finally:
-            self.end()
+            self._end()
 
-    def _row(self, task: Task) -> Any:
-        return json_form(task_as(ExportedTask, task, self._viewer))
-
-    def _batches(self, before: str) -> Iterator[str]:
-        left, cursor, spent = MOST_ROWS, before, 0.0
+    def _batches(self, cursor: str) -> Iterator[str]:
+        left, spent = MOST_ROWS, 0.0
         while True:
             begun = time.monotonic()
-            limit = min(BATCH, left)
-            page = find(self._which, tasks=self._tasks, before=cursor, limit=limit, effort=EFFORT)
+            page = self._find(before=cursor, limit=min(BATCH, left), effort=EFFORT)
             left, cursor = left - len(page.tasks), page.older
-            piece = self.form.rows(map(self._row, page.tasks))
+            piece = self._form.rows(
+                json_form(task_as(ExportedTask, task, self._request.user)) for task in page.tasks
+            )
             spent += time.monotonic() - begun
             if piece:
                 yield piece
             if not cursor:
                 return
             if left <= 0 or spent >= MOST_SECONDS or not self._renew():
-                address = self._address(cursor)
-                yield self.form.incomplete(searched_to=page.searched_to, address=address)
+                asked = urlencode({**self._request.GET.dict(), "before": cursor})
+                address = self._request.build_absolute_uri(f"{self._request.path}?{asked}")
+                yield self._form.incomplete(searched_to=page.searched_to, address=address)
                 return
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Release the place; if the database is away, it expires."""
         if not self._has_ended:
             self._has_ended = True
@@ -133,36 +135,10 @@ class ExportRun:
     def _renew(self) -> bool:
         """Whether the place is held, and may be held for longer."""
         now = time.monotonic()
-        if now >= self._ends_at:
-            return False
-        if now < self._renew_at:
-            return True
-        self._renew_at = now + KEPT.total_seconds() / 4
-        return renew_export(project_connection(), self._token)
-
-    def _address(self, cursor: str) -> str:
-        """Return the address at which the export continues."""
-        asked = {**self._request.GET.dict(), "before": cursor}
-        return self._request.build_absolute_uri(f"{self._request.path}?{urlencode(asked)}")
-
-
-class ExportResponse(StreamingHttpResponse):
-    """A response that ends the export even if nothing of it was sent."""
-
-    def __init__(self, run: ExportRun, pieces: Any) -> None:
-        super().__init__(pieces, content_type=run.form.content_type)
-        self._run = run
-
-    def close(self) -> None:
-        self._run.end()
-        super().close()
-
-
-def _streamed(
-    request: HttpRequest, pieces: Generator[str, None, None]
-) -> Iterator[str] | AsyncIterator[str]:
-    """Return what the server iterates: ASGI would collect an ordinary iterator in memory."""
-    return _asynchronously(pieces) if isinstance(request, ASGIRequest) else pieces
+        if self._renew_at <= now < self._ends_at:
+            self._renew_at = now + KEPT.total_seconds() / 4
+            return renew_export(project_connection(), self._token)
+        return now < self._ends_at
 
 
 async def _asynchronously(pieces: Generator[str, None, None]) -> AsyncIterator[str]:
@@ -174,15 +150,8 @@ async def _asynchronously(pieces: Generator[str, None, None]) -> AsyncIterator[s
         await sync_to_async(pieces.close, thread_sensitive=True)()
 
 
-def _refused(reason: str, *, status: int = 400) -> HttpResponse:
-    return HttpResponse(reason, status=status, content_type="text/plain; charset=utf-8")
-
-
-def _busy() -> HttpResponse:
-    answer = _refused(
-        "Other exports are running. Only a few run at a time, and one for each user: try again"
-        f" in {RETRY_AFTER} seconds.",
-        status=429,
-    )
-    answer["Retry-After"] = str(RETRY_AFTER)
-    return answer
+def _refused(
+    reason: str, *, status: int = 400, headers: dict[str, str] | None = None
+) -> HttpResponse:
+    plain = "text/plain; charset=utf-8"
+    return HttpResponse(reason, status=status, content_type=plain, headers=headers)

@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from unicodedata import category, normalize
 
 from taskqueue.monitoring.read_models.base import json_fields_of
@@ -18,21 +18,6 @@ FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters and symbols that nobody sees."""
 
 
-class Format(Protocol):
-    """The text of one export, piece by piece."""
-
-    content_type: str
-
-    def heading(self) -> str:
-        """The text before all rows."""
-
-    def rows(self, rows: Iterable[dict[str, Any]]) -> str:
-        """Some rows."""
-
-    def incomplete(self, *, searched_to: datetime | None, address: str) -> str:
-        """A last line for an export that has not reached its end: where to go on."""
-
-
 class Csv:
     """A line of names, then one for each row; texts that look like formulas are disarmed."""
 
@@ -42,16 +27,17 @@ class Csv:
         self._writer: Any = csv.writer(_Line())
 
     def heading(self) -> str:
+        """The text before all rows."""
         return str(self._writer.writerow(tuple(json_fields_of(ExportedTask))))
 
     def rows(self, rows: Iterable[dict[str, Any]]) -> str:
         return "".join(self._writer.writerow(map(_cell, row.values())) for row in rows)
 
     def incomplete(self, *, searched_to: datetime | None, address: str) -> str:
+        """A last line for an export that has not reached its end: where to go on."""
         reached = f" It has searched back to {searched_to.isoformat()}." if searched_to else ""
-        return str(
-            self._writer.writerow([f"# This export is incomplete.{reached} Continue: {address}"])
-        )
+        told = f"# This export is incomplete.{reached} Continue: {address}"
+        return str(self._writer.writerow([told]))
 
 
 class JsonLines:
@@ -70,7 +56,8 @@ class JsonLines:
         return self.rows([{"is_incomplete": True, "searched_to": reached, "continue": address}])
 
 
-FORMATS: dict[str, type[Csv | JsonLines]] = {"csv": Csv, "jsonl": JsonLines}
+Format = Csv | JsonLines
+FORMATS: dict[str, type[Format]] = {"csv": Csv, "jsonl": JsonLines}
 
 
 class _Line:

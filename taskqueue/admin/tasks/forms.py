@@ -65,9 +65,7 @@ class TaskForm(forms.Form):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the verb, from a valid form."""
-        return {
-            parameter.name: self.cleaned_data[parameter.name] for parameter in self.verb.parameters
-        }
+        return {name: value for name, value in self.cleaned_data.items() if name != "reason"}
 
 
 class RetryForm(TaskForm):
@@ -104,9 +102,6 @@ class RetryForm(TaskForm):
         data["args"] = None if data["args"] is None else args
         data["kwargs"] = None if data["kwargs"] is None else kwargs
         return data
-
-    def arguments(self) -> dict[str, Any]:
-        return {"args": self.cleaned_data["args"], "kwargs": self.cleaned_data["kwargs"]}
 
 
 class UpdateForm(TaskForm):
