@@ -11,7 +11,6 @@ from django.contrib.admin.utils import label_for_field
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -20,7 +19,6 @@ from taskqueue.admin.base import LeanList
 from taskqueue.admin.tasks.columns import TaskColumns
 from taskqueue.admin.tasks.export import MOST_ROWS, TaskExport
 from taskqueue.admin.tasks.narrowing import (
-    Matching,
     address,
     matching,
     queue_links,
@@ -35,6 +33,8 @@ from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.searching import Page, Search, SearchError, find
 
+TOGGLE = 'id="action-toggle"'
+
 
 class TaskPages(LeanList):
     """A page of the tasks that the search finds, as Django's lists show rows."""
@@ -42,8 +42,6 @@ class TaskPages(LeanList):
     search: Search | None = None
     """None if the text is not a valid search; then nothing is shown."""
     search_error = ""
-    page: Page
-    matching: Matching
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         """Return all tasks that match; the page is not read from this."""
@@ -60,29 +58,29 @@ class TaskPages(LeanList):
         return self.search.which.among(self.root_queryset)
 
     def get_results(self, request: HttpRequest) -> None:
-        page = Page(tasks=())
-        which = None if self.search is None else self.search.which
-        if which is not None:
-            model_admin: Any = self.model_admin
-            rows = self.root_queryset.only(*model_admin.columns).annotate(now=DatabaseClock())
+        model_admin: Any = self.model_admin
+        page, given = Page(tasks=()), set[str]()
+        if self.search is not None:
             page = find(
-                which,
-                tasks=rows,
+                self.search.which,
+                tasks=self.root_queryset.only(*model_admin.columns).annotate(now=DatabaseClock()),
                 before=request.GET.get("before", ""),
                 after=request.GET.get("after", ""),
                 limit=self.list_per_page,
             )
-        given = set() if which is None else which.given.keys()
-        self.counts = status_counts() if given <= {"statuses", "everything"} else None
+            given = set(self.search.which.given)
         self.page = page
+        self.newer_url = address(self.text, after=page.newer) if page.newer else ""
+        self.older_url = address(self.text, before=page.older) if page.older else ""
+        self.counts = status_counts() if given <= {"statuses", "everything"} else None
+        self.matching = matching(page, self.search, self.counts)
         self.result_list = [*page.tasks, *page.holders]
         _note_last_runs(self.result_list)
-        self.matching = matching(page, which, self.counts)
         self.result_count: int = self.matching
         self.full_result_count, self.show_full_result_count = None, False
         self.show_admin_actions = True
         self.can_show_all, self.multi_page = False, not page.is_all
-        self.paginator = self.model_admin.get_paginator(
+        self.paginator = model_admin.get_paginator(
             request, self.root_queryset.none(), self.list_per_page
         )
 
@@ -91,36 +89,22 @@ class TaskPages(LeanList):
         """The search in its normal form; as typed if it is not valid."""
         return self.query if self.search is None else self.search.text
 
-    @property
-    def newer_url(self) -> str:
-        """The address of the previous page; empty on the first."""
-        return address(self.text, after=self.page.newer) if self.page.newer else ""
-
-    @property
-    def older_url(self) -> str:
-        """The address of the next page; empty on the last."""
-        return address(self.text, before=self.page.older) if self.page.older else ""
-
-    @property
-    def first_url(self) -> str:
-        """The address of the first page."""
-        return address(self.text)
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this is the first page."""
-        return not self.page.newer
-
     def headers(self) -> list[dict[str, Any]]:
         """Return the column headers; some themes find the box that selects all by a class."""
-        return [{**header, "text": _with_class(header["text"])} for header in result_headers(self)]
+        headers: list[dict[str, Any]] = list(result_headers(self))
+        for header in headers:
+            if isinstance(header["text"], SafeString):
+                text = header["text"].replace(TOGGLE, f'{TOGGLE} class="action-toggle"')
+                header["text"] = SafeString(text)
+        return headers
 
     def rows(self) -> list[SafeString]:
         """Return rows whose cells name their column: narrow screens show no headers."""
         labels = [
-            "" if name == "action_checkbox" else _label(name, self.model, self.model_admin)
+            "" if name == "action_checkbox"
+            else capfirst(str(label_for_field(name, self.model, self.model_admin)))
             for name in self.list_display
-        ]
+        ]  # fmt: skip
         return [SafeString("".join(map(_labelled, row, labels))) for row in results(self)]
 
 
@@ -134,14 +118,6 @@ def _note_last_runs(tasks: Sequence[Any]) -> None:
     }
     for task in tasks:
         task.last_run = found.get(task.pk, (None, None))
-
-
-def _with_class(text: Any) -> Any:
-    """Give the box that selects all its class; return other headers unchanged."""
-    toggle = 'id="action-toggle"'
-    if isinstance(text, SafeString) and toggle in text:
-        return SafeString(text.replace(toggle, f'{toggle} class="action-toggle"'))
-    return text
 
 
 class TaskList(TaskColumns, TaskExport):
@@ -166,36 +142,27 @@ class TaskList(TaskColumns, TaskExport):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return TaskPages
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         moved = with_old_filters(request, self.links) if request.method == "GET" else None
         if moved is not None:
             return HttpResponseRedirect(moved)
         response = super().changelist_view(request, extra_context)
-        context = getattr(response, "context_data", None)
-        if isinstance(response, TemplateResponse) and context and "cl" in context:
-            context.update(self._shown(context["cl"]))
+        context = getattr(response, "context_data", None) or {}
+        if "cl" in context:
+            pages = context["cl"]
+            context |= {
+                "search": pages.text,
+                "matching": pages.matching,
+                "tabs": status_tabs(pages.search, pages.counts),
+                "queues": queue_links(pages.search),
+                "most_exported": Count(MOST_ROWS),
+                "title": capfirst(self.opts.verbose_name_plural),
+            }
         return response
-
-    def _shown(self, pages: TaskPages) -> dict[str, Any]:
-        return {
-            "search": pages.text,
-            "matching": pages.matching,
-            "tabs": status_tabs(pages.search, pages.counts),
-            "queues": queue_links(pages.search),
-            "most_exported": Count(MOST_ROWS),
-            "title": capfirst(self.opts.verbose_name_plural),
-        }
-
-
-def _label(name: Any, model: Any, model_admin: Any) -> str:
-    return str(label_for_field(name, model, model_admin))
 
 
 def _labelled(cell: SafeString, label: str) -> SafeString:
     """Add the column's name to a cell."""
     if not label or not cell.startswith("<td"):
         return cell
-    text = label[:1].upper() + label[1:]
-    return format_html('<td data-label="{}"', text) + SafeString(cell.removeprefix("<td"))
+    return format_html('<td data-label="{}"', label) + SafeString(cell.removeprefix("<td"))

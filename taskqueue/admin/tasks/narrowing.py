@@ -15,10 +15,11 @@ from taskqueue.admin.links import Links
 from taskqueue.core.states import TaskStatus
 from taskqueue.display import WORDS
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.searching import Page, Search, parse, permitted_search, search_text
+
+Counts = Mapping[str, Count]
 
 MOST_QUEUES = 12
 TABS = (
@@ -77,21 +78,12 @@ def with_old_filters(request: HttpRequest, links: Links) -> str | None:
     return links.url("task_changelist") + address(text)
 
 
-def status_tabs(search: Search | None, counts: Mapping[str, Count] | None) -> list[Link]:
+def status_tabs(search: Search | None, counts: Counts | None) -> list[Link]:
     """Return links to all tasks and to each status, keeping the rest of the search."""
     if search is None:
         return []
-    chosen = search.values("status")
-    everything = Link(_("all"), address(search.narrowed("status").text), not chosen, _all(counts))
-    return [everything] + [
-        Link(
-            WORDS[status.value],
-            address(search.narrowed("status", status.value).text),
-            status in chosen,
-            counts[status.value] if counts else None,
-        )
-        for status in TABS
-    ]
+    choices = {status.value: WORDS[status.value] for status in TABS}
+    return _links(search, "status", {"": _("all"), **choices}, {"": _all(counts), **(counts or {})})
 
 
 def queue_links(search: Search | None) -> list[Link]:
@@ -99,29 +91,39 @@ def queue_links(search: Search | None) -> list[Link]:
     if search is None:
         return []
     rows = Queue.objects.using(database_alias()).order_by("name")
-    names = list(rows.values_list("name", flat=True)[:MOST_QUEUES])
     chosen = search.values("queue")
-    names += [name for name in chosen if name not in names]
+    names = [*rows.values_list("name", flat=True)[:MOST_QUEUES], *chosen]
     if len(names) < 2 and not chosen:
         return []
-    everything = Link(_("all queues"), address(search.narrowed("queue").text), not chosen)
-    return [everything] + [
-        Link(name, address(search.narrowed("queue", name).text), name in chosen) for name in names
+    return _links(search, "queue", {"": _("all queues"), **{name: name for name in names}}, {})
+
+
+def _links(
+    search: Search, qualifier: str, choices: Mapping[str, Any], counts: Mapping[str, Count | None]
+) -> list[Link]:
+    """Return a link for each choice; the one of no value drops the qualifier."""
+    chosen = search.values(qualifier) or ("",)
+    return [
+        Link(
+            title,
+            address(search.narrowed(qualifier, *([value] if value else [])).text),
+            value in chosen,
+            counts.get(value),
+        )
+        for value, title in choices.items()
     ]
 
 
-def matching(page: Page, which: TaskFilter | None, counts: Mapping[str, Count] | None) -> Matching:
+def matching(page: Page, search: Search | None, counts: Counts | None) -> Matching:
     """Return how many tasks match, as far as the page and the counts of the tabs tell."""
     shown = len(page.tasks) + len(page.holders)
-    if page.is_all or which is None:
+    if page.is_all or search is None:
         return Matching(Count(shown))
-    if counts is None:
-        return Matching(Count(shown, is_capped=True))
-    total = _all({name: counts[name] for name in which.statuses or counts})
+    total = counts and _all({name: counts[name] for name in search.which.statuses or counts})
     return Matching(total or Count(shown, is_capped=True))
 
 
-def _all(counts: Mapping[str, Count] | None) -> Count | None:
+def _all(counts: Counts | None) -> Count | None:
     if counts is None:
         return None
     those = counts.values()
