@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -11,7 +13,8 @@ from taskqueue.api.fields import Text
 from taskqueue.api.paging import Paged, page, page_of, rows_after
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit
-from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
+from taskqueue.monitoring.read_models.attempt import ShownAuditEntry
+from taskqueue.monitoring.read_models.base import from_rows
 
 LARGEST_ID = 2**63 - 1
 
@@ -41,7 +44,8 @@ class AuditList(ApiView):
         rows = Audit.objects.using(database_alias())
         if "subject" in self.parameters:
             rows = rows.filter(subject=self.parameters["subject"])
-        return page(self, rows_after(rows, "-id", self.parameters, _id), "id", audit_entries)
+        found = rows_after(rows, "-id", self.parameters, _id)
+        return page(self, found, "id", partial(from_rows, ShownAuditEntry))
 
 
 def _id(text: str) -> int:

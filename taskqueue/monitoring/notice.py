@@ -17,7 +17,7 @@ Code = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Notice:
     """A condition that was found; the admin's pages have translated sentences of their own."""
 

@@ -11,10 +11,9 @@ from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.lost import all_lost_attempts
 from taskqueue.models import Schedule
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
-from taskqueue.monitoring.out_of_reach import out_of_reach
-from taskqueue.monitoring.parked import parked
+from taskqueue.monitoring.out_of_reach import out_of_reach, parked
+from taskqueue.monitoring.read_models.attempt import RunningTask, running_now
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
-from taskqueue.monitoring.read_models.running_task import RunningTask, running_now
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
 
@@ -57,7 +56,11 @@ def notices(
         *resting_schedules(),
         *_of_workers(workers),
         *held_by_lost(most=most),
-        *_of_tasks(running),
+        *(
+            Notice("wedged", WARNING, str(attempt.task_id))
+            for attempt in running
+            if attempt.is_wedged
+        ),
     ]
     return sorted(
         conditions, key=lambda notice: (notice.level != ERROR, notice.code not in FOREMOST)
@@ -68,8 +71,8 @@ def _of_queues(queues: Sequence[ShownQueue], workers: Sequence[ShownWorker]) -> 
     waiting = [queue for queue in queues if queue.waiting]
     if not living(workers):
         yield Notice(
-            code="no_worker",
-            level=ERROR if waiting else WARNING,
+            "no_worker",
+            ERROR if waiting else WARNING,
             count=sum(queue.waiting for queue in waiting),
             is_capped=any(queue.is_waiting_capped for queue in waiting),
         )
@@ -81,16 +84,12 @@ def _of_queues(queues: Sequence[ShownQueue], workers: Sequence[ShownWorker]) -> 
                 yield _of_queue("unserved_queue", ERROR, queue)
         elif (queue.reachable_seconds or 0.0) > STALLED_SECONDS and _has_free_slot(queue, workers):
             yield _of_queue("stalled", ERROR, queue)
-    yield from filter(None, map(_of_failures, queues))
-
-
-def _of_failures(queue: ShownQueue) -> Notice | None:
-    """Count attempts, not tasks: a task that is retried for an hour has not failed yet."""
-    failed, total = queue.failed_recently, queue.attempts_recently
-    if failed < FAILURES_WORTH_NOTICE or failed < FAILING_SHARE * total:
-        return None
-    level = ERROR if failed >= MOSTLY_FAILING_SHARE * total else WARNING
-    return Notice(code="failing", level=level, subject=queue.name, count=failed, total=total)
+    for queue in queues:
+        # Attempts are counted, not tasks: one that is retried for an hour has not failed yet.
+        failed, total = queue.failed_recently, queue.attempts_recently
+        if failed >= max(FAILURES_WORTH_NOTICE, FAILING_SHARE * total):
+            level = ERROR if failed >= MOSTLY_FAILING_SHARE * total else WARNING
+            yield Notice("failing", level, queue.name, count=failed, total=total)
 
 
 def _has_free_slot(queue: ShownQueue, workers: Sequence[ShownWorker]) -> bool:
@@ -103,25 +102,15 @@ def _has_free_slot(queue: ShownQueue, workers: Sequence[ShownWorker]) -> bool:
 
 def _of_queue(code: Code, level: str, queue: ShownQueue) -> Notice:
     count = queue.waiting_count
-    return Notice(
-        code=code, level=level, subject=queue.name, count=count.value, is_capped=count.is_capped
-    )
+    return Notice(code, level, queue.name, count=count.value, is_capped=count.is_capped)
 
 
 def _of_workers(workers: Sequence[ShownWorker]) -> Iterator[Notice]:
     for worker in workers:
         if worker.is_alive and worker.trouble:
-            yield Notice(
-                code="worker_trouble", level=ERROR, subject=worker.name, detail=worker.trouble
-            )
+            yield Notice("worker_trouble", ERROR, worker.name, detail=worker.trouble)
         elif worker.state == LOST and worker.seen_seconds < LATELY_SECONDS:
-            yield Notice(code="lost_worker", level=WARNING, subject=worker.name)
-
-
-def _of_tasks(running: Sequence[RunningTask]) -> Iterator[Notice]:
-    for attempt in running:
-        if attempt.is_wedged:
-            yield Notice(code="wedged", level=WARNING, subject=str(attempt.task_id))
+            yield Notice("lost_worker", WARNING, worker.name)
 
 
 def held_by_lost(*, most: int) -> Iterator[Notice]:
@@ -133,13 +122,9 @@ def held_by_lost(*, most: int) -> Iterator[Notice]:
     held = [attempt for attempt in lost if attempt.expires_at > moment]
     if held:
         longest = max(held, key=lambda attempt: attempt.expires_at)
-        yield Notice(
-            code="lost_holds",
-            level=ERROR,
-            subject=str(longest.task_id),
-            count=len({attempt.task_id for attempt in held}),
-            is_capped=len(lost) == most,
-        )
+        number = len({attempt.task_id for attempt in held})
+        is_capped = len(lost) == most
+        yield Notice("lost_holds", ERROR, str(longest.task_id), count=number, is_capped=is_capped)
 
 
 MOST = 20
@@ -153,13 +138,11 @@ PAUSED_ITSELF = Q(
 def resting_schedules() -> Iterator[Notice]:
     """Yield the first schedules that paused themselves or could not be served."""
     rows: Any = Schedule.objects.using(database_alias()).filter(
-        IN_TROUBLE | PAUSED_ITSELF,
-        is_enabled=True,
-        removed_at=None,
+        IN_TROUBLE | PAUSED_ITSELF, is_enabled=True, removed_at=None
     )
     columns = ("name", "paused_at", "failures_in_row", "trouble")
     for name, paused_at, failures, trouble in rows.order_by("id").values_list(*columns)[:MOST]:
         if paused_at is None:
-            yield Notice(code="schedule_trouble", level=ERROR, subject=name, detail=trouble)
+            yield Notice("schedule_trouble", ERROR, name, detail=trouble)
         else:
-            yield Notice(code="schedule_paused_itself", level=ERROR, subject=name, count=failures)
+            yield Notice("schedule_paused_itself", ERROR, name, count=failures)

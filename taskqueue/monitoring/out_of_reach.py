@@ -1,4 +1,4 @@
-"""Tasks that no running worker may take: for other workers, or for more than are running."""
+"""Tasks that no running worker takes: for others, for more than are running, or unknown to them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
+from taskqueue.conf import get_settings
+from taskqueue.core.retries import class_path
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.queries import as_uuid
+from taskqueue.engine.statement import Statement
+from taskqueue.exceptions import UnknownTask
 from taskqueue.models import Lease, Task
 from taskqueue.models.clock import DatabaseClock
-from taskqueue.monitoring.notice import ERROR, Code, Notice
+from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.read_models.queue import Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker
+from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.searching.streams import IS_APART, literal
 
 # Time for which a worker may be gone, as in a restart.
@@ -66,9 +72,9 @@ def out_of_reach(
 def _notice(code: Code, rows: Sequence[Any], is_capped: bool, **more: Any) -> Notice:
     oldest = rows[0]
     return Notice(
-        code=code,
-        level=ERROR,
-        subject=oldest.queue_name,
+        code,
+        ERROR,
+        oldest.queue_name,
         count=len(rows),
         is_capped=is_capped,
         example=str(oldest.id),
@@ -119,3 +125,59 @@ def _really_short(rows: Sequence[Any], takers: Sequence[ShownWorker]) -> dict[st
         if len(_able(row, takers) - taken[row.id]) < row.open_slots:
             found[row.queue_name].append(row)
     return found
+
+
+MOST_NAMES = 20
+
+# No index has what is parked: it stands among what is due soon while it rests, and each time that
+# it is tried in vain, an attempt of its is among those that went wrong. The latest of both are
+# read. PostgreSQL would rather read the primary key than the index of what went wrong: a range and
+# an order that begins with the status leave it no other. SQLite wants the conditions of the indexes
+# word by word.
+PARKED = Statement.of("""
+SELECT id, name, CAST({since parked_at} AS double precision) AS seconds
+FROM (
+    SELECT id, name, parked_at
+    FROM (
+        SELECT id, name, parked_at
+        FROM taskqueue_task
+        WHERE status IN ('retrying', 'scheduled')
+        ORDER BY run_after
+        LIMIT %(limit)s
+    ) AS soon
+    WHERE parked_at IS NOT NULL
+    UNION
+    SELECT task.id, task.name, task.parked_at
+    FROM (
+        SELECT task_id, error_class
+        FROM taskqueue_lease
+        WHERE status >= 'returned' AND status <= 'returned'
+            AND status IN ('failed', 'lost', 'returned', 'stopped')
+        ORDER BY status DESC, id DESC
+        LIMIT %(limit)s
+    ) AS attempt
+    JOIN taskqueue_task AS task ON task.id = attempt.task_id
+    WHERE attempt.error_class = %(unknown)s
+        AND task.parked_at IS NOT NULL AND task.status IN ('ready', 'scheduled')
+) AS parked
+ORDER BY seconds DESC
+""")
+
+
+def parked(*, most: int) -> Iterator[Notice]:
+    """Yield notices by task name, the one that fails first at first."""
+    by_name: defaultdict[str, list[Any]] = defaultdict(list)
+    unknown = class_path(UnknownTask)
+    for row in read(PARKED, limit=most, unknown=unknown):
+        by_name[row[1]].append(row)
+    for name, rows in list(by_name.items())[:MOST_NAMES]:
+        task_id, _, seconds = rows[0]
+        yield Notice(
+            "parked",
+            ERROR if seconds > get_settings().PARK_LIMIT.total_seconds() / 2 else WARNING,
+            name,
+            count=len(rows),
+            is_capped=len(rows) >= most,
+            example=str(as_uuid(task_id)),
+            seconds=seconds,
+        )

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.notices import Notice, notices
+from taskqueue.monitoring.read_models.attempt import RunningTask, running_now
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
-from taskqueue.monitoring.read_models.running_task import RunningTask, running_now
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.series import Attempts, Series, series

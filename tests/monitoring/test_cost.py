@@ -18,13 +18,13 @@ from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.metrics.collector import DatabaseCollector
 from taskqueue.monitoring.metrics.gauges import WAITING
 from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.out_of_reach import PARKED
 from taskqueue.monitoring.overview import overview
-from taskqueue.monitoring.parked import PARKED
 from taskqueue.monitoring.performance import performance
+from taskqueue.monitoring.read_models.attempt import running_now
 from taskqueue.monitoring.read_models.base import EVERYTHING
 from taskqueue.monitoring.read_models.failure_group import failures, retrying
 from taskqueue.monitoring.read_models.queue import queue_named, queues_after, read_queues
-from taskqueue.monitoring.read_models.running_task import running_now
 from taskqueue.monitoring.read_models.worker import read_workers, workers_after
 from taskqueue.monitoring.rollups import SPANS
 from taskqueue.monitoring.series import series

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from taskqueue.monitoring.read_models.running_task import running_now
+from taskqueue.monitoring.read_models.attempt import running_now
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_running, make_task
 
 pytestmark = pytest.mark.django_db

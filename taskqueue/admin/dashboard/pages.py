@@ -27,9 +27,9 @@ from taskqueue.models import Schedule
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.notices import ERROR, Notice, notices
+from taskqueue.monitoring.read_models.attempt import running_now
 from taskqueue.monitoring.read_models.failure_group import failures
 from taskqueue.monitoring.read_models.queue import read_queues
-from taskqueue.monitoring.read_models.running_task import running_now
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
 from taskqueue.monitoring.series import series
 

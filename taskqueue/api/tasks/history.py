@@ -22,13 +22,8 @@ from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import id_of, status_of
 from taskqueue.models import Lease, TaskLog
-from taskqueue.monitoring.read_models.attempt import (
-    ShownAttempt,
-    ShownLogLine,
-    log_lines,
-    shown_attempts,
-)
-from taskqueue.monitoring.read_models.base import about
+from taskqueue.monitoring.read_models.attempt import ShownAttempt, ShownLogLine, log_lines
+from taskqueue.monitoring.read_models.base import about, from_rows
 from taskqueue.monitoring.read_models.task import STATUSES
 
 LARGEST_ATTEMPT = 2**31 - 1
@@ -67,7 +62,7 @@ class TaskAttempts(ApiView):
         status_of(project_connection(), known)  # Raises 404.
         leases = Lease.objects.using(database_alias()).filter(task_id=known, attempt__gt=after)
         found = list(leases.defer("return_value").order_by("attempt")[: limit + 1])
-        attempts, url = shown_attempts(found[:limit]), None
+        attempts, url = from_rows(ShownAttempt, found[:limit]), None
         if len(found) > limit:
             last = str(attempts[-1].attempt)
             url = replace_query_param(request.build_absolute_uri(), "after", last)

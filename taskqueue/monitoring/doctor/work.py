@@ -27,8 +27,8 @@ from taskqueue.monitoring.doctor.finding import (
 )
 from taskqueue.monitoring.notice import ERROR, Notice, duration
 from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.read_models.attempt import running_now
 from taskqueue.monitoring.read_models.queue import read_queues
-from taskqueue.monitoring.read_models.running_task import running_now
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import is_postgresql, now
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal

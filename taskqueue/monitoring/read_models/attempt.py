@@ -1,4 +1,4 @@
-"""Attempts, one run of a task by one worker each, and their log lines."""
+"""Attempts, one run of a task by one worker each, their log lines, and audit entries."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import BooleanField, F
+from django.db.models.expressions import RawSQL
 
 from taskqueue.core.states import LeaseStatus
+from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task, TaskLog
-from taskqueue.monitoring.read_models.base import about, from_row
+from taskqueue.models.clock import DatabaseClock
+from taskqueue.monitoring.read_models.base import about, columns_of, from_row
 from taskqueue.results.reading import did_not_succeed, failure_of
 
 STATUSES = [status.value for status in LeaseStatus]
@@ -59,7 +66,7 @@ class AttemptFailure:
     """Why an attempt did not succeed."""
 
     attempt: int
-    worker_name: str
+    worker_name: str = about(column="worker_id")
     status: str = about(choices=STATUSES)
     exception_class_path: str
     message: str
@@ -89,40 +96,75 @@ def level_name(level: int) -> str:
     return str(logging.getLevelName(level))
 
 
-def shown_attempts(leases: Iterable[Lease]) -> list[ShownAttempt]:
-    """Make the read models of leases with all their columns but the return value."""
-    return [from_row(ShownAttempt, lease) for lease in leases]
-
-
-def running_attempts(leases: Iterable[Lease]) -> list[RunningAttempt]:
-    """Those of the leases that are running."""
-    running = [lease for lease in leases if lease.status == LeaseStatus.RUNNING]
-    return [from_row(RunningAttempt, lease) for lease in running]
-
-
 def failures_of(task: Task, leases: Sequence[Lease]) -> list[AttemptFailure]:
     """Why attempts failed; last, the error of the task itself unless an attempt has the same."""
     failures = [
-        AttemptFailure(
-            attempt=lease.attempt,
-            worker_name=lease.worker_id,
-            status=lease.status,
-            finished_at=lease.finished_at,
-            **failure_of(lease)._asdict(),
-        )
+        from_row(AttemptFailure, lease, **failure_of(lease)._asdict())
         for lease in leases
         if did_not_succeed(lease)
     ]
-    if task.error_class and all(
-        failure.exception_class_path != task.error_class for failure in failures
-    ):
+    if task.error_class not in ("", *(failure.exception_class_path for failure in failures)):
         own = AttemptFailure(
-            attempt=task.attempt,
-            worker_name="",
-            status=LeaseStatus.FAILED.value,
-            exception_class_path=task.error_class,
-            message=task.error_message,
+            attempt=task.attempt, worker_name="", status=LeaseStatus.FAILED.value,
+            exception_class_path=task.error_class, message=task.error_message,
             finished_at=task.finished_at,
-        )
+        )  # fmt: skip
         failures.append(own)
     return failures
+
+
+# The condition of the index of running leases: in the text, or SQLite would not use it.
+IS_RUNNING = "taskqueue_lease.status = 'running'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningTask(RunningAttempt):
+    """A task whose body is running, with its attempt."""
+
+    lease_id: int = about(column="id")
+    task_id: UUID
+    name: str
+    queue_name: str
+    running_seconds: float
+
+
+def running_now(*, limit: int = 20) -> list[RunningTask]:
+    """Return the running attempts in one query: wedged ones first, then the longest.
+
+    Attempts that a worker only holds, or has just started, are left out.
+    """
+    leases = (
+        Lease.objects.using(database_alias())
+        .filter(RawSQL(IS_RUNNING, (), output_field=BooleanField()))  # noqa: S611  (a constant)
+        .filter(started_at__isnull=False)
+        .annotate(now=DatabaseClock())
+        .select_related("task")
+        .only(*columns_of(RunningAttempt).values(), "task__name", "task__queue_name")
+        .order_by(F("wedged_at").asc(nulls_last=True), "started_at", "id")[:limit]
+    )
+    return list(map(_running_task, leases))
+
+
+def _running_task(lease: Any) -> RunningTask:
+    return from_row(
+        RunningTask,
+        lease,
+        name=lease.task.name,
+        queue_name=lease.task.queue_name,
+        running_seconds=max(0.0, (lease.now - lease.started_at).total_seconds()),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownAuditEntry:
+    """One act of a person, or of the code that declares schedules."""
+
+    id: int
+    at: datetime
+    actor: str = about("Who did it.")
+    noun: str = about("The kind of the subject, such as `task`.")
+    verb: str
+    subject: str = about("The id or the name of what it was done to.")
+    reason: str
+    before: str = about("The status before; empty: not recorded.")
+    detail: str = about("The changes, and the new values.")

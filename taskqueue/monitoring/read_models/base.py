@@ -70,16 +70,11 @@ def about(
     details of a page, `empty` the text that stands for no value in a table. A value that differs
     at each look, such as an age, stays out of the JSON form: its ETag would never be the same.
     """
-    return field(
-        metadata={
-            "help_text": help_text,
-            "column": column,
-            "choices": tuple(choices),
-            "label": label,
-            "empty": empty,
-            "in_json": in_json,
-        }
-    )
+    metadata = {
+        "help_text": help_text, "column": column, "choices": tuple(choices), "label": label,
+        "empty": empty, "in_json": in_json,
+    }  # fmt: skip
+    return field(metadata=metadata)
 
 
 def fields_of(model: type[Any]) -> dict[str, Field[Any]]:
@@ -113,6 +108,11 @@ def from_row(model: type[M], row: object, **values: Any) -> M:
         if name not in values:
             values[name] = getattr(row, column)
     return model(**values)
+
+
+def from_rows(model: type[M], rows: Iterable[object]) -> list[M]:
+    """Make read models of rows, whose fields are all columns."""
+    return [from_row(model, row) for row in rows]
 
 
 def json_form(value: Any) -> Any:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES
-from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import SNAPSHOT
 from taskqueue.engine.connections import database_alias, project_connection
@@ -23,16 +23,15 @@ from taskqueue.monitoring.read_models.attempt import (
     AttemptFailure,
     RunningAttempt,
     ShownAttempt,
+    ShownAuditEntry,
     failures_of,
-    running_attempts,
-    shown_attempts,
 )
-from taskqueue.monitoring.read_models.audit import ShownAuditEntry, audit_entries
 from taskqueue.monitoring.read_models.base import (
     Viewer,
     about,
     columns_of,
     from_row,
+    from_rows,
     visible_arguments,
 )
 from taskqueue.results.reading import cancellation_of
@@ -200,15 +199,21 @@ def task_history(task: Task, viewer: Viewer) -> TaskHistory:
         task,
         viewer,
         retries=list(_retries(task)),
-        latest_attempts=shown_attempts(leases.order_by("-attempt")[:MOST_ROWS])[::-1],
-        audit=audit_entries(entries.order_by("id")[:MOST_ROWS]),
+        latest_attempts=from_rows(ShownAttempt, leases.order_by("-attempt")[:MOST_ROWS])[::-1],
+        audit=from_rows(ShownAuditEntry, entries.order_by("id")[:MOST_ROWS]),
     )
 
 
 def _shown(
     model: type[Shown], task: Task, viewer: Viewer, *, retries: list[UUID], **values: Any
 ) -> Shown:
-    attempts = _attempts(task) if viewer.has_perm(VIEW_LEASES) else None
+    attempts = running = errors = None
+    if viewer.has_perm(VIEW_LEASES):
+        leases = Lease.objects.using(database_alias()).filter(task_id=task.id)
+        lean = leases.defer("traceback", "return_value").order_by("-attempt")
+        attempts = list(lean[:MOST_ATTEMPTS])[::-1]
+        holding = [lease for lease in attempts if lease.status == LeaseStatus.RUNNING]
+        running, errors = from_rows(RunningAttempt, holding), failures_of(task, attempts)
     return task_as(
         model,
         task,
@@ -217,8 +222,8 @@ def _shown(
         **_computed(task),
         schedule=_schedule(task),
         retries=retries,
-        running=None if attempts is None else running_attempts(attempts),
-        errors=None if attempts is None else failures_of(task, attempts),
+        running=running,
+        errors=errors,
         cancellation=_cancellation(task, attempts, viewer),
         worker_lost=was_lost(project_connection(), task, attempts),
         can=[verb.name for verb in TASK_VERBS.values() if verb.is_for_task(viewer, task)],
@@ -241,7 +246,7 @@ def _cancellation(
     if attempts is None or not viewer.has_perm(VIEW_AUDITS):
         return None
     cancellation = cancellation_of(task, attempts)
-    return None if cancellation is None else ShownCancellation(**cancellation._asdict())
+    return cancellation and ShownCancellation(**cancellation._asdict())
 
 
 def _schedule(task: Task) -> str | None:
@@ -259,10 +264,3 @@ def _retries(task: Task) -> QuerySet[Task, UUID]:
     """The ids of the tasks made from it, the newest first."""
     kin = Task.objects.using(database_alias()).filter(retry_of_id=task.id)
     return kin.order_by("-id").values_list("id", flat=True)
-
-
-def _attempts(task: Task) -> list[Lease]:
-    """The latest, the oldest of them first."""
-    leases = Lease.objects.using(database_alias()).filter(task_id=task.id)
-    lean = leases.defer("traceback", "return_value").order_by("-attempt")
-    return list(lean[:MOST_ATTEMPTS])[::-1]

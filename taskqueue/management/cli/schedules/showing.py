@@ -23,8 +23,8 @@ from taskqueue.management.cli.subcommand import NAME, argument, subcommand
 from taskqueue.management.cli.values import whole_number
 from taskqueue.models import Audit, Schedule
 from taskqueue.models.occurrence import OPEN, OccurrenceStatus
-from taskqueue.monitoring.read_models.audit import audit_entries
-from taskqueue.monitoring.read_models.base import COMMAND_LINE, json_form
+from taskqueue.monitoring.read_models.attempt import ShownAuditEntry
+from taskqueue.monitoring.read_models.base import COMMAND_LINE, from_rows, json_form
 from taskqueue.monitoring.read_models.schedule import (
     ShownOccurrence,
     ShownSchedule,
@@ -108,7 +108,7 @@ def show(flags: Namespace, output: Output) -> None:
     schedule = schedules.get(flags.name)
     shown = schedule_details(schedule, COMMAND_LINE, now())
     acts = Audit.objects.using(database_alias()).filter(noun="schedule", subject=flags.name)
-    entries = audit_entries(acts.order_by("-id")[:MOST_ACTS])
+    entries = from_rows(ShownAuditEntry, acts.order_by("-id")[:MOST_ACTS])
     if output.is_json:
         output.sheet({**schedule_json(shown), "audit": entries})
         return

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from taskqueue.management.cli.cells import aligned, bars, fitted, short, size, without_controls
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
+from taskqueue.monitoring.read_models.attempt import RunningTask
 from taskqueue.monitoring.read_models.queue import ShownQueue
-from taskqueue.monitoring.read_models.running_task import RunningTask
 from taskqueue.monitoring.read_models.worker import LIVING, LOST, ShownWorker
 
 QUEUE = ("queue", "waiting", "oldest", "running", "last hour", "")
