@@ -1,9 +1,10 @@
 """The one settings dict `TASKQUEUE`: defaults, validation, access."""
 
+# ruff: noqa: RUF009  (each call gives a dataclass field)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import lru_cache
 from os import cpu_count
@@ -15,49 +16,95 @@ from django.core.signals import setting_changed
 from taskqueue.conf.values import (
     DEFAULT_RETENTION,
     DEFAULT_THROTTLE_RATES,
+    Check,
     Mistake,
-    checked,
+    accepted,
+    are_paths,
+    database,
+    duration,
+    is_rate,
+    log_level,
+    optional,
+    table,
+    token,
+    whole,
 )
 from taskqueue.core.suggestions import did_you_mean_option
 
 __all__ = ["DEFAULT_RETENTION", "NAMES", "Mistake", "Settings", "get_settings", "parse"]
 
 
+def _setting(check: Check, default: Any = None) -> Any:
+    """Declare a setting with its check; a callable makes the default."""
+    if callable(default):
+        return field(default_factory=default, metadata={"check": check})
+    return field(default=default, metadata={"check": check})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings, checked. Durations are timedeltas, sizes bytes."""
 
-    DATABASE: str = "default"
-    CONCURRENCY: int = field(default_factory=lambda: cpu_count() or 1)
-    POOL: str = "process"
-    POLL_INTERVAL: timedelta | None = None
-    LEASE_DURATION: timedelta = timedelta(seconds=30)
-    PING_INTERVAL: timedelta = timedelta(seconds=5)
-    TAKEOVER_INTERVAL: timedelta = timedelta(seconds=2)
-    SHUTDOWN_TIMEOUT: timedelta = timedelta(seconds=30)
-    STOP_GRACE: timedelta = timedelta(seconds=5)
-    KILL_GRACE: timedelta = timedelta(seconds=5)
-    RETENTION: Mapping[str, timedelta | None] = field(default_factory=lambda: DEFAULT_RETENTION)
-    MAX_ATTEMPTS: int = 1
-    MAX_CRASHES: int = 3
-    CRASH_DELAY: timedelta = timedelta(seconds=10)
-    PARK_DELAY: timedelta = timedelta(seconds=10)
-    PARK_LIMIT: timedelta = timedelta(days=1)
-    MAX_ARGUMENTS: int = 64 * 1024
-    MAX_RESULT: int = 1024 * 1024
-    LOG_LEVEL: int | str = "INFO"
-    MAX_LOG: int = 256 * 1024
-    MAX_TRACEBACK: int = 32 * 1024
-    CLAIM_AHEAD: int | str = "auto"
-    API_AUTHENTICATION: tuple[str, ...] | None = None
-    API_THROTTLE_RATES: Mapping[str, str | None] = field(
-        default_factory=lambda: DEFAULT_THROTTLE_RATES
+    DATABASE: str = _setting(database, "default")
+    CONCURRENCY: int = _setting(whole(1), lambda: cpu_count() or 1)
+    POOL: str = _setting(
+        accepted(lambda value: value in ("process", "thread"), "'process' or 'thread'"), "process"
     )
-    API_LONG_POLLS: int | None = None
-    METRICS_TOKEN: str | None = None
+    POLL_INTERVAL: timedelta | None = _setting(optional(duration(0.01)))
+    LEASE_DURATION: timedelta = _setting(duration(1.0), timedelta(seconds=30))
+    PING_INTERVAL: timedelta = _setting(duration(0.05), timedelta(seconds=5))
+    TAKEOVER_INTERVAL: timedelta = _setting(duration(0.1), timedelta(seconds=2))
+    SHUTDOWN_TIMEOUT: timedelta = _setting(duration(0.0), timedelta(seconds=30))
+    STOP_GRACE: timedelta = _setting(duration(0.0), timedelta(seconds=5))
+    KILL_GRACE: timedelta = _setting(duration(0.0), timedelta(seconds=5))
+    RETENTION: Mapping[str, timedelta | None] = _setting(
+        table(DEFAULT_RETENTION, duration(0.0)), lambda: DEFAULT_RETENTION
+    )
+    MAX_ATTEMPTS: int = _setting(whole(1), 1)
+    MAX_CRASHES: int = _setting(whole(1), 3)
+    CRASH_DELAY: timedelta = _setting(duration(0.0), timedelta(seconds=10))
+    PARK_DELAY: timedelta = _setting(duration(0.1), timedelta(seconds=10))
+    PARK_LIMIT: timedelta = _setting(duration(1.0), timedelta(days=1))
+    MAX_ARGUMENTS: int = _setting(whole(2), 64 * 1024)
+    MAX_RESULT: int = _setting(whole(2), 1024 * 1024)
+    LOG_LEVEL: int | str = _setting(log_level, "INFO")
+    MAX_LOG: int = _setting(whole(0), 256 * 1024)
+    MAX_TRACEBACK: int = _setting(whole(256), 32 * 1024)
+    CLAIM_AHEAD: int | str = _setting(
+        accepted(
+            lambda value: value == "auto" or (type(value) is int and 0 <= value <= 10_000),
+            "'auto' or a whole number between 0 and 10000",
+        ),
+        "auto",
+    )
+    API_AUTHENTICATION: tuple[str, ...] | None = _setting(
+        optional(
+            accepted(
+                are_paths,
+                "a list of the paths of authentication classes, or None for the project's own",
+                normal=tuple,
+            )
+        )
+    )
+    API_THROTTLE_RATES: Mapping[str, str | None] = _setting(
+        table(
+            DEFAULT_THROTTLE_RATES, accepted(is_rate, "such as '600/minute', or None for no limit")
+        ),
+        lambda: DEFAULT_THROTTLE_RATES,
+    )
+    API_LONG_POLLS: int | None = _setting(
+        accepted(
+            lambda value: value is None or (type(value) is int and value >= 0),
+            "a whole number of 0 or more, or None for as many as suit the web server",
+        )
+    )
+    METRICS_TOKEN: str | None = _setting(optional(token))
 
 
-NAMES = frozenset(Settings.__dataclass_fields__)
+_CHECKS: dict[str, Check] = {
+    setting.name: setting.metadata["check"] for setting in fields(Settings)
+}
+NAMES = frozenset(_CHECKS)
 
 
 def parse(raw: Any) -> tuple[Settings, list[Mistake]]:
@@ -88,7 +135,7 @@ def _known(name: Any, value: Any) -> Any:
         keys = f"The keys are {', '.join(sorted(NAMES))}."
         hint = did_you_mean_option(name, NAMES, otherwise=keys)
         raise Mistake(f"TASKQUEUE has no key {name!r}.", hint.strip())
-    return checked(name, value)
+    return _CHECKS[name](f"TASKQUEUE[{name!r}]", value)
 
 
 @lru_cache(maxsize=1)

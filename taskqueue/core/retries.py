@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -27,16 +27,17 @@ def seconds_of(duration: object) -> float:
         return math.inf if duration > 0 else -math.inf
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Backoff:
     """Base class of the policies: the delay after the n-th failure.
 
     `jitter` is the share of the delay that is drawn at random: 1 is "full jitter" (uniform
     between 0 and the delay), 0 none. See Marc Brooker, "Exponential Backoff And Jitter", AWS
-    Architecture Blog, 2015.
+    Architecture Blog, 2015. Every value is kept in seconds, as a float.
     """
 
     policy: ClassVar[str] = ""
+    _: KW_ONLY
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
@@ -67,83 +68,67 @@ class Backoff:
         return {"policy": self.policy} | {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
+@dataclass(frozen=True)
 class Fixed(Backoff):
     """Always the same delay."""
 
     policy: ClassVar[str] = "fixed"
-    seconds: float = 10.0
-
-    def __init__(self, seconds: Duration = 10.0, *, jitter: float = 0.0) -> None:
-        _assign(self, seconds=seconds, jitter=jitter)
+    seconds: Duration = 10.0
 
     def base_delay(self, failures: int) -> float:
-        return self.seconds
+        return seconds_of(self.seconds)
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
-class Linear(Backoff):
+@dataclass(frozen=True)
+class _Rising(Backoff):
+    """A policy whose delays grow."""
+
+    base: Duration = 10.0
+    _: KW_ONLY
+    cap: Duration = 3600.0
+
+
+@dataclass(frozen=True)
+class Linear(_Rising):
     """`base` seconds more after each failure, at most `cap`."""
 
     policy: ClassVar[str] = "linear"
-    base: float = 10.0
-    cap: float = 3600.0
-
-    def __init__(
-        self, base: Duration = 10.0, *, cap: Duration = 3600.0, jitter: float = 0.0
-    ) -> None:
-        _assign(self, base=base, cap=cap, jitter=jitter)
 
     def base_delay(self, failures: int) -> float:
-        return min(self.cap, self.base * failures)
+        return min(seconds_of(self.cap), seconds_of(self.base) * failures)
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
-class Exponential(Backoff):
+@dataclass(frozen=True)
+class Exponential(_Rising):
     """`base` to the power of the number of failures, in seconds, at most `cap`."""
 
     policy: ClassVar[str] = "exponential"
-    base: float = 2.0
-    cap: float = 3600.0
-
-    def __init__(
-        self, base: Duration = 2.0, *, cap: Duration = 3600.0, jitter: float = 1.0
-    ) -> None:
-        _assign(self, base=base, cap=cap, jitter=jitter)
+    base: Duration = 2.0
+    _: KW_ONLY
+    jitter: float = 1.0
 
     def base_delay(self, failures: int) -> float:
         try:
-            return float(min(self.cap, self.base**failures))
+            return float(min(seconds_of(self.cap), seconds_of(self.base) ** failures))
         except OverflowError:
-            return self.cap
+            return seconds_of(self.cap)
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
-class Fibonacci(Backoff):
+@dataclass(frozen=True)
+class Fibonacci(_Rising):
     """`base` seconds times 1, 1, 2, 3, 5, 8 …, at most `cap`."""
 
     policy: ClassVar[str] = "fibonacci"
-    base: float = 1.0
-    cap: float = 3600.0
-
-    def __init__(
-        self, base: Duration = 1.0, *, cap: Duration = 3600.0, jitter: float = 0.0
-    ) -> None:
-        _assign(self, base=base, cap=cap, jitter=jitter)
+    base: Duration = 1.0
 
     def base_delay(self, failures: int) -> float:
-        current, following = self.base, self.base
+        cap = seconds_of(self.cap)
+        current = following = seconds_of(self.base)
         for _ in range(failures - 1):
-            if current >= self.cap or following == 0:
+            if current >= cap or following == 0:
                 break
             current, following = following, current + following
-        return min(self.cap, current)
-
-
-def _assign(policy: Backoff, **values: Duration) -> None:
-    for name, value in values.items():
-        object.__setattr__(policy, name, value)
-    policy.__post_init__()
+        return min(cap, current)
 
 
 DEFAULT = Exponential()

@@ -8,19 +8,11 @@ import types
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, time
 from enum import Enum
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    Union,
-    get_args,
-    get_origin,
-    is_typeddict,
-)
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 from uuid import UUID
 
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.parameters import EMPTY, VARIABLE, hints_of
+from taskqueue.declarations.parameters import EMPTY, VARIABLE, goes_by_place, hints_of
 from taskqueue.declarations.payload import LARGEST_INTEGER
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -54,9 +46,9 @@ def argument_schema(definition: BaseDefinition[Any, Any]) -> Schema:
     hints, sensitive = hints_of(definition.body), definition.options.sensitive
     listed = [found[name] for name in definition.signature.names]
     schemas = {each.name: _of(each, hints.get(each.name, EMPTY), sensitive) for each in listed}
-    by_place = [each for each in listed if _goes_by_place(each, listed)]
-    by_name = [each for each in listed if each.kind not in VARIABLE and each not in by_place]
     rest, extra = (next((e for e in listed if e.kind is kind), None) for kind in VARIABLE)
+    by_place = [each for each in listed if goes_by_place(each.kind, rest is not None)]
+    by_name = [each for each in listed if each.kind not in VARIABLE and each not in by_place]
     args = _list(
         [schemas[each.name] for each in by_place],
         least=sum(each.default is EMPTY for each in by_place),
@@ -77,13 +69,6 @@ def argument_schema(definition: BaseDefinition[Any, Any]) -> Schema:
             more=False,
         ),
     }
-
-
-def _goes_by_place(each: inspect.Parameter, listed: Iterable[inspect.Parameter]) -> bool:
-    if each.kind is inspect.Parameter.POSITIONAL_ONLY:
-        return True
-    has_rest = any(other.kind is inspect.Parameter.VAR_POSITIONAL for other in listed)
-    return has_rest and each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def _of(parameter: inspect.Parameter, hint: Any, sensitive: Collection[str]) -> Schema:

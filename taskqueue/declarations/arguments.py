@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal
 
 from django.utils.crypto import salted_hmac
 
@@ -103,41 +103,13 @@ class Signature:
         return self.keywords_name
 
 
-def check_option(name: str, value: Any) -> UniqueKey | None:
-    """Return the option `unique_key` in its normal form. Raises `InvalidTask`."""
-    if value is None or value is True:
-        return value
-    if callable(value):
-        return cast(UniqueKey, value)
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        return _check_argument_names(name, value)
-    if not isinstance(value, str):
-        raise InvalidTask(
-            f"{name} must be text, names of arguments, true for all of them, or in Python a "
-            f"callable, not {type(value).__name__}."
-        )
-    return check_unique_key(value)
-
-
-def _check_argument_names(name: str, value: Iterable[Any]) -> tuple[str, ...]:
-    names = tuple(value)
-    for item in names:
-        if not isinstance(item, str) or not item:
-            raise InvalidTask(f"{name} must be text or names of arguments, not {item!r}.")
-    if not names:
-        raise InvalidTask(f"{name} must name an argument. Use None for no key.")
-    return tuple(dict.fromkeys(names))
-
-
 def check_unique_key(value: Any) -> str:
     """Return the key. Raises `InvalidTask` if it is not text of 1 to 255 storable characters."""
     return _check_filled_text("unique_key", value, without="no key")
 
 
-def check_scope(name: str, value: Any) -> str | None:
+def check_scope(name: str, value: Any) -> str:
     """Return the scope. Raises `InvalidTask` as for a key."""
-    if value is None:
-        return None
     return _check_filled_text(name, value, without="the definition's own name")
 
 

@@ -142,19 +142,13 @@ class Registry:
 
     def find(self, name: str) -> BaseDefinition[Any, Any] | None:
         """Return the definition of that name, or None."""
-        definition = self._definitions.get(name)
-        if definition is None:
+        if name not in self._definitions:
             discover_tasks()
-            definition = self._definitions.get(name)
-        return self._adopt(name) if definition is None else definition
-
-    def _adopt(self, name: str) -> BaseDefinition[Any, Any] | None:
-        for find in self.finders:
-            definition = find(name)
-            if definition is not None:
+        if name not in self._definitions:
+            made = filter(None, (find(name) for find in self.finders))
+            if definition := next(made, None):
                 self.register(definition)
-                return definition
-        return None
+        return self._definitions.get(name)
 
     def get(self, name: str) -> BaseDefinition[Any, Any]:
         """Return the definition of that name. Raises `UnknownTask`, which suggests the nearest."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskqueue.core.retries import Backoff, seconds_of
-from taskqueue.declarations.arguments import check_option
+from taskqueue.declarations.arguments import check_unique_key
 from taskqueue.declarations.option_forms import (
     backoff_from_json,
     backoff_from_text,
@@ -166,11 +166,10 @@ class Choice(Kind):
         raise InvalidTask(f"{name} must be {words}, not {value!r}.")
 
 
-@dataclass(frozen=True)
 class HoldTime(Kind):
     """One of a few words, or a duration."""
 
-    words: tuple[str, ...] = ("finished", "started", "kept")
+    words = ("finished", "started", "kept")
 
     def check(self, name: str, value: Any) -> str | timedelta:
         if value in self.words:
@@ -206,7 +205,22 @@ class UniqueKeyKind(Kind):
     """A text, names of arguments, True for all of them, or a callable."""
 
     def check(self, name: str, value: Any) -> object:
-        return check_option(name, value)
+        if value is True or callable(value):
+            return value
+        if isinstance(value, str):
+            return check_unique_key(value)
+        if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
+            raise InvalidTask(
+                f"{name} must be text, names of arguments, true for all of them, or in Python a "
+                f"callable, not {type(value).__name__}."
+            )
+        names = tuple(value)
+        for item in names:
+            if not isinstance(item, str) or not item:
+                raise InvalidTask(f"{name} must be text or names of arguments, not {item!r}.")
+        if not names:
+            raise InvalidTask(f"{name} must name an argument. Use None for no key.")
+        return tuple(dict.fromkeys(names))
 
 
 class Policy(Kind):

@@ -42,15 +42,15 @@ def parameters(definition: BaseDefinition[Any, Any]) -> list[Parameter]:
     hints = hints_of(definition.body)
     sensitive = definition.options.sensitive
     known = definition.signature.names
-    listed = [_parameter(found[name], hints.get(name, EMPTY), name in sensitive) for name in known]
+    listed = [
+        _parameter(found[name], hints.get(name, EMPTY), is_sensitive=name in sensitive)
+        for name in known
+    ]
+    hidden = sorted(sensitive - set(known))
     extra = [
-        Parameter(
-            name=name, place=inspect.Parameter.KEYWORD_ONLY, default=None, kind=str,
-            is_nullable=True, is_sensitive=True, annotation="",
-        )
-        for name in sorted(sensitive - set(known))
-    ]  # fmt: skip
-    return listed + extra
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in hidden
+    ]
+    return listed + [_parameter(each, str | None, is_sensitive=True) for each in extra]
 
 
 def hints_of(body: Any) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def hints_of(body: Any) -> dict[str, Any]:
         return {}
 
 
-def _parameter(found: inspect.Parameter, hint: Any, is_sensitive: bool) -> Parameter:
+def _parameter(found: inspect.Parameter, hint: Any, *, is_sensitive: bool) -> Parameter:
     kind, is_nullable = _kind(hint)
     if found.kind is inspect.Parameter.VAR_POSITIONAL:
         kind = list
@@ -69,15 +69,13 @@ def _parameter(found: inspect.Parameter, hint: Any, is_sensitive: bool) -> Param
         kind = dict
     elif hint is EMPTY and type(found.default) in (bool, int, float, str):
         kind = type(found.default)
-    text = "" if found.annotation is EMPTY else _annotation(found.annotation)
+    annotation = "" if found.annotation is EMPTY else found.annotation
+    if not isinstance(annotation, str):
+        annotation = inspect.formatannotation(annotation)
     return Parameter(
         name=found.name, place=found.kind, default=found.default, kind=kind,
-        is_nullable=is_nullable, is_sensitive=is_sensitive, annotation=text,
+        is_nullable=is_nullable, is_sensitive=is_sensitive, annotation=annotation,
     )  # fmt: skip
-
-
-def _annotation(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
 def _kind(hint: Any) -> tuple[object, bool]:
@@ -129,7 +127,7 @@ def call_of(
             args.extend(given.get(parameter.name, ()))
         elif parameter.place is inspect.Parameter.VAR_KEYWORD:
             kwargs.update(given.get(parameter.name, {}))
-        elif _goes_by_place(parameter, is_by_place):
+        elif goes_by_place(parameter.place, is_by_place):
             if parameter.name not in given:
                 left_out.append(parameter)
                 continue
@@ -154,7 +152,8 @@ def _defaults(left_out: Sequence[Parameter]) -> list[Any]:
     return found
 
 
-def _goes_by_place(parameter: Parameter, is_by_place: bool) -> bool:
-    if parameter.place is inspect.Parameter.POSITIONAL_ONLY:
+def goes_by_place(place: Any, is_before_rest: bool) -> bool:
+    """Return whether a parameter has to be filled by its place: so has all before `*args`."""
+    if place is inspect.Parameter.POSITIONAL_ONLY:
         return True
-    return is_by_place and parameter.place is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return is_before_rest and place is inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -29,19 +29,12 @@ class _PlainFloats(json.JSONEncoder):
 
     def encode(self, o: Any) -> str:
         if isinstance(o, float):
-            return _plain_float(o)
+            return f"{o:.1f}" if o.is_integer() else repr(o)
         if isinstance(o, dict):
             return "{" + ",".join(f"{dumps(k)}:{self.encode(v)}" for k, v in o.items()) + "}"
         if isinstance(o, list):
             return "[" + ",".join(map(self.encode, o)) + "]"
         return dumps(o)
-
-
-def _plain_float(number: float) -> str:
-    text = repr(number)
-    if "e" not in text or not number.is_integer():
-        return text
-    return f"{number:.1f}"
 
 
 def encode(value: Any, *, limit: int, what: str) -> str:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
@@ -132,11 +132,6 @@ def _record_refused(
     )
     with tally.guard(), transaction(connection):
         return record(connection, [refused], policy=policy, tally=tally)
-
-
-def is_refusal(error: BaseException) -> bool:
-    """Return whether the database refused a value, rather than being in trouble itself."""
-    return isinstance(error, DataError | IntegrityError)
 
 
 def write_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:

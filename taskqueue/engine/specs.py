@@ -65,16 +65,7 @@ class EnqueueSpec:
     @cached_property
     def is_plain(self) -> bool:
         """Return whether any worker may run the tasks at once, with no limit in time."""
-        return (
-            not self.is_apart
-            and self.ping_interval is None
-            and self.at is None
-            and self.run_at is None
-            and self.run_in is None
-            and self.deadline_at is None
-            and self.deadline_in is None
-            and self.expires_in is None
-        )
+        return not self.is_apart and all(getattr(self, name) is None for name in TIMED)
 
     @property
     def is_apart(self) -> bool:
@@ -155,6 +146,10 @@ class Enqueued(NamedTuple):
 
 
 DURATIONS = tuple(option.name for option in CARRIED_OPTIONS if isinstance(option.kind, Seconds))
+# The fields without which a task is plain.
+TIMED = (
+    "ping_interval", "at", "run_at", "run_in", "deadline_at", "deadline_in", "expires_in",
+)  # fmt: skip
 MOMENTS = ("run_at", "deadline_at", "at")
 
 # The fields of a spec that are no column: those computed from them are, or nothing is.

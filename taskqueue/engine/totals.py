@@ -13,7 +13,8 @@ no time to count millions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections import Counter
+from collections.abc import Iterable, Set
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -70,7 +71,8 @@ def add_figures(figures: Figures, more: Figures) -> None:
     for column in SUMS:
         setattr(figures, column, getattr(figures, column) + getattr(more, column))
     for column in HISTOGRAMS:
-        setattr(figures, column, _summed([getattr(figures, column), getattr(more, column)]))
+        total = Counter(getattr(figures, column)) + Counter(getattr(more, column))
+        setattr(figures, column, dict(total))
 
 
 class Totals:
@@ -152,11 +154,3 @@ def label_among(label: str, known: Set[str], meant: Set[str] = frozenset()) -> s
 def _size(total: Total) -> tuple[int, str]:
     attempts = total.succeeded + total.failed + total.lost + total.stopped + total.returned
     return max(total.enqueued, attempts), total.label
-
-
-def _summed(histograms: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for histogram in histograms:
-        for bucket, count in histogram.items():
-            total[bucket] = total.get(bucket, 0) + count
-    return total

@@ -95,6 +95,9 @@ SET_LISTENING = "UPDATE taskqueue_worker SET listens = %s WHERE id = %s"
 SET_IDLE = "UPDATE taskqueue_worker SET is_idle = %s WHERE id = %s"
 
 
+KEPT = ("id", "name")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Registration:
     """A worker's description of itself."""
@@ -157,31 +160,10 @@ def register(
     workers = Worker.objects.using(alias)
     with atomic(using=alias):
         now = dialect_for(project_connection()).now(project_connection())
-        values = {
-            "incarnation": registration.incarnation,
-            "host": registration.host,
-            "pid": registration.pid,
-            "status": WorkerStatus.RUNNING.value,
-            "queues": dict(registration.queues),
-            "concurrency": registration.concurrency,
-            "pool": registration.pool,
-            "versions": dict(registration.versions),
-            "lease_seconds": registration.lease_seconds,
-            "started_at": now,
-            "seen_at": now,
-            "stopped_at": None,
-            "running_leases": 0,
-            "memory_bytes": None,
-            "is_idle": False,
-            "listens": None,
-            "trouble": "",
-            "schedules": None,
-            "request": "",
-            "requested_at": None,
-            "requested_by": "",
-            "request_reason": "",
-            "request_seen_at": None,
-        }
+        # Every column but the name begins anew, as that of a new row does.
+        fresh = Worker(**vars(registration), started_at=now, seen_at=now)
+        columns = (field.attname for field in Worker._meta.concrete_fields)
+        values = {column: getattr(fresh, column) for column in columns if column not in KEPT}
         holder = workers.select_for_update().filter(name=registration.name).first()
         if holder is None:
             try:

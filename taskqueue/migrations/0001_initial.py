@@ -291,10 +291,10 @@ class Migration(migrations.Migration):
                 ("listens", models.BooleanField(null=True)),
                 ("trouble", models.TextField(default="")),
                 ("schedules", models.JSONField(null=True)),
-                ("request", _word(["quiet", "stop", "kill"], db_default="")),
+                ("request", _word(["quiet", "stop", "kill"], default="")),
                 ("requested_at", models.DateTimeField(null=True)),
-                ("requested_by", models.CharField(db_default="", max_length=150)),
-                ("request_reason", models.CharField(db_default="", max_length=1000)),
+                ("requested_by", models.CharField(default="", max_length=150)),
+                ("request_reason", models.CharField(default="", max_length=1000)),
                 ("request_seen_at", models.DateTimeField(null=True)),
             ],
             options={

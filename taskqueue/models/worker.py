@@ -67,10 +67,10 @@ class Worker(models.Model):
     # The names of the schedules that its code declares; null as long as that is not known.
     schedules = models.JSONField(null=True)
 
-    request = models.CharField(max_length=10, choices=choices(WorkerRequest), db_default="")
+    request = models.CharField(max_length=10, choices=choices(WorkerRequest), default="")
     requested_at = models.DateTimeField(null=True)
-    requested_by = models.CharField(max_length=150, db_default="")
-    request_reason = models.CharField(max_length=1000, db_default="")
+    requested_by = models.CharField(max_length=150, default="")
+    request_reason = models.CharField(max_length=1000, default="")
     request_seen_at = models.DateTimeField(null=True)
 
     class Meta:
