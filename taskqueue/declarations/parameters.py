@@ -42,15 +42,11 @@ def parameters(definition: BaseDefinition[Any, Any]) -> list[Parameter]:
     hints = hints_of(definition.body)
     sensitive = definition.options.sensitive
     known = definition.signature.names
-    listed = [
-        _parameter(found[name], hints.get(name, EMPTY), is_sensitive=name in sensitive)
-        for name in known
-    ]
-    hidden = sorted(sensitive - set(known))
-    extra = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in hidden
-    ]
-    return listed + [_parameter(each, str | None, is_sensitive=True) for each in extra]
+    shown = [(found[name], hints.get(name, EMPTY)) for name in known]
+    for name in sorted(sensitive - set(known)):
+        hidden = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        shown.append((hidden, str | None))
+    return [_parameter(each, hint, is_sensitive=each.name in sensitive) for each, hint in shown]
 
 
 def hints_of(body: Any) -> dict[str, Any]:

@@ -35,22 +35,14 @@ def redacted_for(
     A value that fits no parameter of a definition with secrets is redacted too: it was enqueued
     by other code, under a name that may have been the secret's.
     """
-    sensitive = definition.options.sensitive
-    if not sensitive:
+    if not definition.options.sensitive:
         return ShownArguments(list(args), dict(kwargs))
-    signature = definition.signature
+    signature, hidden = definition.signature, definition.options.sensitive | {None}
     names = signature.positional_names(len(args))
     return ShownArguments(
-        [
-            REDACTED if name is None or name in sensitive else value
-            for name, value in zip(names, args, strict=True)
-        ],
+        [REDACTED if name in hidden else value for name, value in zip(names, args, strict=True)],
         {
-            key: REDACTED if _is_secret(key, signature.keyword_name(key), sensitive) else value
+            key: REDACTED if key in hidden or signature.keyword_name(key) in hidden else value
             for key, value in kwargs.items()
         },
     )
-
-
-def _is_secret(key: str, parameter: str | None, sensitive: frozenset[str]) -> bool:
-    return key in sensitive or parameter is None or parameter in sensitive

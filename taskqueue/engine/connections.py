@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.db import connections
@@ -105,7 +105,8 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
             plan_transaction(connection)
             yield
         except BaseException:
-            _roll_back(cursor)
+            with suppress(Exception):  # A lost connection has lost the transaction with it.
+                cursor.execute("ROLLBACK")
             raise
         cursor.execute("COMMIT")
 
@@ -123,10 +124,3 @@ def orm_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
         with atomic(using=connection.alias):
             plan_transaction(connection)
             yield
-
-
-def _roll_back(cursor: Any) -> None:
-    try:
-        cursor.execute("ROLLBACK")
-    except Exception:  # noqa: S110  (the connection is lost, and the transaction with it)
-        pass

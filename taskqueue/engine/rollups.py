@@ -77,10 +77,19 @@ def _merge(connection: BaseDatabaseWrapper, level: Level, now: datetime) -> int:
         (row.starts_at, row.queue_name, row.name): row
         for row in there.select_for_update().order_by("id")
     }
-    missing = {key: _empty(key, level) for key in spans if key not in targets}
+    missing = {
+        (starts_at, queue_name, name): Rollup(
+            resolution=level.target, starts_at=starts_at, queue_name=queue_name, name=name
+        )
+        for starts_at, queue_name, name in spans - targets.keys()
+    }
     for row in rows:
         key = _key(row, level)
-        _add(missing.get(key) or targets[key], row)
+        target = missing.get(key) or targets[key]
+        add_figures(target, row)
+        if row.slowest_seconds > target.slowest_seconds:
+            target.slowest_seconds = row.slowest_seconds
+            target.slowest_task_id = row.slowest_task_id
     changed = [targets[key] for key in spans if key in targets]
     rollups.bulk_update(changed, [*SUMS, *HISTOGRAMS, "slowest_seconds", "slowest_task_id"])
     rollups.bulk_create(missing.values())
@@ -97,18 +106,6 @@ def _floor(moment: datetime, level: Level) -> datetime:
 
 def _key(row: Rollup, level: Level) -> Key:
     return _floor(row.starts_at, level), row.queue_name, row.name
-
-
-def _empty(key: Key, level: Level) -> Rollup:
-    starts_at, queue_name, name = key
-    return Rollup(resolution=level.target, starts_at=starts_at, queue_name=queue_name, name=name)
-
-
-def _add(total: Rollup, row: Rollup) -> None:
-    add_figures(total, row)
-    if row.slowest_seconds > total.slowest_seconds:
-        total.slowest_seconds = row.slowest_seconds
-        total.slowest_task_id = row.slowest_task_id
 
 
 def _add_to_totals(connection: BaseDatabaseWrapper, rows: list[Rollup]) -> None:

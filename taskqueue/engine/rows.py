@@ -125,6 +125,10 @@ class RollupRow(NamedTuple):
     slowest_task_id: str | None
 
 
+# The columns of a rollup that count attempts, then tasks.
+COUNTS = RollupRow._fields[3:11]
+
+
 class Ended(NamedTuple):
     """A task that has reached a final status."""
 

@@ -21,7 +21,7 @@ from taskqueue.core import histogram
 from taskqueue.core.outcomes import WHOLE_RUNS, Outcome, Recorded
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.rows import Ended, RollupRow
+from taskqueue.engine.rows import COUNTS, Ended, RollupRow
 from taskqueue.models import Lease, Task
 
 # How long one row is updated; it stands for the moment at which it was begun.
@@ -44,8 +44,8 @@ class _Row:
     def __init__(self, queue_name: str, name: str) -> None:
         self.id = str(uuid4())
         self.queue_name, self.name = queue_name, name
-        self.attempts: Counter[str] = Counter()
-        self.tasks: Counter[str] = Counter()
+        # By the columns of `COUNTS`.
+        self.counts: Counter[str] = Counter()
         self.run_seconds = self.wait_seconds = self.slowest_seconds = 0.0
         self.run_times: Counter[int] = Counter()
         self.wait_times: Counter[int] = Counter()
@@ -62,19 +62,11 @@ class _Row:
         self.wait_times[histogram.bucket_of(seconds)] += 1
 
     def packed(self) -> RollupRow:
-        attempts, tasks = self.attempts, self.tasks
         return RollupRow(
             id=self.id,
             queue_name=self.queue_name,
             name=self.name,
-            succeeded=attempts["succeeded"],
-            failed=attempts["failed"],
-            lost=attempts["lost"],
-            stopped=attempts["stopped"],
-            returned=attempts["returned"],
-            tasks_succeeded=tasks["succeeded"],
-            tasks_failed=tasks["failed"],
-            tasks_cancelled=tasks["cancelled"],
+            **{name: self.counts[name] for name in COUNTS},
             run_seconds=self.run_seconds,
             run_times=json.dumps(self.run_times),
             wait_seconds=self.wait_seconds,
@@ -139,7 +131,7 @@ class Tally:
             task_id, queue_name, name, ready_at = subject
             if row is None or row.name != name or row.queue_name != queue_name:
                 row = self._row(queue_name, name)
-            row.attempts[lease_status] += 1
+            row.counts[lease_status] += 1
             started = outcome.started
             if started is not None:
                 if outcome.kind in WHOLE_RUNS:
@@ -150,14 +142,14 @@ class Tally:
     def add_lost(self, queue_name: str, name: str, number: int) -> None:
         """Count attempts as lost that nobody began."""
         self._begin()
-        self._row(queue_name, name).attempts["lost"] += number
+        self._row(queue_name, name).counts["lost"] += number
 
     def add_ends(self, ended: Iterable[Ended]) -> None:
         """Count tasks that ended."""
         self._begin()
         counts = Counter(task[1:] for task in ended)
         for (queue_name, name, status), number in counts.items():
-            self._row(queue_name, name).tasks[status] += number
+            self._row(queue_name, name).counts[f"tasks_{status}"] += number
 
     def write(self, connection: BaseDatabaseWrapper) -> None:
         """Write what was counted since the last write."""

@@ -21,6 +21,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.rows import COUNTS
 from taskqueue.models import Total, Worker
 from taskqueue.models.parts import Figures
 from taskqueue.models.total import NAME, QUEUE
@@ -33,10 +34,7 @@ from taskqueue.models.worker import WorkerStatus
 MOST_LABELS = 100
 REST = "…other"
 DEFAULT = "default"
-SUMS = (
-    "succeeded", "failed", "lost", "stopped", "returned",
-    "tasks_succeeded", "tasks_failed", "tasks_cancelled", "run_seconds", "wait_seconds",
-)  # fmt: skip
+SUMS = (*COUNTS, "run_seconds", "wait_seconds")
 HISTOGRAMS = ("run_times", "wait_times")
 # Arrivals that one transaction adds.
 ARRIVALS = 10_000

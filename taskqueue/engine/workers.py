@@ -15,7 +15,7 @@ from django.db.transaction import atomic
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.queries import execute, select
-from taskqueue.engine.statement import Fact, Statement
+from taskqueue.engine.statement import Fact, Statement, change
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerStatus
 
@@ -210,14 +210,12 @@ def touch(
 
 def set_listening(connection: BaseDatabaseWrapper, *, worker_id: int, listens: bool | None) -> None:
     """Say whether this worker listens, or polls; None: it polls until it can find out."""
-    with connection.cursor() as cursor:
-        cursor.execute(SET_LISTENING, (listens, worker_id))
+    change(connection, SET_LISTENING, (listens, worker_id))
 
 
 def set_idle(connection: BaseDatabaseWrapper, *, worker_id: int, is_idle: bool) -> None:
     """Say whether an enqueue has to wake this worker."""
-    with connection.cursor() as cursor:
-        cursor.execute(SET_IDLE, (is_idle, worker_id))
+    change(connection, SET_IDLE, (is_idle, worker_id))
 
 
 def unregister(*, worker_id: int, incarnation: UUID) -> None:

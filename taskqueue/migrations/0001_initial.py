@@ -21,6 +21,11 @@ OCCURRENCE_STATUSES = ["waiting", "enqueued", "ended", "skipped"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
 MISSED = ["skip", "latest", "all", "window"]
 OVERLAP = ["skip", "queue_one", "queue_all", "cancel", "allow"]
+PAGES = [
+    ("Dashboard", "dashboard", "taskqueue.rollup"),
+    ("Performance", "performance", "taskqueue.rollup"),
+    ("Failure", "failures", "taskqueue.task"),
+]
 FIGURES = [
     ("succeeded", models.PositiveBigIntegerField(default=0)),
     ("failed", models.PositiveBigIntegerField(default=0)),
@@ -626,38 +631,19 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.CreateModel(
-            name="Dashboard",
-            fields=[],
-            options={
-                "verbose_name": "dashboard",
-                "verbose_name_plural": "dashboard",
-                "proxy": True,
-                "default_permissions": (),
-            },
-            bases=("taskqueue.rollup",),
-        ),
-        migrations.CreateModel(
-            name="Performance",
-            fields=[],
-            options={
-                "verbose_name": "performance",
-                "verbose_name_plural": "performance",
-                "proxy": True,
-                "default_permissions": (),
-            },
-            bases=("taskqueue.rollup",),
-        ),
-        migrations.CreateModel(
-            name="Failure",
-            fields=[],
-            options={
-                "verbose_name": "failures",
-                "verbose_name_plural": "failures",
-                "proxy": True,
-                "default_permissions": (),
-            },
-            bases=("taskqueue.task",),
+        *(
+            migrations.CreateModel(
+                name=name,
+                fields=[],
+                options={
+                    "verbose_name": words,
+                    "verbose_name_plural": words,
+                    "proxy": True,
+                    "default_permissions": (),
+                },
+                bases=(base,),
+            )
+            for name, words, base in PAGES
         ),
         migrations.RunPython(tune_postgresql, migrations.RunPython.noop),
     ]
