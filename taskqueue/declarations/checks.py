@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -15,7 +15,7 @@ from django.utils.module_loading import import_string
 
 from taskqueue import conf
 from taskqueue.declarations.declared_schedules import check_scheduled, named
-from taskqueue.declarations.definition import registry
+from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.exceptions import InvalidSchedule
 
 VENDORS = ("postgresql", "sqlite")
@@ -30,38 +30,34 @@ _are_skipped: ContextVar[bool] = ContextVar("taskqueue_schedule_checks_are_skipp
 
 def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """Check the keys and values of `TASKQUEUE`, the database, and that time zones are on."""
+    return list(_wrong_settings())
+
+
+def _wrong_settings() -> Iterator[CheckMessage]:
     settings, mistakes = conf.parse(getattr(django_settings, "TASKQUEUE", {}))
-    messages: list[CheckMessage] = [
-        Error(str(mistake), hint=mistake.hint or None, id="taskqueue.E001") for mistake in mistakes
-    ]
+    for mistake in mistakes:
+        yield Error(str(mistake), hint=mistake.hint or None, id="taskqueue.E001")
     if not django_settings.USE_TZ:
-        messages.append(
-            Error(
-                "taskqueue needs aware datetimes.",
-                hint="Set USE_TZ = True.",
-                id="taskqueue.E002",
+        yield Error(
+            "taskqueue needs aware datetimes.", hint="Set USE_TZ = True.", id="taskqueue.E002"
+        )
+    # A class that does not exist would make every request to the API fail with 500. Processes
+    # without `rest_framework` serve no API, and may lack what the classes need.
+    paths = settings.API_AUTHENTICATION if apps.is_installed("rest_framework") else ()
+    for path in paths or ():
+        if reason := _trouble_with(path):
+            yield Error(
+                f"TASKQUEUE['API_AUTHENTICATION'] names {path!r}, which {reason}.",
+                hint="Name classes such as 'rest_framework.authentication.SessionAuthentication'.",
+                id="taskqueue.E006",
             )
+    connection = connections[settings.DATABASE]
+    if connection.vendor not in VENDORS:
+        yield Error(
+            f"taskqueue does not run on {connection.display_name}.",
+            hint="Point TASKQUEUE['DATABASE'] at a PostgreSQL or SQLite database.",
+            id="taskqueue.E003",
         )
-    return [*messages, *_check_logins(settings), *_check_database(settings.DATABASE)]
-
-
-def _check_logins(settings: conf.Settings) -> list[CheckMessage]:
-    """Check that the classes exist: otherwise every request to the API would fail with 500.
-
-    Processes without `rest_framework` serve no API, and may lack what the classes need.
-    """
-    if not apps.is_installed("rest_framework"):
-        return []
-    reasons = {path: _trouble_with(path) for path in settings.API_AUTHENTICATION or ()}
-    return [
-        Error(
-            f"TASKQUEUE['API_AUTHENTICATION'] names {path!r}, which {reason}.",
-            hint="Name classes such as 'rest_framework.authentication.SessionAuthentication'.",
-            id="taskqueue.E006",
-        )
-        for path, reason in reasons.items()
-        if reason
-    ]
 
 
 def _trouble_with(path: str) -> str:
@@ -72,19 +68,6 @@ def _trouble_with(path: str) -> str:
         return f"cannot be imported: {type(error).__name__}: {error}"
     is_login = isinstance(imported, type) and hasattr(imported, "authenticate")
     return "" if is_login else "is not an authentication class"
-
-
-def _check_database(alias: str) -> list[CheckMessage]:
-    connection = connections[alias]
-    if connection.vendor not in VENDORS:
-        return [
-            Error(
-                f"taskqueue does not run on {connection.display_name}.",
-                hint="Point TASKQUEUE['DATABASE'] at a PostgreSQL or SQLite database.",
-                id="taskqueue.E003",
-            )
-        ]
-    return []
 
 
 def check_transactions(
@@ -134,26 +117,23 @@ def check_schedules(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage
                 id="taskqueue.W002",
             )
         ]
-    messages: list[CheckMessage] = []
+    return list(_wrong_schedules(definitions))
+
+
+def _wrong_schedules(definitions: Iterable[BaseDefinition[Any, Any]]) -> Iterator[CheckMessage]:
     places: dict[str, str] = {}
     for definition in definitions:
         for name, scheduled in named(definition):
             try:
                 check_scheduled(scheduled, definition)
             except InvalidSchedule as error:
-                messages.append(
-                    Error(f"The schedule {name!r} cannot work: {error}", id="taskqueue.E004")
-                )
+                yield Error(f"The schedule {name!r} cannot work: {error}", id="taskqueue.E004")
             if not isinstance(name, str):
                 continue
             if name in places:
-                messages.append(
-                    Error(
-                        f"Two schedules are named {name!r}: of {places[name]} and "
-                        f"{definition.name}.",
-                        hint="Give one of them another name: Scheduled(rule, name=...).",
-                        id="taskqueue.E005",
-                    )
+                yield Error(
+                    f"Two schedules are named {name!r}: of {places[name]} and {definition.name}.",
+                    hint="Give one of them another name: Scheduled(rule, name=...).",
+                    id="taskqueue.E005",
                 )
             places.setdefault(name, definition.name)
-    return messages

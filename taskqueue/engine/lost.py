@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from itertools import starmap
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, Q, QuerySet
+from django.db.models import BooleanField, OuterRef, Q, Subquery
 from django.db.models.expressions import RawSQL
 
 from taskqueue.conf import get_settings
@@ -59,17 +60,25 @@ class LostAttempt(NamedTuple):
 
 
 def lost_attempts(
-    connection: BaseDatabaseWrapper, task_ids: Collection[UUID], *, limit: int | None = None
+    connection: BaseDatabaseWrapper,
+    task_ids: Collection[UUID] | None = None,
+    *,
+    limit: int | None = None,
 ) -> list[LostAttempt]:
-    """Return the running attempts of these tasks whose worker is lost, by the database's clock."""
-    if not task_ids:
-        return []
-    return _attempts(connection, _lost(connection).filter(task_id__in=task_ids)[:limit])
+    """Return the running attempts of these tasks, or of all, whose worker is lost.
 
-
-def all_lost_attempts(connection: BaseDatabaseWrapper, *, limit: int) -> list[LostAttempt]:
-    """Return the first running attempts of all tasks whose worker is lost."""
-    return _attempts(connection, _lost(connection)[:limit])
+    The database's clock decides.
+    """
+    is_lost = RawSQL(text_of(connection, IS_LOST), (_usual_lease(),), output_field=BooleanField())  # noqa: S611
+    leases = Lease.objects.using(connection.alias).filter(is_lost).order_by("worker_id", "id")
+    if task_ids is not None:
+        leases = leases.filter(task_id__in=task_ids)
+    same_process = Worker.objects.filter(
+        name=OuterRef("worker_id"), started_at__lte=OuterRef("claimed_at")
+    )
+    seen_at = Subquery(same_process.values("seen_at"))
+    rows = leases.values_list("id", "task_id", "attempt", "worker_id", seen_at, "expires_at")
+    return list(starmap(LostAttempt, rows[:limit]))
 
 
 def is_held_by_lost_worker(connection: BaseDatabaseWrapper) -> Q:
@@ -80,29 +89,6 @@ def is_held_by_lost_worker(connection: BaseDatabaseWrapper) -> Q:
 
 def _usual_lease() -> float:
     return get_settings().LEASE_DURATION.total_seconds()
-
-
-def _lost(connection: BaseDatabaseWrapper) -> QuerySet[Lease]:
-    is_lost = RawSQL(text_of(connection, IS_LOST), (_usual_lease(),), output_field=BooleanField())  # noqa: S611
-    return Lease.objects.using(connection.alias).filter(is_lost).order_by("worker_id", "id")
-
-
-def _attempts(connection: BaseDatabaseWrapper, leases: QuerySet[Lease]) -> list[LostAttempt]:
-    rows: list[Any] = list(
-        leases.only("task_id", "attempt", "worker_id", "claimed_at", "expires_at")
-    )
-    names = {row.worker_id for row in rows}
-    holders = Worker.objects.using(connection.alias).filter(name__in=names)
-    workers = {worker.name: worker for worker in holders.only("name", "seen_at", "started_at")}
-    attempts = []
-    for row in rows:
-        worker = workers.get(row.worker_id)
-        is_same = worker is not None and worker.started_at <= row.claimed_at
-        seen_at = worker.seen_at if worker is not None and is_same else None
-        attempts.append(
-            LostAttempt(row.id, row.task_id, row.attempt, row.worker_id, seen_at, row.expires_at)
-        )
-    return attempts
 
 
 def runs_on(connection: BaseDatabaseWrapper) -> Q:

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F, Q
 
 from taskqueue.engine.connections import database_alias, project_connection
-from taskqueue.engine.lost import all_lost_attempts
+from taskqueue.engine.lost import lost_attempts
 from taskqueue.models import Schedule
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.out_of_reach import out_of_reach, parked
@@ -115,7 +115,7 @@ def _of_workers(workers: Sequence[ShownWorker]) -> Iterator[Notice]:
 
 def held_by_lost(*, most: int) -> Iterator[Notice]:
     """Yield one notice for all tasks of lost workers whose leases have not expired."""
-    lost = all_lost_attempts(project_connection(), limit=most)
+    lost = lost_attempts(project_connection(), limit=most)
     if not lost:
         return
     moment = now()

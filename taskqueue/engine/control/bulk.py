@@ -27,7 +27,7 @@ from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.control.verb import Each
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.lost import all_lost_attempts, is_held_by_lost_worker
+from taskqueue.engine.lost import is_held_by_lost_worker, lost_attempts
 from taskqueue.models import Task
 
 # Tasks a transaction.
@@ -80,7 +80,7 @@ def count_held_by_lost(which: TaskFilter, verb: str) -> int:
     if not known.ends_attempt or TaskStatus.RUNNING not in statuses:
         return 0
     connection = project_connection()
-    if not all_lost_attempts(connection, limit=1):
+    if not lost_attempts(connection, limit=1):
         return 0  # As nearly always: the tasks need not be looked at.
     return which.tasks(connection).filter(is_held_by_lost_worker(connection)).count()
 

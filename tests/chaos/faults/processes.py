@@ -15,7 +15,7 @@ import psutil
 from django.db import connection
 
 from taskqueue import control
-from taskqueue.engine.lost import all_lost_attempts
+from taskqueue.engine.lost import lost_attempts
 from taskqueue.models import Lease, Worker
 from tests.chaos import tasks
 from tests.chaos.faults.base import TAKEN_OVER, Fault
@@ -135,7 +135,7 @@ class LongLeasesLost(Fault):
 
     def _lost(self) -> list[UUID]:
         """Held by a lost worker on a lease that lasts."""
-        found = all_lost_attempts(connection, limit=100)  # type: ignore[arg-type]
+        found = lost_attempts(connection, limit=100)  # type: ignore[arg-type]
         until = self.stage.now() + 3600
         return [each.task_id for each in found if each.expires_at.timestamp() > until]
 
