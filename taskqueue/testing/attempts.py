@@ -26,7 +26,7 @@ from taskqueue.worker.context import Context
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
-from taskqueue.worker.pending_writes import PendingWrites
+from taskqueue.worker.pending_writes import PendingWrites, aged_lines
 from taskqueue.worker.reporting import Reports, keep_logs
 
 
@@ -88,7 +88,7 @@ class PlayedAttempt(Attempt):
         pending, now = PendingWrites(), time.monotonic()
         pending.lines, pending.progress = self._reports.take()
         connection = project_connection()
-        write_logs(connection, pending.take_lines(now))
+        write_logs(connection, aged_lines(pending.lines, now))
         write_notes(connection, pending.take_notes([], now, started_before=now))
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:

@@ -36,7 +36,7 @@ from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.logs import log_unlogged, note_logged
-from taskqueue.worker.pending_writes import PendingWrites
+from taskqueue.worker.pending_writes import aged
 
 # What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
 # the test.
@@ -176,13 +176,11 @@ class Runner:
         if frame[0] != frames.OUTCOME:
             raise TaskQueueError("The database gave no answer to the COMMIT of an atomic body.")
         outcome = Outcome._make(frame[1])
-        pending = PendingWrites()
-        pending.outcomes.append(outcome)
         with self._tally.guard(), transaction(self._connection):
             attempt.write_reports()
             recorded = record(
                 self._connection,
-                pending.take_outcomes(time.monotonic()),
+                [aged(outcome, time.monotonic())],
                 policy=self._policy,
                 tally=self._tally,
             )

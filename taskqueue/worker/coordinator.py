@@ -8,14 +8,18 @@ from collections.abc import Iterator
 
 from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.transient_errors import is_busy
-from taskqueue.worker.database_thread import DatabaseRequest, DatabaseThread, Report
+from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.worker_session import DatabaseRequest, Report
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -29,6 +33,7 @@ POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
 SHORTEST_RETRY, LONGEST_RETRY = 0.1, 2.0
 UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
 LONGEST_SLEEP = 5.0
+RECORDED_ITSELF = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)
 
 
 class Outage:
@@ -136,8 +141,10 @@ class Coordinator:
         """Take in the report, and what bodies have recorded; the jobs claimed. None: no report."""
         report = self._database.report()
         jobs = None if report is None else self._enter(report, now)
-        if self._leases.let_go_recorded(self._pending.take_recorded()):
-            self._serve_duties_by(now)
+        if recorded := self._pending.recorded:
+            rows = {outcome.lease_id: RECORDED_ITSELF for outcome in recorded}
+            self._serve_duties_by(self._leases.settle(recorded, rows, now))
+            recorded.clear()
         return jobs
 
     def look_again(self) -> None:
@@ -197,10 +204,12 @@ class Coordinator:
         if want:
             # What is heard from here on may be newer than what the claim sees.
             self._may_claim = False
+        outcomes, pending.outcomes = pending.outcomes, []
+        lines, pending.lines = pending.lines, []
         self._database.send(
             DatabaseRequest(
-                outcomes=pending.take_outcomes(now),
-                lines=pending.take_lines(now),
+                outcomes=outcomes,
+                lines=lines,
                 notes=pending.take_notes(
                     self._pool.running(), now, started_before=now - NOTE_AFTER
                 ),
@@ -226,15 +235,11 @@ class Coordinator:
             self._duties_at = report.duties_at
         self._resolve(report, now)
         if report.has_exchanged:
-            self._serve_duties_by(
-                self._leases.settle(
-                    request.outcomes, report.recorded, sent_at=self._sent_at, now=now
-                )
-            )
+            self._serve_duties_by(self._leases.settle(request.outcomes, report.recorded, now))
             jobs = self._claimed(report)
         else:
             # The fence knows what had been recorded, and refuses it the second time.
-            self._pending.put_back(request.outcomes, request.lines, request.notes, self._sent_at)
+            self._pending.put_back(request.outcomes, request.lines, request.notes)
             self._may_claim = True
         if report.error is not None:
             self._outage.begin(report.error, now)
@@ -255,8 +260,7 @@ class Coordinator:
             del pending.unsure[lease_id]
             self._leases.drop(lease_id)
         for lease_id in report.running:
-            started_at, ended_at = pending.unsure.pop(lease_id)
-            pending.outcomes.append(unconfirmed(lease_id, started_at, ended_at))
+            pending.outcomes.append(unconfirmed(pending.unsure.pop(lease_id)))
 
     def _claimed(self, report: Report) -> list[Job]:
         want, count = report.request.want, len(report.claimed)
@@ -284,6 +288,6 @@ class Coordinator:
     def _poll_interval(self) -> float:
         if self._options.poll_interval is not None:
             return self._options.poll_interval
-        if self._database.is_sqlite:
+        if is_sqlite(project_connection()):
             return POLL_SQLITE
         return POLL_LISTENING if self._database.listener else POLL_BLIND

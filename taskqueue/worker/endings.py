@@ -64,15 +64,12 @@ def fenced(job: Job, now: float) -> Outcome:
     return _ended(job, OutcomeKind.FENCED, now, message, AttemptLost)
 
 
-def unconfirmed(lease_id: int, started_at: float, ended_at: float) -> Outcome:
+def unconfirmed(success: Outcome) -> Outcome:
     """Its body's COMMIT got no answer, and did not take effect: no crash."""
-    return Outcome(
-        lease_id,
-        OutcomeKind.FENCED,
-        ended_at,
+    return success._replace(
+        kind=OutcomeKind.FENCED,
         error_class=class_path(AttemptLost),
         error_message="The database went away at the body's COMMIT, which did not take effect.",
-        started=started_at,
     )
 
 

@@ -30,6 +30,7 @@ from taskqueue.worker.context import Context, _current
 from taskqueue.worker.endings import verdict_on
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
+from taskqueue.worker.pending_writes import aged
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -115,16 +116,15 @@ class Attempt:
                 text = self._encode(call(definition, self.context, args, kwargs))
                 has_returned = True
                 outcome = self._outcome(OutcomeKind.SUCCEEDED)._replace(return_value=text)
+                outcome = aged(outcome, time.monotonic())
                 policy = EndPolicy.of(get_settings())
                 # The last statement before COMMIT: later, the fence would not cover the body.
-                if not record_success(
-                    connection, self._ages(outcome), policy=policy, tally=self._tally
-                ):
+                if not record_success(connection, outcome, policy=policy, tally=self._tally):
                     raise LeaseEnded("The lease ended before the body did.")
                 is_recorded = True
         except (OperationalError, InterfaceError) as error:
             if is_recorded:  # COMMIT was sent; whether it took effect, only the fence can tell.
-                return (frames.UNSURE, self.order.lease_id, self.started_at, time.monotonic())
+                return self._frame(self._outcome(OutcomeKind.SUCCEEDED), frames.UNSURE)
             if has_begun and not has_returned:
                 raise  # Met by the body, and its own to answer.
             return self._frame(
@@ -133,17 +133,13 @@ class Attempt:
                     error_message="The database went away around the body.",
                 )
             )
-        frame = (frames.RECORDED, self.order.lease_id, self.started_at, time.monotonic())
-        self._tell_finished(self._outcome(OutcomeKind.SUCCEEDED)._replace(return_value=text), None)
-        return frame
+        outcome = self._outcome(OutcomeKind.SUCCEEDED)
+        self._tell_finished(outcome._replace(return_value=text), None)
+        return self._frame(outcome, frames.RECORDED)
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
         """Around an atomic body: its end is a COMMIT."""
         return atomic(using=connection.alias, durable=True)
-
-    def _ages(self, outcome: Outcome) -> Outcome:
-        now = time.monotonic()
-        return outcome._replace(started=now - self.started_at, ended=0.0)
 
     def _encode(self, value: Any) -> str | None:
         if value is None:
@@ -173,8 +169,8 @@ class Attempt:
     def _outcome(self, kind: OutcomeKind) -> Outcome:
         return Outcome(self.order.lease_id, kind, time.monotonic(), started=self.started_at)
 
-    def _frame(self, outcome: Outcome) -> Frame:
-        return (frames.OUTCOME, (outcome[0], str(outcome[1]), *outcome[2:]))
+    def _frame(self, outcome: Outcome, what: str = frames.OUTCOME) -> Frame:
+        return (what, (outcome[0], str(outcome[1]), *outcome[2:]))
 
     def _tell_finished(self, outcome: Outcome, error: BaseException | None) -> None:
         if signals.task_finished.has_listeners(self.definition):

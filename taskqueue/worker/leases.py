@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
@@ -50,21 +50,8 @@ class Leases:
         """Let go of a lease that has ended elsewhere."""
         self.held.pop(lease_id, None)
 
-    def let_go_recorded(self, lease_ids: Iterable[int]) -> bool:
-        """Atomic bodies have recorded these themselves; whether some was a run of a schedule."""
-        jobs = [job for lease_id in lease_ids if (job := self.held.pop(lease_id, None))]
-        if self._progress:
-            for _ in jobs:
-                self._progress.count("succeeded")
-        return any(job.is_scheduled for job in jobs)
-
     def settle(
-        self,
-        outcomes: list[Outcome],
-        recorded: dict[int, Recorded],
-        *,
-        sent_at: float,
-        now: float,
+        self, outcomes: list[Outcome], recorded: Mapping[int, Recorded], now: float
     ) -> float:
         """Let go of leases whose outcomes were recorded; when the duties have to look next."""
         look_at = math.inf
@@ -73,7 +60,7 @@ class Leases:
             row = recorded.get(outcome.lease_id)
             status = row and row.task_status
             if row is not None and job is not None:
-                self._meter.recorded(job, outcome, row, sent_at=sent_at)
+                self._meter.recorded(job, outcome, row)
             if self._progress and status is not None:
                 self._progress.count(status)
             if status in WAITING:
@@ -105,5 +92,5 @@ def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
             one_line(outcome.error_message[:500]),
         )  # fmt: skip
     if outcome.kind != OutcomeKind.UNSTARTED:
-        seconds = None if outcome.started is None else outcome.started - outcome.ended
+        seconds = None if outcome.started is None else outcome.ended - outcome.started
         log_ended(job, outcome.kind, status, seconds=seconds)

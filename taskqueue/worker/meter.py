@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from taskqueue.core.histogram import HIGHEST, LOWEST, bucket_of
-from taskqueue.core.outcomes import WHOLE_RUNS, Outcome, OutcomeKind, Recorded
+from taskqueue.core.outcomes import WHOLE_RUNS, Outcome, Recorded
 from taskqueue.engine.totals import label_among
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.vitals import Vitals
@@ -93,8 +93,8 @@ class Meter:
         self.claims += 1
         self.claimed += number
 
-    def recorded(self, job: Job, outcome: Outcome, recorded: Recorded, *, sent_at: float) -> None:
-        """Count a recorded outcome, whose ages are before `sent_at`."""
+    def recorded(self, job: Job, outcome: Outcome, recorded: Recorded) -> None:
+        """Count a recorded outcome."""
         task_status, lease_status = recorded
         if lease_status is None:
             return
@@ -107,15 +107,9 @@ class Meter:
         if outcome.started is None:
             return
         if outcome.kind in WHOLE_RUNS:
-            queue.runs.add(outcome.started - outcome.ended)
-        self._waited(queue, job, sent_at - outcome.started)
-
-    def recorded_itself(self, job: Job, *, started_at: float, ended_at: float) -> None:
-        """Count a success that an atomic body has recorded itself."""
-        queue = self._queue(job.queue_name)
-        queue.outcomes[OutcomeKind.SUCCEEDED.value] += 1
-        queue.runs.add(ended_at - started_at)
-        self._waited(queue, job, started_at)
+            queue.runs.add(outcome.ended - outcome.started)
+        if job.ready_at is not None:
+            queue.waits.add(max(0.0, outcome.started - job.ready_at))
 
     def ended(self) -> Counter[str]:
         """Attempts that have ended since the beginning, by what that means for their tasks."""
@@ -124,11 +118,6 @@ class Meter:
         succeeded = sum(counts["succeeded"] for counts in outcomes)
         counts = {"succeeded": succeeded, "failed": self.failed, "retried": self.retried}
         return Counter({**counts, "other": total - sum(counts.values())})
-
-    @staticmethod
-    def _waited(queue: QueueMeter, job: Job, started_at: float) -> None:
-        if job.ready_at is not None:
-            queue.waits.add(max(0.0, started_at - job.ready_at))
 
     def _queue(self, queue_name: str) -> QueueMeter:
         queue = self.queues.get(queue_name)

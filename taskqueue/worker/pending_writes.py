@@ -16,10 +16,10 @@ class PendingWrites:
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
-        # Leases that a child recorded itself, within an atomic body's transaction.
-        self.recorded: list[int] = []
-        # Leases whose success may or may not have been committed: when it began and ended.
-        self.unsure: dict[int, tuple[float, float]] = {}
+        # Those that a child recorded itself, within an atomic body's transaction.
+        self.recorded: list[Outcome] = []
+        # Successes that may or may not have been committed, by lease.
+        self.unsure: dict[int, Outcome] = {}
         # Names that no child here can run, and when that was found.
         self.unknown: dict[str, float] = {}
         self._logged_unknown: set[str] = set()
@@ -45,24 +45,6 @@ class PendingWrites:
         self._logged_unknown.add(name)
         return is_news
 
-    def take_recorded(self) -> list[int]:
-        """Return the leases that children have recorded, once."""
-        recorded, self.recorded = self.recorded, []
-        return recorded
-
-    def take_outcomes(self, now: float) -> list[Outcome]:
-        """The outcomes, their moments turned into ages for the database's clock to subtract."""
-        outcomes, self.outcomes = self.outcomes, []
-        return [_aged(outcome, now) for outcome in outcomes]
-
-    def take_lines(self, now: float) -> list[LogLine]:
-        """The captured lines, with their ages."""
-        lines, self.lines = self.lines, []
-        return [
-            LogLine(lease_id, now - at, level, name, text)
-            for lease_id, at, level, name, text in lines
-        ]
-
     def take_notes(
         self, running: Iterable[Job], now: float, *, started_before: float
     ) -> list[Note]:
@@ -81,21 +63,17 @@ class PendingWrites:
                 notes[job.lease_id] = note._replace(started=now - job.started_at)
         return list(notes.values())
 
-    def put_back(
-        self, outcomes: list[Outcome], lines: list[LogLine], notes: list[Note], taken_at: float
-    ) -> None:
+    def put_back(self, outcomes: list[Outcome], lines: list[Line], notes: list[Note]) -> None:
         """Keep what was taken and could not be written for the next time."""
-        self.outcomes = [_dated(outcome, taken_at) for outcome in outcomes] + self.outcomes
-        self.lines = [
-            (line.lease_id, taken_at - line.age, line.level, line.logger, line.message)
-            for line in lines
-        ] + self.lines
+        self.outcomes = outcomes + self.outcomes
+        self.lines = lines + self.lines
         for note in notes:
             if note.progress is not None:
                 self.progress.setdefault(note.lease_id, (note.progress, note.message or ""))
 
 
-def _aged(outcome: Outcome, now: float) -> Outcome:
+def aged(outcome: Outcome, now: float) -> Outcome:
+    """The outcome, its moments turned into ages for the database's clock to subtract."""
     # Once for every attempt: by position, which costs a third of what `_replace` does.
     started = outcome[9]
     return Outcome._make(
@@ -109,6 +87,6 @@ def _aged(outcome: Outcome, now: float) -> Outcome:
     )
 
 
-def _dated(outcome: Outcome, taken_at: float) -> Outcome:
-    started = None if outcome.started is None else taken_at - outcome.started
-    return outcome._replace(started=started, ended=taken_at - outcome.ended)
+def aged_lines(lines: list[Line], now: float) -> list[LogLine]:
+    """Captured lines, with their ages."""
+    return [LogLine(line[0], now - line[1], *line[2:]) for line in lines]

@@ -11,8 +11,8 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.dispatch import Dispatcher
-from taskqueue.worker.logs import log_ended, note_logged
-from taskqueue.worker.meter import Meter
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.logs import note_logged
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -20,10 +20,9 @@ logger = logging.getLogger("taskqueue.worker")
 class Receiver:
     """Takes in the frames of children."""
 
-    def __init__(self, dispatcher: Dispatcher, meter: Meter) -> None:
+    def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._pool, self._pending = dispatcher.pool, dispatcher.pending
-        self._meter = meter
 
     def receive(
         self, child: ChildProcess, now: float, forget: Callable[[socket.socket], None]
@@ -40,8 +39,14 @@ class Receiver:
         match frame[0]:
             case frames.OUTCOME:
                 self._finish(child, Outcome._make(frame[1]), now)
-            case frames.RECORDED | frames.UNSURE:
-                self._committed(child, frame, now)
+            case frames.RECORDED:
+                outcome = Outcome._make(frame[1])
+                if self._take_from(child, outcome, now):
+                    self._pending.recorded.append(outcome)
+            case frames.UNSURE:
+                outcome = Outcome._make(frame[1])
+                if self._take_from(child, outcome, now):
+                    self._pending.unsure[outcome.lease_id] = outcome
             case frames.PROGRESS:
                 self._pending.progress.update(
                     (lease_id, (percent, text)) for lease_id, percent, text in frame[1]
@@ -60,28 +65,19 @@ class Receiver:
             case frames.BROKEN:
                 child.trouble = frame[1]
 
-    def _committed(self, child: ChildProcess, frame: frames.Frame, now: float) -> None:
-        """The transaction of an atomic body ended: recorded, or its COMMIT got no answer."""
-        kind, lease_id, started_at, ended_at = frame
-        job = child.take_back(lease_id, now)
-        if job is None:
-            return
-        if kind == frames.RECORDED:
-            self._meter.recorded_itself(job, started_at=started_at, ended_at=ended_at)
-            log_ended(job, "succeeded", "succeeded", seconds=ended_at - started_at)
-            self._pending.recorded.append(lease_id)
-        else:
-            self._pending.unsure[lease_id] = started_at, ended_at
-        self._dispatcher.prefetch.learn(ended_at - started_at)
+    def _take_from(self, child: ChildProcess, outcome: Outcome, now: float) -> Job | None:
+        """The job of an outcome, which its child no longer has."""
+        job = child.take_back(outcome.lease_id, now)
+        if job is not None and outcome.started is not None:
+            self._dispatcher.prefetch.learn(outcome.ended - outcome.started)
+        return job
 
     def _finish(self, child: ChildProcess, outcome: Outcome, now: float) -> None:
-        job = child.take_back(outcome.lease_id, now)
+        job = self._take_from(child, outcome, now)
         if job is None or job.is_over:
             return
         if outcome.kind == OutcomeKind.FAILED:
             note_logged(job, outcome)
-        if outcome.started is not None:
-            self._dispatcher.prefetch.learn(outcome.ended - outcome.started)
         if outcome.kind == OutcomeKind.PARKED:
             if self._pending.learn_unknown(job.name, now):
                 logger.warning(

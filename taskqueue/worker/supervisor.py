@@ -131,7 +131,7 @@ class Supervisor:
             coordinator=coordinator,
             leases=self._leases,
             dispatcher=dispatcher,
-            receiver=Receiver(dispatcher, self._meter),
+            receiver=Receiver(dispatcher),
             stopper=Stopper(dispatcher, settings),
             watchdog=self._watchdog,
             summary=self._summary,

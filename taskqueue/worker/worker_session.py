@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass, field
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -20,7 +20,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
-from taskqueue.engine.rows import Claimed, Held, LogLine, Note
+from taskqueue.engine.rows import Claimed, Held, Note
 from taskqueue.engine.session_proof import NoWitness, has_own_session
 from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
@@ -28,11 +28,53 @@ from taskqueue.engine.workers import Registered
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.options import QueueQuotas, WorkerOptions
+from taskqueue.worker.pending_writes import Line, aged, aged_lines
 
 logger = logging.getLogger("taskqueue.worker")
 
 # Seconds until the next try to prove a session, where there was no connection for a witness.
 PROOF_INTERVAL = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatabaseRequest:
+    """A request: outcomes to write, how many tasks to claim, and what else to do."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    want: int = 0
+    # Names that this worker cannot run, and does not claim.
+    unknown: list[str] = field(default_factory=list)
+    unsure: list[int] = field(default_factory=list)  # Leases whose COMMIT got no answer.
+    # The leases that the worker knows, where it is to hand back those that it does not.
+    held: list[int] | None = None
+    # Whether the worker has been claiming without a pause, so that nobody need wake it.
+    is_busy: bool = False
+    may_sleep: bool = True
+    with_duties: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self.outcomes or self.lines or self.notes)
+
+
+@dataclass(kw_only=True)
+class Report:
+    """The results of a request, as far as it got."""
+
+    request: DatabaseRequest
+    has_exchanged: bool = False
+    recorded: dict[int, Recorded] = field(default_factory=dict)
+    claimed: list[Claimed] = field(default_factory=list)
+    claimed_at: float = 0.0
+    ended: list[int] = field(default_factory=list)  # Of the unsure ones, those that had ended.
+    running: list[int] = field(default_factory=list)  # Of the unsure ones, those that had not.
+    unknown_leases: list[int] = field(default_factory=list)
+    has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
+    duties_at: float | None = None  # When they are to be served next.
+    error: Exception | None = None
 
 
 class WorkerSession:
@@ -48,7 +90,7 @@ class WorkerSession:
         tally: Tally,
     ) -> None:
         self._policy = EndPolicy.of(settings)
-        self._lease_duration: timedelta = settings.LEASE_DURATION
+        self._lease_seconds = settings.LEASE_DURATION.total_seconds()
         self._worker_name = options.name
         self._claims = Claims(
             QueueQuotas(options.queues),
@@ -68,23 +110,19 @@ class WorkerSession:
     def open(self) -> None:
         """Connect, and begin to listen on a session of the worker's own."""
         if self._connection is None:
-            self._connection = open_worker_connection(silence=self._silence)
+            self._connection = open_worker_connection(silence=self._lease_seconds / 3)
             self._is_idle = False
             self._prove_at = 0.0
         if time.monotonic() >= self._prove_at:
             self._try_to_listen(self._connection)
 
-    @property
-    def _silence(self) -> float:
-        return self._lease_duration.total_seconds() / 3
-
     def _try_to_listen(self, connection: BaseDatabaseWrapper) -> None:
-        if self.is_sqlite:
+        if is_sqlite(connection):
             self._prove_at = math.inf
             return
         is_own: bool | None = None
         try:
-            is_own = has_own_session(connection, silence=self._silence)
+            is_own = has_own_session(connection, silence=self._lease_seconds / 3)
             self._prove_at = math.inf
         except NoWitness as error:
             self._prove_at = time.monotonic() + PROOF_INTERVAL
@@ -104,11 +142,6 @@ class WorkerSession:
         assert self._connection is not None
         return self._connection
 
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether it works on SQLite."""
-        return is_sqlite(self.connection)
-
     def end(self) -> None:
         """Reset the session, and close the connection."""
         if self._connection is not None:
@@ -124,71 +157,73 @@ class WorkerSession:
         self.listener = None
         close_quietly(connection)
 
-    def record_and_claim(
-        self,
-        outcomes: list[Outcome],
-        lines: list[LogLine],
-        notes: list[Note],
-        *,
-        want: int,
-        unknown: list[str],
+    def carry_out(self, request: DatabaseRequest, report: Report) -> None:
+        """Carry out a request; the report tells how far it got, also where this raises."""
+        self.open()
+        connection = self.connection
+        if request.held is not None:
+            report.unknown_leases = workers.unknown_leases(
+                connection,
+                worker=self._worker_name,
+                known=request.held,
+                since=self._registered.started_at,
+            )
+        if request.unsure:
+            self._resolve(request.unsure, report)
+        report.claimed_at = time.monotonic()
+        if request.writes:
+            report.recorded, report.claimed = self._record_and_claim(request)
+        elif request.want:
+            report.claimed = self._claims.look_and_claim(connection, request.want, request.unknown)
+        report.has_exchanged = True
+        left = request.want - len(report.claimed)
+        if request.is_busy:
+            self._declare_idle(False)
+        elif left > 0 and request.may_sleep and self._declare_idle(True):
+            # What was committed before the declaration was not announced: look once more.
+            report.claimed += self._claims.look_and_claim(connection, left, request.unknown)
+
+    def _resolve(self, unsure: list[int], report: Report) -> None:
+        """Find out which attempts whose COMMIT got no answer have ended, and which still run."""
+        held = [Held(lease_id, self._lease_seconds, None) for lease_id in unsure]
+        with transaction(self.connection):
+            renewal = dialect_for(self.connection).renew(self.connection, held)
+        report.ended, report.running = list(renewal.ended), list(renewal.renewed)
+
+    def _record_and_claim(
+        self, request: DatabaseRequest
     ) -> tuple[dict[int, Recorded], list[Claimed]]:
         """Record a batch and claim the next in one transaction.
 
         Raises OperationalError and InterfaceError when the database is in trouble; everything
         may then be sent again, for the fence sorts out what had been recorded.
         """
-        connection = self.connection
+        connection, now = self.connection, time.monotonic()
+        lines = aged_lines(request.lines, now)
+        outcomes = [aged(outcome, now) for outcome in request.outcomes]
         try:
             with self._tally.guard(), transaction(connection):
                 write_logs(connection, lines)
-                write_notes(connection, notes)
+                write_notes(connection, request.notes)
                 recorded = record(connection, outcomes, policy=self._policy, tally=self._tally)
-                return recorded, self._claims.claim(connection, want, unknown)
+                return recorded, self._claims.claim(connection, request.want, request.unknown)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
             logger.warning("Batch refused, looking for the reason error=%s", one_line(error))
-        self._write_reports(lines, notes)
-        recorded = record_each(connection, outcomes, policy=self._policy, tally=self._tally)
-        with transaction(connection):
-            return recorded, self._claims.claim(connection, want, unknown)
-
-    def look_and_claim(self, want: int, unknown: list[str]) -> list[Claimed]:
-        """Claim, with nothing to write before it."""
-        return self._claims.look_and_claim(self.connection, want, unknown)
-
-    def _write_reports(self, lines: list[LogLine], notes: list[Note]) -> None:
         try:
-            with transaction(self.connection):
-                write_logs(self.connection, lines)
-                write_notes(self.connection, notes)
+            with transaction(connection):
+                write_logs(connection, lines)
+                write_notes(connection, request.notes)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
             logger.error("Log lines refused, and dropped error=%s", one_line(error))
+        recorded = record_each(connection, outcomes, policy=self._policy, tally=self._tally)
+        with transaction(connection):
+            return recorded, self._claims.claim(connection, request.want, request.unknown)
 
-    # After trouble
-
-    def unknown_leases(self, held: list[int]) -> list[int]:
-        """Leases whose claim was committed while its answer was lost."""
-        return workers.unknown_leases(
-            self.connection,
-            worker=self._worker_name,
-            known=held,
-            since=self._registered.started_at,
-        )
-
-    def resolve(self, lease_ids: list[int]) -> tuple[list[int], list[int]]:
-        """Of attempts whose COMMIT got no answer: those that ended, those that still run."""
-        seconds = self._lease_duration.total_seconds()
-        with transaction(self.connection):
-            renewal = dialect_for(self.connection).renew(
-                self.connection, [Held(lease_id, seconds, None) for lease_id in lease_ids]
-            )
-        return list(renewal.ended), list(renewal.renewed)
-
-    def declare_idle(self, is_idle: bool) -> bool:
+    def _declare_idle(self, is_idle: bool) -> bool:
         """Say whether an enqueue has to wake this worker; whether that is news."""
         if self.listener is None or self._is_idle == is_idle:
             return False

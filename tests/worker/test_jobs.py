@@ -11,7 +11,7 @@ import pytest
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome
-from taskqueue.engine.rows import Claimed
+from taskqueue.engine.rows import Claimed, Note
 from taskqueue.worker import children, deadlines, dispatch, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.deadlines import NEVER
@@ -19,7 +19,7 @@ from taskqueue.worker.dispatch import Dispatcher, Prefetch
 from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.pending_writes import PendingWrites
+from taskqueue.worker.pending_writes import PendingWrites, aged
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.requests import Mode
@@ -183,7 +183,7 @@ def test_what_a_child_gave_back_has_not_started(
     dispatcher.add([job])
     dispatcher.dispatch(NOW)
     assert job.started_at is not None
-    Receiver(dispatcher, Meter())._take_in(child, (frames.RECALLED, [7]), NOW)
+    Receiver(dispatcher)._take_in(child, (frames.RECALLED, [7]), NOW)
     assert (job.started_at, job.limit_at) == (None, None)
 
 
@@ -198,15 +198,17 @@ def test_an_order_holds_what_was_claimed_under_the_same_names() -> None:
     assert order.ready_at == 98.5
 
 
-def test_outcomes_are_handed_out_with_ages_and_put_back_with_moments() -> None:
-    pending = PendingWrites()
+def test_outcomes_reach_the_database_with_ages() -> None:
     outcome = Outcome(1, "failed", error_message="m", delay=2.0, started=90.0, ended=95.0)
-    pending.outcomes.append(outcome)
-    taken = pending.take_outcomes(100.0)
-    assert taken == [outcome._replace(started=10.0, ended=5.0)]
-    assert pending.outcomes == []
-    pending.put_back(taken, [], [], 100.0)
-    assert pending.outcomes == [outcome]
-    unstarted = Outcome(2, "unstarted", ended=99.0)
-    pending.outcomes = [unstarted]
-    assert pending.take_outcomes(100.0)[0].started is None
+    assert aged(outcome, 100.0) == outcome._replace(started=10.0, ended=5.0)
+    assert aged(Outcome(2, "unstarted", ended=99.0), 100.0).started is None
+
+
+def test_what_could_not_be_written_goes_first_the_next_time() -> None:
+    pending = PendingWrites()
+    taken, later = Outcome(1, "failed", ended=95.0), Outcome(2, "failed", ended=96.0)
+    pending.outcomes, pending.progress[1] = [later], (20.0, "newer")
+    notes = [Note(1, None, 10.0, "older"), Note(2, None, 30.0, None)]
+    pending.put_back([taken], [], notes)
+    assert pending.outcomes == [taken, later]
+    assert pending.progress == {1: (20.0, "newer"), 2: (30.0, "")}

@@ -27,9 +27,9 @@ def job(queue_name: str = "default", *, waited: float | None = 3.0) -> Job:
     return Job(CLAIMED._replace(queue_name=queue_name, waited=waited), 100.0)
 
 
-def ended(kind: OutcomeKind, **ages: Any) -> Outcome:
-    """A body that started five seconds before it was sent, and ended one second before."""
-    return Outcome(1, kind, **{"started": 5.0, "ended": 1.0, **ages})
+def ended(kind: OutcomeKind, **times: Any) -> Outcome:
+    """A body that ran from 101 to 105."""
+    return Outcome(1, kind, **{"started": 101.0, "ended": 105.0, **times})
 
 
 SUCCEEDED = Recorded("succeeded", "succeeded")
@@ -41,26 +41,21 @@ def page(meter: Meter) -> Samples:
 
 def test_attempts_count_by_queue_and_by_what_they_came_to() -> None:
     meter = Meter()
-    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
-    meter.recorded(
-        job(), ended(OutcomeKind.RETRY_LATER), Recorded("retrying", "failed"), sent_at=106.0
-    )
-    meter.recorded(
-        job(), ended(OutcomeKind.SUCCEEDED), Recorded("cancelled", "stopped"), sent_at=106.0
-    )
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED)
+    meter.recorded(job(), ended(OutcomeKind.RETRY_LATER), Recorded("retrying", "failed"))
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), Recorded("cancelled", "stopped"))
     meter.recorded(
         job("mail"),
         ended(OutcomeKind.LOST, started=None),
         Recorded("retrying", "lost"),
-        sent_at=106.0,
     )
     meter.recorded(
         job("mail"),
         ended(OutcomeKind.UNSTARTED, started=None),
         Recorded("ready", None),
-        sent_at=106.0,
     )
-    meter.recorded_itself(job("mail", waited=None), started_at=101.0, ended_at=101.5)
+    itself = ended(OutcomeKind.SUCCEEDED, ended=101.5)
+    meter.recorded(job("mail", waited=None), itself, SUCCEEDED)
     samples = page(meter)
     counted = {
         (dict(labels)["queue"], dict(labels)["outcome"]): number
@@ -110,19 +105,18 @@ def test_queues_are_told_in_a_bounded_number(monkeypatch: pytest.MonkeyPatch) ->
             job(f"q{number}"),
             ended(OutcomeKind.SUCCEEDED),
             Recorded("succeeded", "succeeded"),
-            sent_at=106.0,
         )
     found = {queue: each.outcomes["succeeded"] for queue, each in meter.queues.items()}
     assert found == {"q0": 2, "q1": 1, "…other": 3}
     meter.begin("w1", "process", Occupancy, named=["mail"])
-    meter.recorded(job("mail"), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
+    meter.recorded(job("mail"), ended(OutcomeKind.SUCCEEDED), SUCCEEDED)
     assert meter.queues["mail"].outcomes["succeeded"] == 1, "whatever came before"
 
 
 def test_promtool_has_nothing_to_object_to() -> None:
     promtool = require_tool("promtool")
     meter = Meter()
-    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED)
     found = subprocess.run(
         [promtool, "check", "metrics"], input=route(meter).body, capture_output=True, timeout=30
     )

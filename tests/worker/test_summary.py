@@ -29,8 +29,8 @@ def test_a_minute_is_summed_up_where_something_ended(caplog: pytest.LogCaptureFi
         (ended(OutcomeKind.STOPPED), Recorded("cancelled", "stopped")),
     ]
     for outcome, recorded in outcomes:
-        meter.recorded(job(), outcome, recorded, sent_at=106.0)
-    meter.recorded_itself(job("mail"), started_at=101.0, ended_at=101.5)
+        meter.recorded(job(), outcome, recorded)
+    meter.recorded(job("mail"), ended(OutcomeKind.SUCCEEDED), SUCCEEDED)
 
     summary.step(INTERVAL - 1)
     assert said(caplog) == []
@@ -39,7 +39,7 @@ def test_a_minute_is_summed_up_where_something_ended(caplog: pytest.LogCaptureFi
     assert said(caplog) == [f"Attempts ended in_seconds=61 {counts} running=3"]
     summary.step(2 * INTERVAL + 1)
     assert said(caplog) == []
-    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED, sent_at=106.0)
+    meter.recorded(job(), ended(OutcomeKind.SUCCEEDED), SUCCEEDED)
     summary.step(3 * INTERVAL + 1)
     assert said(caplog) == [
         "Attempts ended in_seconds=60 succeeded=1 failed=0 retried=0 other=0 running=3"
