@@ -19,7 +19,7 @@ from taskqueue.models import Task
 from taskqueue.models.task import Route
 from taskqueue.testing.choices import Choice
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.options import QueueChoice, QueueQuotas
+from taskqueue.worker.options import QueueQuotas
 
 # The worker of ordinary tasks; further ones are `testing-2`, `testing-3` …
 NAME = "testing"
@@ -33,7 +33,7 @@ class Workers:
         self._connection = connection
         self._choice = choice
         queues = {choice.queue_name: 1} if choice.queue_name else {}
-        self._quotas = QueueQuotas(QueueChoice(queues))
+        self._quotas = QueueQuotas(queues)
         self._registered: list[tuple[Registered, Registration]] = []
         self._known: set[str] = set()
 

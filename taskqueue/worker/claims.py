@@ -157,7 +157,7 @@ class Claims:
                 continue
             # What a queue could not give, the others may.
             names = [name for name in names if name not in short]
-            if self._quotas.serves_all:
+            if not self._quotas.weights:
                 self._known_queues = [name for name in self._known_queues if name not in short]
         return claimed
 
@@ -182,10 +182,9 @@ class Claims:
         return batch
 
     def _queues(self, connection: BaseDatabaseWrapper) -> list[str]:
-        names = self._quotas.names
-        if len(names) == 1:
-            return names
-        if not self._quotas.serves_all:
+        if len(self._quotas.weights) == 1:
+            return list(self._quotas.weights)
+        if self._quotas.weights:
             return self._quotas.serving(ready_queues(connection))
         now = time.monotonic()
         if not self._known_queues or now - self._discovered_at > DISCOVERY_INTERVAL:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 import signal
@@ -18,13 +17,12 @@ from taskqueue.worker.jobs import Order
 SIGNAL = signal.SIGUSR2  # Interrupts system calls too, which an exception set in a thread does not.
 
 
-def exception_for(why: str, detail: str) -> BaseException:
-    """The exception to raise in a body that is interrupted."""
-    if why == frames.TIMEOUT:
-        return TaskTimeout(detail)
-    if why == frames.DEADLINE:
-        return DeadlineExceeded(detail)
-    return Stopped(detail)
+# What is raised in a body that is interrupted, by the reason.
+INTERRUPTS = {
+    frames.STOPPED: Stopped,
+    frames.TIMEOUT: TaskTimeout,
+    frames.DEADLINE: DeadlineExceeded,
+}
 
 
 class Interruption:
@@ -33,9 +31,9 @@ class Interruption:
     def __init__(self) -> None:
         self.error: BaseException | None = None
         self._lock = threading.Lock()
-        self._raise: Callable[[BaseException], None] | None = None
+        self._raise: Callable[[BaseException], object] | None = None
 
-    def enter(self, raise_in_body: Callable[[BaseException], None]) -> None:
+    def enter(self, raise_in_body: Callable[[BaseException], object]) -> None:
         """Begin a body; raise at once what interrupted it before it started."""
         with self._lock:
             self._raise = raise_in_body
@@ -130,24 +128,9 @@ class MainThread:
             raise error
 
 
-def raise_in_thread(thread_id: int) -> Callable[[BaseException], None]:
+def raise_in_thread(thread_id: int, error: BaseException) -> None:
     """Raise in a thread at its next step; a blocking call has to return first."""
-
-    def raise_in_body(error: BaseException) -> None:
-        # The interpreter makes an instance itself; the message is put on it afterwards.
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread_id), ctypes.py_object(type(error))
-        )
-
-    return raise_in_body
-
-
-def cancel_in_loop(
-    loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]
-) -> Callable[[BaseException], None]:
-    """Cancel a coroutine on its loop."""
-
-    def raise_in_body(error: BaseException) -> None:
-        loop.call_soon_threadsafe(task.cancel)
-
-    return raise_in_body
+    # The interpreter makes an instance itself; the message is put on it afterwards.
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread_id), ctypes.py_object(type(error))
+    )

@@ -23,7 +23,7 @@ def default_name() -> str:
 class WorkerOptions:
     """The flags of `runworker`. Times in seconds, memory in megabytes."""
 
-    queues: QueueChoice = field(default_factory=lambda: QueueChoice({}))
+    queues: QueueQuotas = field(default_factory=lambda: QueueQuotas())
     concurrency: int = 1
     pool: str = "process"
     name: str = field(default_factory=default_name)
@@ -36,15 +36,21 @@ class WorkerOptions:
     show_progress: bool = False
 
 
-@dataclass(frozen=True)
-class QueueChoice:
-    """The choice of `--queues` and `--strict`. Without weights: all queues, alike."""
+class QueueQuotas:
+    """The queues of `--queues` and `--strict`, and what a claim takes from each.
 
-    weights: dict[str, int]
-    is_strict: bool = False
+    Without weights: all queues, alike. Weighted: smooth weighted round robin, as nginx does it
+    (https://github.com/nginx/nginx/commit/52327e0627f49dbda1e8db695e63a4b0af4448b1): every queue
+    gains its weight in each round, the richest is served and pays the sum of the weights.
+    """
+
+    def __init__(self, weights: dict[str, int] | None = None, *, is_strict: bool = False) -> None:
+        self.weights = weights or {}
+        self._is_strict = is_strict
+        self._credits: dict[str, int] = {}
 
     @classmethod
-    def parse(cls, text: str, *, is_strict: bool = False) -> QueueChoice:
+    def parse(cls, text: str, *, is_strict: bool = False) -> QueueQuotas:
         """Read `critical=6,default=3,low`. Raises `InvalidTask`."""
         weights: dict[str, int] = {}
         for part in filter(None, (part.strip() for part in text.split(","))):
@@ -63,45 +69,20 @@ class QueueChoice:
             raise InvalidTask(f"--queues {text!r} names no queue; omit it to serve all.")
         if is_strict and not weights:
             raise InvalidTask("--strict needs --queues: it empties them in their order.")
-        return cls(weights, is_strict)
-
-
-class QueueQuotas:
-    """Shares claims out among queues.
-
-    Weighted: smooth weighted round robin, as nginx does it
-    (https://github.com/nginx/nginx/commit/52327e0627f49dbda1e8db695e63a4b0af4448b1): every queue
-    gains its weight in each round, the richest is served and pays the sum of the weights.
-    """
-
-    def __init__(self, choice: QueueChoice) -> None:
-        self._choice = choice
-        self._credits: dict[str, int] = {}
-
-    @property
-    def serves_all(self) -> bool:
-        """Whether it takes from every queue that has tasks."""
-        return not self._choice.weights
-
-    @property
-    def names(self) -> list[str]:
-        """The queues that were named, in their order."""
-        return list(self._choice.weights)
+        return cls(weights, is_strict=is_strict)
 
     def serving(self, ready: Iterable[str]) -> list[str]:
         """Of the queues that have tasks, those that this worker serves, in its order."""
-        if self.serves_all:
-            return sorted(ready)
         names = set(ready)
-        return [name for name in self._choice.weights if name in names]
+        return [name for name in self.weights or sorted(names) if name in names]
 
     def quotas(self, names: Sequence[str], size: int) -> Quotas:
         """How many of `size` tasks to take from each of these queues."""
         if not names or size <= 0:
             return []
-        if len(names) == 1 or self._choice.is_strict:
+        if len(names) == 1 or self._is_strict:
             return [(names[0], size)]
-        weights = {name: self._choice.weights.get(name, 1) for name in names}
+        weights = {name: self.weights.get(name, 1) for name in names}
         total = sum(weights.values())
         rounds, rest = divmod(size, total)
         # Whole rounds serve each queue by its weight and leave the credits as they were.

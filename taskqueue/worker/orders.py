@@ -19,7 +19,7 @@ from taskqueue.worker.declaring import declare_schedules
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.forks import keep_from_copies
 from taskqueue.worker.frames import Frame, Unpacker
-from taskqueue.worker.interrupts import Interruption, TimeLimits, exception_for
+from taskqueue.worker.interrupts import INTERRUPTS, Interruption, TimeLimits
 from taskqueue.worker.jobs import Order
 from taskqueue.worker.memory import resident_megabytes
 from taskqueue.worker.reporting import Channel, flush_for_ever, keep_logs
@@ -125,7 +125,7 @@ class OrderRunner:
             running.context._request_stop(detail)
         else:
             running.context._announce_limit(detail)
-        running.interruption.interrupt(exception_for(why, detail))
+        running.interruption.interrupt(INTERRUPTS[why](detail))
 
     def _ask(self, lease_id: int, reason: str) -> None:
         if running := self._find(lease_id):

@@ -7,23 +7,18 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
 
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
 from taskqueue.worker.connections import Freshness, reset_connections
 from taskqueue.worker.context import Context, _current
 from taskqueue.worker.forks import end_copy
-from taskqueue.worker.interrupts import (
-    Interruption,
-    MainThread,
-    cancel_in_loop,
-    raise_in_thread,
-)
+from taskqueue.worker.interrupts import INTERRUPTS, Interruption, MainThread, raise_in_thread
 
-INTERRUPTS = (Stopped, TaskTimeout, DeadlineExceeded)
+INTERRUPTED = tuple(INTERRUPTS.values())
 
 
 class EventLoop:
@@ -46,7 +41,7 @@ class EventLoop:
             _current.set(context)
             task = asyncio.current_task()
             assert task is not None
-            interruption.enter(cancel_in_loop(loop, task))
+            interruption.enter(lambda error: loop.call_soon_threadsafe(task.cancel))
             try:
                 return await make()
             except asyncio.CancelledError as cancelled:
@@ -98,15 +93,12 @@ class Slot:
         kwargs: dict[str, Any],
     ) -> Any:
         """Call a body. Raises what it raises, or the reason why it was interrupted."""
+        body = partial(definition.body, *args, **kwargs)
         if definition.is_async:
-            return self.loop.run(
-                lambda: definition.body(*args, **kwargs), context, self.interruption
-            )
-        return self.call_here(definition, args, kwargs)
+            return self.loop.run(body, context, self.interruption)
+        return self.call_here(body)
 
-    def call_here(
-        self, definition: BaseDefinition[Any, Any], args: Any, kwargs: dict[str, Any]
-    ) -> Any:
+    def call_here(self, body: Callable[[], Any]) -> Any:
         """Call a `def` body in this thread."""
         raise NotImplementedError
 
@@ -118,13 +110,11 @@ class MainSlot(Slot):
         super().__init__(loop)
         self._main = MainThread()
 
-    def call_here(
-        self, definition: BaseDefinition[Any, Any], args: Any, kwargs: dict[str, Any]
-    ) -> Any:
+    def call_here(self, body: Callable[[], Any]) -> Any:
         self._main.arm()
         try:
             self.interruption.enter(self._main.raise_in_body)
-            return definition.body(*args, **kwargs)
+            return body()
         finally:
             end_copy()
             self._main.disarm()
@@ -134,14 +124,12 @@ class MainSlot(Slot):
 class ThreadSlot(Slot):
     """One thread of a child."""
 
-    def call_here(
-        self, definition: BaseDefinition[Any, Any], args: Any, kwargs: dict[str, Any]
-    ) -> Any:
+    def call_here(self, body: Callable[[], Any]) -> Any:
         interruption = self.interruption
         try:
-            interruption.enter(raise_in_thread(threading.get_ident()))
-            return definition.body(*args, **kwargs)
-        except INTERRUPTS as raised:
+            interruption.enter(partial(raise_in_thread, threading.get_ident()))
+            return body()
+        except INTERRUPTED as raised:
             # The interpreter raised the class alone; the error knows why.
             error = interruption.error or raised
             raise error.with_traceback(raised.__traceback__) from None
@@ -157,5 +145,5 @@ class ThreadSlot(Slot):
         try:
             for _ in range(100):
                 time.sleep(0)
-        except INTERRUPTS:
+        except INTERRUPTED:
             pass

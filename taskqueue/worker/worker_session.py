@@ -27,7 +27,7 @@ from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Registered
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
-from taskqueue.worker.options import QueueQuotas, WorkerOptions
+from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pending_writes import Line, aged, aged_lines
 
 logger = logging.getLogger("taskqueue.worker")
@@ -93,7 +93,7 @@ class WorkerSession:
         self._lease_seconds = settings.LEASE_DURATION.total_seconds()
         self._worker_name = options.name
         self._claims = Claims(
-            QueueQuotas(options.queues),
+            options.queues,
             worker_name=options.name,
             slots=options.concurrency,
             lease_duration=settings.LEASE_DURATION,

@@ -12,7 +12,7 @@ from taskqueue.engine.apart import claim_apart
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker import claims
 from taskqueue.worker.claims import FIRST_APART_PAUSE, Claims
-from taskqueue.worker.options import QueueChoice, QueueQuotas
+from taskqueue.worker.options import QueueQuotas
 from tests.engine.steps import LEASE
 from tests.sample.tasks import add
 
@@ -37,7 +37,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def claims_of(name: str) -> Claims:
-    return Claims(QueueQuotas(QueueChoice({})), worker_name=name, slots=1, lease_duration=LEASE)
+    return Claims(QueueQuotas(), worker_name=name, slots=1, lease_duration=LEASE)
 
 
 def look(worker: Claims) -> list[Claimed]:

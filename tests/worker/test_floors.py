@@ -18,7 +18,7 @@ from taskqueue.engine.statement import change
 from taskqueue.models import Task
 from taskqueue.worker import claims as claims_module
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.options import QueueChoice, QueueQuotas
+from taskqueue.worker.options import QueueQuotas
 from tests.engine.steps import LEASE, another_connection, past
 from tests.sample.tasks import echo
 
@@ -53,7 +53,7 @@ def worker() -> Iterator[BaseDatabaseWrapper]:
 
 @pytest.fixture
 def claims() -> Claims:
-    return Claims(QueueQuotas(QueueChoice({})), worker_name="w1", slots=1, lease_duration=LEASE)
+    return Claims(QueueQuotas(), worker_name="w1", slots=1, lease_duration=LEASE)
 
 
 def take(claims: Claims, worker: BaseDatabaseWrapper, want: int) -> list[str]:

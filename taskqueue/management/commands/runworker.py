@@ -23,7 +23,7 @@ from taskqueue.management.ports import add_port_flags, open_ports
 from taskqueue.worker.enrolment import NameTaken
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import QueueChoice, WorkerOptions, default_name
+from taskqueue.worker.options import QueueQuotas, WorkerOptions, default_name
 from taskqueue.worker.shutdown import ending_at_once, until_reached
 from taskqueue.worker.supervisor import Supervisor, WorkerFailed
 
@@ -91,7 +91,7 @@ class Command(BaseCommand):
 
     def _options(self, settings: Settings, flags: dict[str, Any]) -> WorkerOptions:
         try:
-            queues = QueueChoice.parse(flags["queues"], is_strict=flags["strict"])
+            queues = QueueQuotas.parse(flags["queues"], is_strict=flags["strict"])
         except InvalidTask as error:
             raise CommandError(str(error)) from None
         name = flags["name"] or default_name()
