@@ -6,7 +6,6 @@ import logging
 import random
 from collections.abc import Iterator
 
-from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import LeaseStatus, TaskStatus
@@ -18,7 +17,6 @@ from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
-from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.worker_session import DatabaseRequest, Report
 
 logger = logging.getLogger("taskqueue.worker")
@@ -72,20 +70,12 @@ class Coordinator:
     It alone decides when the duties are served. All of it belongs to the main thread.
     """
 
-    def __init__(
-        self,
-        options: WorkerOptions,
-        settings: Settings,
-        *,
-        dispatcher: Dispatcher,
-        leases: Leases,
-        database: DatabaseThread,
-    ) -> None:
-        self._options = options
-        self._unknown_limit = FORGET_UNKNOWN * settings.PARK_DELAY.total_seconds()
+    def __init__(self, dispatcher: Dispatcher, leases: Leases, database: DatabaseThread) -> None:
+        self._state = state = dispatcher.state
+        self._options = state.options
+        self._unknown_limit = FORGET_UNKNOWN * state.settings.PARK_DELAY.total_seconds()
         self._dispatcher = dispatcher
         self._pool, self._pending = dispatcher.pool, dispatcher.pending
-        self._mode = dispatcher.mode
         self._leases = leases
         self._database = database
         self._outage = Outage()
@@ -185,7 +175,7 @@ class Coordinator:
         yield now + LONGEST_SLEEP
         if self._pending.unsure:
             yield self._sent_at + UNSURE_PAUSE
-        if not self._mode.is_stopping:
+        if not self._state.is_stopping:
             yield self._duties_at
         if self._pending.has_reports:
             yield self._note_at
@@ -217,9 +207,9 @@ class Coordinator:
                 unknown=pending.unknown_names(now, limit=self._unknown_limit),
                 unsure=list(pending.unsure),
                 held=list(self._leases.held) if self._is_to_reconcile else None,
-                is_busy=self._full_claims >= BUSY_CLAIMS or self._mode.is_quiet,
-                may_sleep=self._mode.takes_tasks,
-                with_duties=now >= self._duties_at and not self._mode.is_stopping,
+                is_busy=self._full_claims >= BUSY_CLAIMS or self._state.is_quiet,
+                may_sleep=self._state.takes_tasks,
+                with_duties=now >= self._duties_at and not self._state.is_stopping,
             )
         )
         self._sent_at = now

@@ -9,10 +9,9 @@ from taskqueue.worker import endings
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.meter import Occupancy
-from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pending_writes import PendingWrites
 from taskqueue.worker.pool import Pool
-from taskqueue.worker.requests import Mode
+from taskqueue.worker.state import WorkerState
 
 STALL = 0.05  # Seconds after which orders behind a running body go to an idle child.
 LONG_STALL = 1.0  # Seconds after which they go back to the database.
@@ -59,21 +58,13 @@ class Prefetch:
 class Dispatcher:
     """Hands jobs to children: first one for each free slot, then behind the running ones."""
 
-    def __init__(
-        self,
-        options: WorkerOptions,
-        pool: Pool,
-        pending: PendingWrites,
-        *,
-        mode: Mode,
-        prefetch: Prefetch,
-    ) -> None:
-        self._max_tasks = options.max_tasks
-        self._slots = options.concurrency
+    def __init__(self, state: WorkerState, pool: Pool) -> None:
+        self._max_tasks = state.options.max_tasks
+        self._slots = state.options.concurrency
+        self.state = state
         self.pool = pool
-        self.pending = pending
-        self.mode = mode
-        self.prefetch = prefetch
+        self.pending = PendingWrites()
+        self.prefetch = Prefetch(state.settings.CLAIM_AHEAD)
         self._backlog: deque[Job] = deque()
 
     # Capacity
@@ -92,7 +83,7 @@ class Dispatcher:
         """How many more tasks to claim."""
         ready = self.pool.ready
         slots = sum(child.slots - len(child.stuck) for child in ready)
-        if not slots or not self.mode.takes_tasks or not self.pool.is_guarded:
+        if not slots or not self.state.takes_tasks or not self.pool.is_guarded:
             return 0
         if any(job.needs_own_child for job in self._backlog):
             return 0
@@ -123,7 +114,7 @@ class Dispatcher:
     def add(self, jobs: list[Job]) -> None:
         """Take claimed jobs; return them where the worker has been told to take none meanwhile."""
         self._backlog.extend(jobs)
-        if not self.mode.takes_tasks:
+        if not self.state.takes_tasks:
             self._hand_back_backlog()
 
     def dispatch(self, now: float) -> None:
@@ -200,7 +191,7 @@ class Dispatcher:
         """Take jobs that came back from a child without having started."""
         waiting = []
         for job in jobs:
-            if not self.mode.takes_tasks or job.stop_reason is not None:
+            if not self.state.takes_tasks or job.stop_reason is not None:
                 self.hand_back(job)
             elif not job.is_over:
                 waiting.append(job)

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
@@ -22,13 +21,12 @@ from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Held, Renewal
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.transient_errors import is_busy, is_lock_refused
-from taskqueue.engine.workers import Registration
 from taskqueue.worker.connections import close_quietly
-from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import FENCE, Job
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.memory import memory_of
-from taskqueue.worker.requests import Inbox
+from taskqueue.worker.pool import Pool
+from taskqueue.worker.state import WorkerState
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -42,25 +40,14 @@ BUSY_TIMEOUT = 0.1
 class Heartbeat:
     """Pings in a thread. A busy main thread does not delay it, nor a body, which runs elsewhere."""
 
-    def __init__(
-        self,
-        registration: Registration,
-        settings: Settings,
-        *,
-        worker_id: int,
-        dispatcher: Dispatcher,
-        leases: Leases,
-        inbox: Inbox,
-    ) -> None:
-        self._registration = registration
-        self._lease_seconds = registration.lease_seconds
-        self._interval = settings.PING_INTERVAL.total_seconds()
-        self._policy = EndPolicy.of(settings)
-        self._worker_id = worker_id
-        self._pool, self._mode = dispatcher.pool, dispatcher.mode
+    def __init__(self, state: WorkerState, pool: Pool, leases: Leases) -> None:
+        self._state = state
+        self._lease_seconds = state.lease_seconds
+        self._interval = state.settings.PING_INTERVAL.total_seconds()
+        self._policy = EndPolicy.of(state.settings)
+        self._pool = pool
         self._leases = leases
-        self._inbox = inbox
-        self._vitals = inbox.vitals
+        self._vitals = state.vitals
         self._tally = Tally()
         self._connection: BaseDatabaseWrapper | None = None
         self._wake = threading.Event()
@@ -128,17 +115,17 @@ class Heartbeat:
         renewal = self._renew(connection, began, held)
         asked = workers.touch(
             connection,
-            worker_id=self._worker_id,
-            incarnation=self._registration.incarnation,
-            status=self._mode.status,
+            worker_id=self._state.registered.id,
+            incarnation=self._state.registration.incarnation,
+            status=self._state.status,
             running_leases=len(held),
             trouble=self._pool.trouble,
             memory_bytes=memory_of(self._process_ids()),
         )
         if asked is None:
-            self._inbox.set_replaced()
+            self._state.set_replaced()
             return
-        self._inbox.set_request(asked)
+        self._state.set_request(asked)
         # Bodies that run are ended by the main thread, after their grace periods.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
         # A lease whose row was locked was skipped, not renewed: it may be taken over as soon as the
@@ -147,7 +134,7 @@ class Heartbeat:
         self._has_missed = any(job.lease_id not in known for job in held)
         safe = known - ended
         self._extend(began, [job for job in held if job.lease_id in safe])
-        self._inbox.add_renewal(renewal)
+        self._state.add_renewal(renewal)
 
     def _renew(self, connection: BaseDatabaseWrapper, began: float, held: list[Job]) -> Renewal:
         if not held:
@@ -173,7 +160,7 @@ class Heartbeat:
             with self._tally.guard(), transaction(connection):
                 terms = apply_live_changes(
                     connection,
-                    worker=self._registration.name,
+                    worker=self._state.options.name,
                     lease_ids=sorted(renewal.renewed),
                     policy=self._policy,
                     tally=self._tally,

@@ -13,7 +13,7 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Subject
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.logs import log_ended, log_unlogged
-from taskqueue.worker.meter import Meter
+from taskqueue.worker.state import WorkerState
 from taskqueue.worker.summary import ProgressLine
 
 logger = logging.getLogger("taskqueue.worker")
@@ -25,13 +25,11 @@ class Leases:
     The main thread changes them; the heartbeat, which renews them, and the database thread look.
     """
 
-    def __init__(
-        self, *, lease_seconds: float, meter: Meter, progress: ProgressLine | None
-    ) -> None:
+    def __init__(self, state: WorkerState) -> None:
         self.held: dict[int, Job] = {}
-        self._lease_seconds = lease_seconds
-        self._meter = meter
-        self._progress = progress
+        self._lease_seconds = state.lease_seconds
+        self._meter = state.meter
+        self._progress = ProgressLine() if state.options.show_progress else None
 
     def subject_of(self, lease_id: int) -> Subject | None:
         """The task of a lease, as far as it is known here."""

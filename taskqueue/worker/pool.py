@@ -10,9 +10,7 @@ from taskqueue.worker import frames
 from taskqueue.worker.children import ChildProcess, describe_exit
 from taskqueue.worker.deadlines import NEAR
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.requests import Mode
+from taskqueue.worker.state import WorkerState
 from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
@@ -25,21 +23,17 @@ LONGEST_EXIT = 5.0  # Seconds for idle children to end in; they give themselves 
 class Pool:
     """The children, and when missing ones are started."""
 
-    def __init__(
-        self, options: WorkerOptions, watchdog: Watchdog, *, mode: Mode, meter: Meter
-    ) -> None:
-        self._options = options
+    def __init__(self, state: WorkerState, watchdog: Watchdog) -> None:
+        self._state = state
+        self._options = state.options
+        self._meter = state.meter
         self._watchdog = watchdog
-        self._mode = mode
-        self._meter = meter
         # Whether a body can be killed without its siblings.
-        self.can_kill = options.pool == "process"
+        self.can_kill = state.options.pool == "process"
         self.children: list[ChildProcess] = []
         self.trouble = ""
         # Whether a child has brought the declared schedules to the database.
         self.has_declared = False
-        # The file that children hold locked, as this process does.
-        self.presence: int | None = None
         self._failed_starts = 0
         self._respawn_at = 0.0
 
@@ -68,7 +62,7 @@ class Pool:
     @property
     def respawn_at(self) -> float | None:
         """When missing children are started, if any are missing."""
-        missing = len(self.children) < self._wanted_children and not self._mode.is_stopping
+        missing = len(self.children) < self._wanted_children and not self._state.is_stopping
         return self._respawn_at if missing else None
 
     def running(self) -> Iterator[Job]:
@@ -84,7 +78,7 @@ class Pool:
 
     def populate(self, now: float) -> list[ChildProcess]:
         """Start the children that are missing, and return them."""
-        if self._mode.is_stopping or now < self._respawn_at:
+        if self._state.is_stopping or now < self._respawn_at:
             return []
         started = []
         while len(self.children) < self._wanted_children:
@@ -93,7 +87,7 @@ class Pool:
                 slots=1 if self.can_kill else self._options.concurrency,
                 declares=self._lacks_declarer,
                 watchdog=self._watchdog,
-                presence=self.presence,
+                presence=self._state.presence,
             )
             self._meter.children_started += 1
             self.children.append(child)

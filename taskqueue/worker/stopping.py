@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
-from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome
 from taskqueue.worker import endings, frames
@@ -26,7 +25,8 @@ class Stopper:
     its own time limit a body is interrupted by its child; here it is ended when that was in vain.
     """
 
-    def __init__(self, dispatcher: Dispatcher, settings: Settings) -> None:
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        settings = dispatcher.state.settings
         self._dispatcher = dispatcher
         self._pool, self._pending = dispatcher.pool, dispatcher.pending
         self._stop_grace = settings.STOP_GRACE.total_seconds()

@@ -6,7 +6,6 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 
 from taskqueue.worker.meter import Meter
 
@@ -20,10 +19,8 @@ INTERVAL_TERMINAL, INTERVAL_FILE = 0.2, 2.0
 class Summary:
     """Logs the difference between two looks at the meter."""
 
-    def __init__(self, meter: Meter, running: Callable[[], int], now: float) -> None:
-        """`running` returns how many bodies run at this moment."""
+    def __init__(self, meter: Meter, now: float) -> None:
         self._meter = meter
-        self._running = running
         self._logged: Counter[str] = Counter()
         self._logged_at = now
         self.next_at = now + INTERVAL
@@ -40,7 +37,7 @@ class Summary:
                 "running=%s",
                 now - self._logged_at,
                 *(counts[outcome] for outcome in OUTCOMES),
-                self._running(),
+                self._meter.occupancy().busy,
             )
         self._logged, self._logged_at = ended, now
         self.next_at = now + INTERVAL

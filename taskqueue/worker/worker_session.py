@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine import workers
@@ -24,11 +23,10 @@ from taskqueue.engine.rows import Claimed, Held, Note
 from taskqueue.engine.session_proof import NoWitness, has_own_session
 from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.workers import Registered
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
-from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pending_writes import Line, aged, aged_lines
+from taskqueue.worker.state import WorkerState
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -80,17 +78,10 @@ class Report:
 class WorkerSession:
     """One connection, on which the worker records, claims and listens."""
 
-    def __init__(
-        self,
-        options: WorkerOptions,
-        settings: Settings,
-        *,
-        registered: Registered,
-        heard: Callable[[str], None],
-        tally: Tally,
-    ) -> None:
+    def __init__(self, state: WorkerState, *, heard: Callable[[str], None], tally: Tally) -> None:
+        options, settings = state.options, state.settings
         self._policy = EndPolicy.of(settings)
-        self._lease_seconds = settings.LEASE_DURATION.total_seconds()
+        self._lease_seconds = state.lease_seconds
         self._worker_name = options.name
         self._claims = Claims(
             options.queues,
@@ -98,7 +89,7 @@ class WorkerSession:
             slots=options.concurrency,
             lease_duration=settings.LEASE_DURATION,
         )
-        self._registered = registered
+        self._registered = state.registered
         self._heard = heard
         self._tally = tally
         self._connection: BaseDatabaseWrapper | None = None

@@ -15,14 +15,14 @@ from taskqueue.engine.rows import Claimed, Note
 from taskqueue.worker import children, deadlines, dispatch, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.deadlines import NEVER
-from taskqueue.worker.dispatch import Dispatcher, Prefetch
+from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pending_writes import PendingWrites, aged
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.receiving import Receiver
-from taskqueue.worker.requests import Mode
+from taskqueue.worker.state import WorkerState
 
 CLAIMED = Claimed(
     lease_id=7, task_id="id", name="n", attempt=2, args="[1]", kwargs="{}", options="",
@@ -93,11 +93,10 @@ def child(
 @pytest.fixture
 def dispatcher(child: ChildProcess, watchdog: Watchdog) -> Dispatcher:
     """With one child."""
-    options, mode = WorkerOptions(), Mode()
-    pool = Pool(options, cast(Any, watchdog), mode=mode, meter=Meter())
+    state = WorkerState(WorkerOptions(), get_settings(), Meter(), lambda: None)
+    pool = Pool(state, cast(Any, watchdog))
     pool.children.append(child)
-    prefetch = Prefetch(get_settings().CLAIM_AHEAD)
-    return Dispatcher(options, pool, PendingWrites(), mode=mode, prefetch=prefetch)
+    return Dispatcher(state, pool)
 
 
 def test_a_job_whose_claim_was_answered_too_late_is_handed_back_not_out(

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.worker.meter import Meter
+from taskqueue.worker.meter import Meter, Occupancy
 from taskqueue.worker.summary import INTERVAL, Summary
 from tests.worker.test_meter import SUCCEEDED, ended, job
 
@@ -21,7 +21,8 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_minute_is_summed_up_where_something_ended(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "taskqueue.worker")
     meter = Meter()
-    summary = Summary(meter, lambda: 3, 0.0)
+    meter.begin("paris", "process", lambda: Occupancy(busy=3))
+    summary = Summary(meter, 0.0)
     outcomes: list[tuple[Outcome, Recorded]] = [
         (ended(OutcomeKind.SUCCEEDED), SUCCEEDED),
         (ended(OutcomeKind.FAILED), Recorded("retrying", "failed")),

@@ -12,7 +12,9 @@ from taskqueue.engine.statement import change
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Worker
 from taskqueue.worker import worker_session
+from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.state import WorkerState
 from tests.engine.test_workers import registered
 
 ROLE = "taskqueue_one_connection"
@@ -36,13 +38,9 @@ def test_a_worker_listens_as_soon_as_the_server_grants_it_a_second_connection(
 ) -> None:
     monkeypatch.setattr(worker_session, "PROOF_INTERVAL", 0.0)
     _, found = registered("w1")
-    session = worker_session.WorkerSession(
-        WorkerOptions(name="w1"),
-        get_settings(),
-        registered=found,
-        heard=lambda payload: None,
-        tally=Tally(),
-    )
+    state = WorkerState(WorkerOptions(name="w1"), get_settings(), Meter(), lambda: None)
+    state.registered = found
+    session = worker_session.WorkerSession(state, heard=lambda payload: None, tally=Tally())
     try:
         session.open()
         assert session.listener is None

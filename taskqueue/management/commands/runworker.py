@@ -25,7 +25,7 @@ from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import QueueQuotas, WorkerOptions, default_name
 from taskqueue.worker.shutdown import ending_at_once, until_reached
-from taskqueue.worker.supervisor import Supervisor, WorkerFailed
+from taskqueue.worker.supervisor import WorkerFailed, run_worker
 
 # Children read the settings anew, with the real databases.
 IN_TESTS = (
@@ -79,7 +79,7 @@ class Command(BaseCommand):
             options = self._options(settings, flags)
             _until_reached(partial(self._refuse_unapplied_migrations, settings))
             try:
-                Supervisor(options, settings, meter).run()
+                run_worker(options, settings, meter)
             except (NameTaken, WorkerFailed) as error:
                 raise CommandError(str(error)) from None
 

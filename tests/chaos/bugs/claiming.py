@@ -61,7 +61,7 @@ def claimed_task_deleted(planting: Planting) -> None:
 
 def claims_when_told_to_end(planting: Planting) -> None:
     """A worker that was told to end goes on to take what there is."""
-    planting.replace("taskqueue.worker.requests:Mode.takes_tasks", property(lambda self: True))
+    planting.replace("taskqueue.worker.state:WorkerState.takes_tasks", property(lambda self: True))
 
 
 def own_success_forgotten(planting: Planting) -> None:
