@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from taskqueue.worker import frames
-from taskqueue.worker.deadlines import ChildDeadline
 from taskqueue.worker.frames import Frame, Unpacker, pack
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.watchdog import Watchdog
+from taskqueue.worker.watchdog import ChildDeadline, Watchdog
 
 READ_SIZE = 1 << 18
 

@@ -1,9 +1,19 @@
-"""Django's database connections between two tasks: kept while healthy, and reset."""
+"""Django's database connections in a child: reset between two tasks, kept from forks of bodies.
+
+A copy of the child that a body makes must not act in the child's name.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import socket
+import sys
+import threading
 import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import connections
@@ -105,3 +115,72 @@ class Freshness:
         """Clean up after a task."""
         reset_connections()
         self._used_at = time.monotonic()
+
+
+_CHILD = os.getpid()  # The process that was started clean; a copy of it remembers the same number.
+NOTE = b"taskqueue: what a task's body has forked ended with the body; end it with os._exit.\n"
+# Sessions of the child, in a copy: never used there, nor closed, which would end the child's.
+_left: list[Any] = []
+# Seconds that a fork waits at most. A thread that takes longer waits for a lock or the network, and
+# holds nothing then that a copy needs.
+LONGEST_HOLD = 2.0
+_in_library = threading.RLock()
+_fork = threading.local()
+
+
+@contextmanager
+def unforked() -> Iterator[None]:
+    """Delay forks meanwhile: for database access in a thread of the child's own.
+
+    SQLite's library allocates memory under a mutex. A copy made while another thread holds it
+    finds it locked for ever, and hangs when it opens a session.
+    """
+    with _in_library:
+        yield
+
+
+def keep_from_copies(sock: socket.socket) -> None:
+    """Take the socket to the parent, and the child's database sessions, away from every copy.
+
+    A copy opens database sessions of its own.
+    """
+    os.register_at_fork(after_in_child=sock.close)
+    os.register_at_fork(after_in_child=_leave_sessions)
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
+
+
+def _hold() -> None:
+    _fork.is_held = _in_library.acquire(timeout=LONGEST_HOLD)
+
+
+def _let_go() -> None:
+    if _fork.is_held:
+        _in_library.release()
+
+
+def _leave_sessions() -> None:
+    for connection in connections.all(initialized_only=True):
+        _left.append(connection.connection)
+        connection.connection = None
+
+
+def end_copy() -> None:
+    """End this process if it is a copy. Call it as soon as a body has ended, however it has.
+
+    The code after a body writes to the parent and to the database in the child's name.
+    """
+    if os.getpid() == _CHILD:
+        return
+    error = sys.exc_info()[1]
+    # Straight to the file: a lock that another thread held at the fork is never released here.
+    os.write(2, NOTE if error is None else NOTE + traceback.format_exc().encode())
+    os._exit(_exit_code(error))
+
+
+def _exit_code(error: BaseException | None) -> int:
+    if error is None:
+        return 0
+    code = error.code if isinstance(error, SystemExit) else 1
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1

@@ -13,8 +13,8 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Subject
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.logs import log_ended, log_unlogged
+from taskqueue.worker.meter import ProgressLine
 from taskqueue.worker.state import WorkerState
-from taskqueue.worker.summary import ProgressLine
 
 logger = logging.getLogger("taskqueue.worker")
 

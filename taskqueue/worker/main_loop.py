@@ -14,11 +14,11 @@ from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases
+from taskqueue.worker.meter import Summary
 from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.shutdown import Signals
 from taskqueue.worker.state import STOPS
 from taskqueue.worker.stopping import Stopper
-from taskqueue.worker.summary import Summary
 from taskqueue.worker.wakeup import Reloader, WakePipe, Watch
 from taskqueue.worker.watchdog import Watchdog
 from taskqueue.worker.worker_session import WorkerSession

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from django.db import InterfaceError, OperationalError
+
 from taskqueue.conf import get_settings
+from taskqueue.core.log_text import one_line
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Subject, Tally
 from taskqueue.worker import frames
+from taskqueue.worker.connections import keep_from_copies, unforked
 from taskqueue.worker.context import Context
-from taskqueue.worker.declaring import declare_schedules
 from taskqueue.worker.execution import Attempt
-from taskqueue.worker.forks import keep_from_copies
 from taskqueue.worker.frames import Frame, Unpacker
 from taskqueue.worker.interrupts import INTERRUPTS, Interruption, TimeLimits
 from taskqueue.worker.jobs import Order
@@ -185,3 +191,38 @@ def _imported_files() -> list[str]:
     """The files of the project's modules, and of what they import outside of site-packages."""
     paths = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return [path for path in paths if path and "site-packages" not in path]
+
+
+logger = logging.getLogger("taskqueue.worker")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries.
+
+
+def declare_schedules(channel: Channel, *, worker_name: str) -> None:
+    """Synchronise, and tell the parent; try again while the database is away."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            with unforked():
+                synced = sync_schedules(worker=worker_name)
+        except (OperationalError, InterfaceError) as error:
+            logger.warning("Schedules not synchronised yet error=%s", one_line(error))
+            _close()
+            time.sleep(pause)
+            pause = min(LONGEST_PAUSE, pause * 2)
+            continue
+        except Exception:
+            logger.exception("Schedules not synchronised")
+        else:
+            for message in synced.refused:
+                logger.error("Schedule refused reason=%s", one_line(message))
+            for name in synced.removed:
+                logger.warning("No code declares the schedule any more schedule=%s", one_line(name))
+        _close()
+        channel.send((frames.SYNCED,))
+        return
+
+
+def _close() -> None:
+    with unforked():
+        project_connection().close()

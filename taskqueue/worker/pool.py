@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 from taskqueue.worker import frames
 from taskqueue.worker.children import ChildProcess, describe_exit
-from taskqueue.worker.deadlines import NEAR
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.state import WorkerState
-from taskqueue.worker.watchdog import Watchdog
+from taskqueue.worker.watchdog import NEAR, Watchdog
 
 logger = logging.getLogger("taskqueue.worker")
 

@@ -13,9 +13,8 @@ from typing import Any
 from asgiref.sync import sync_to_async
 
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.worker.connections import Freshness, reset_connections
+from taskqueue.worker.connections import Freshness, end_copy, reset_connections
 from taskqueue.worker.context import Context, _current
-from taskqueue.worker.forks import end_copy
 from taskqueue.worker.interrupts import INTERRUPTS, Interruption, MainThread, raise_in_thread
 
 INTERRUPTED = tuple(INTERRUPTS.values())

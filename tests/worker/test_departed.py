@@ -25,8 +25,8 @@ from taskqueue.engine.workers import Registration
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.monitoring.why import why
 from taskqueue.worker import presence
-from taskqueue.worker.enrolment import enrol
 from taskqueue.worker.presence import Departures, Presence
+from taskqueue.worker.supervisor import enrol
 from tests.conftest import StartWorker
 from tests.engine.lost_workers import YEAR, lose, worker_row
 from tests.engine.steps import another_connection, claim_one, future, lease_of, policy, task_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from taskqueue.worker import forks
+from taskqueue.worker import connections
 from taskqueue.worker.reporting import Channel
 
 FORKS = 200
@@ -101,18 +101,18 @@ def test_a_copy_opens_a_session_whatever_the_child_asks_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # On a busy machine the thread beside may be off the processor in the midst of it.
-    monkeypatch.setattr(forks, "LONGEST_HOLD", 60)
+    monkeypatch.setattr(connections, "LONGEST_HOLD", 60)
     path = tmp_path / "noted.sqlite3"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE noted (number integer)")
     connection.close()
 
     def ask_unforked() -> None:
-        with forks.unforked():
+        with connections.unforked():
             ask(path)
         time.sleep(0)  # Let a fork in between.
 
-    forks.keep_from_copies(sock)
+    connections.keep_from_copies(sock)
     beside(ask_unforked)
     assert fork_often(hooks, lambda: ask(path)) == 0
 
@@ -120,12 +120,12 @@ def test_a_copy_opens_a_session_whatever_the_child_asks_meanwhile(
 def test_a_fork_waits_for_a_moment_only(
     sock: socket.socket, hooks: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forks, "LONGEST_HOLD", 0.05)
-    forks.keep_from_copies(sock)
+    monkeypatch.setattr(connections, "LONGEST_HOLD", 0.05)
+    connections.keep_from_copies(sock)
     entered, over = threading.Event(), threading.Event()
 
     def stay() -> None:
-        with forks.unforked():
+        with connections.unforked():
             entered.set()
             over.wait(30)
 

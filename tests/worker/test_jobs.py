@@ -12,9 +12,9 @@ import pytest
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.rows import Claimed, Note
-from taskqueue.worker import children, deadlines, dispatch, frames
+from taskqueue.worker import children, dispatch, frames
+from taskqueue.worker import watchdog as watchdog_module
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.deadlines import NEVER
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import Job, Order
 from taskqueue.worker.meter import Meter
@@ -23,6 +23,7 @@ from taskqueue.worker.pending_writes import PendingWrites, aged
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.state import WorkerState
+from taskqueue.worker.watchdog import NEVER
 
 CLAIMED = Claimed(
     lease_id=7, task_id="id", name="n", attempt=2, args="[1]", kwargs="{}", options="",
@@ -64,7 +65,7 @@ class Watchdog:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (children, deadlines, dispatch):
+    for module in (children, watchdog_module, dispatch):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

@@ -7,8 +7,7 @@ import logging
 import pytest
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.worker.meter import Meter, Occupancy
-from taskqueue.worker.summary import INTERVAL, Summary
+from taskqueue.worker.meter import INTERVAL, Meter, Occupancy, Summary
 from tests.worker.test_meter import SUCCEEDED, ended, job
 
 

@@ -20,12 +20,11 @@ from taskqueue.declarations.checks import check_transactions, definitions_unread
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
 from taskqueue.management.ports import add_port_flags, open_ports
-from taskqueue.worker.enrolment import NameTaken
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import QueueQuotas, WorkerOptions, default_name
 from taskqueue.worker.shutdown import ending_at_once, until_reached
-from taskqueue.worker.supervisor import WorkerFailed, run_worker
+from taskqueue.worker.supervisor import NameTaken, WorkerFailed, run_worker
 
 # Children read the settings anew, with the real databases.
 IN_TESTS = (
