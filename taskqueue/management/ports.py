@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.ports import Address, PortRefused, Ports, Route
+from taskqueue.worker.ports import Address, PortRefused, Route, listening
 
 HEALTH, METRICS = "health_port", "metrics_port"
 MISSING = (
@@ -32,22 +32,18 @@ def add_port_flags(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def open_ports(flags: dict[str, Any], meter: Meter) -> Iterator[Ports]:
+def open_ports(flags: dict[str, Any], meter: Meter) -> Iterator[list[Address]]:
     """Answer on the ports that the flags name. Raises `CommandError` where one cannot be opened."""
-    ports = Ports()
+    routes: dict[Address, dict[str, Route]] = {}
     if (address := flags[HEALTH]) is not None:
-        ports.add(address, "/live", meter.vitals.live)
-        ports.add(address, "/ready", meter.vitals.ready)
+        routes[address] = {"/live": meter.vitals.live, "/ready": meter.vitals.ready}
     if (address := flags[METRICS]) is not None:
-        ports.add(address, "/metrics", _metrics_of(meter))
+        routes.setdefault(address, {})["/metrics"] = _metrics_of(meter)
     try:
-        ports.open()
+        with listening(routes) as addresses:
+            yield addresses
     except PortRefused as error:
         raise CommandError(str(error)) from None
-    try:
-        yield ports
-    finally:
-        ports.close()
 
 
 def _metrics_of(meter: Meter) -> Route:

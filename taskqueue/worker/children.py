@@ -83,10 +83,6 @@ class ChildProcess:
         self._outgoing = bytearray()
         self._sending = threading.Lock()
 
-    def fileno(self) -> int:
-        """The socket, for a selector."""
-        return self.socket.fileno()
-
     @property
     def takes_orders(self) -> bool:
         """Whether anything may be sent to it."""

@@ -16,7 +16,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.forecast import ready_queues
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
-from taskqueue.worker.options import QueueQuotas, Quotas
+from taskqueue.worker.options import QueueQuotas
 
 # Seconds for which a worker of all queues trusts the list of those that have tasks.
 DISCOVERY_INTERVAL = 1.0
@@ -146,7 +146,17 @@ class Claims:
         floors = self._floors.of(connection, names) if names and self._is_busy else NO_FLOORS
         while names and len(claimed) < want:
             quotas = self._quotas.quotas(names, want - len(claimed))
-            batch = self._claim_quotas(connection, quotas, unknown, floors)
+            began = time.monotonic()
+            batch = dialect_for(connection).claim(
+                connection,
+                worker=self._worker_name,
+                quotas=quotas,
+                unknown=unknown,
+                lease_duration=self._lease_duration,
+                floors=floors,
+            )
+            if not floors:
+                self._floors.took(time.monotonic() - began)
             claimed += batch
             counts = Counter(row.queue_name for row in batch)
             short = {name for name, quota in quotas if counts[name] < quota}
@@ -161,26 +171,6 @@ class Claims:
                 self._known_queues = [name for name in self._known_queues if name not in short]
         return claimed
 
-    def _claim_quotas(
-        self,
-        connection: BaseDatabaseWrapper,
-        quotas: Quotas,
-        unknown: list[str],
-        floors: Mapping[str, datetime],
-    ) -> list[Claimed]:
-        began = time.monotonic()
-        batch = dialect_for(connection).claim(
-            connection,
-            worker=self._worker_name,
-            quotas=quotas,
-            unknown=unknown,
-            lease_duration=self._lease_duration,
-            floors=floors,
-        )
-        if not floors:
-            self._floors.took(time.monotonic() - began)
-        return batch
-
     def _queues(self, connection: BaseDatabaseWrapper) -> list[str]:
         if len(self._quotas.weights) == 1:
             return list(self._quotas.weights)
@@ -190,14 +180,10 @@ class Claims:
         if not self._known_queues or now - self._discovered_at > DISCOVERY_INTERVAL:
             self._known_queues = ready_queues(connection)
             self._discovered_at = now
-            self._remember(connection, self._known_queues)
+            if new := set(self._known_queues) - self._remembered:
+                self._remembered |= new
+                workers.remember_queues(connection, sorted(new))
         return self._quotas.serving(self._known_queues)
-
-    def _remember(self, connection: BaseDatabaseWrapper, names: list[str]) -> None:
-        new = set(names) - self._remembered
-        if new:
-            self._remembered |= new
-            workers.remember_queues(connection, sorted(new))
 
 
 class Floors:

@@ -17,7 +17,7 @@ from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
-from taskqueue.worker.worker_session import DatabaseRequest, Report
+from taskqueue.worker.worker_session import Exchange
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -197,7 +197,7 @@ class Coordinator:
         outcomes, pending.outcomes = pending.outcomes, []
         lines, pending.lines = pending.lines, []
         self._database.send(
-            DatabaseRequest(
+            Exchange(
                 outcomes=outcomes,
                 lines=lines,
                 notes=pending.take_notes(
@@ -217,19 +217,18 @@ class Coordinator:
 
     # Entering what came of it
 
-    def _enter(self, report: Report, now: float) -> list[Job]:
+    def _enter(self, report: Exchange, now: float) -> list[Job]:
         """Enter the report of a request, and give the jobs claimed."""
-        request = report.request
         jobs: list[Job] = []
         if report.duties_at is not None:
             self._duties_at = report.duties_at
         self._resolve(report, now)
-        if report.has_exchanged:
-            self._serve_duties_by(self._leases.settle(request.outcomes, report.recorded, now))
+        if report.is_recorded:
+            self._serve_duties_by(self._leases.settle(report.outcomes, report.recorded, now))
             jobs = self._claimed(report)
         else:
             # The fence knows what had been recorded, and refuses it the second time.
-            self._pending.put_back(request.outcomes, request.lines, request.notes)
+            self._pending.put_back(report.outcomes, report.lines, report.notes)
             self._may_claim = True
         if report.error is not None:
             self._outage.begin(report.error, now)
@@ -239,10 +238,10 @@ class Coordinator:
         self._plan_duties(report, now)
         return jobs
 
-    def _resolve(self, report: Report, now: float) -> None:
+    def _resolve(self, report: Exchange, now: float) -> None:
         """Enter attempts whose COMMIT got no answer, and claims whose answer got lost."""
         pending = self._pending
-        if report.request.held is not None and report.error is None:
+        if report.held is not None and report.error is None:
             self._is_to_reconcile = False
         for lease_id in report.unknown_leases:
             pending.outcomes.append(Outcome(lease_id, OutcomeKind.UNSTARTED, now))
@@ -252,8 +251,8 @@ class Coordinator:
         for lease_id in report.running:
             pending.outcomes.append(unconfirmed(pending.unsure.pop(lease_id)))
 
-    def _claimed(self, report: Report) -> list[Job]:
-        want, count = report.request.want, len(report.claimed)
+    def _claimed(self, report: Exchange) -> list[Job]:
+        want, count = report.want, len(report.claimed)
         if want:
             is_full = count >= want
             self._is_dry = not is_full and not count
@@ -261,9 +260,9 @@ class Coordinator:
             self._may_claim = self._may_claim or is_full
         return self._leases.take(report.claimed, report.claimed_at, want=want)
 
-    def _plan_duties(self, report: Report, now: float) -> None:
+    def _plan_duties(self, report: Exchange, now: float) -> None:
         drains = self._options.drain
-        if report.request.writes:
+        if report.writes:
             self._is_promoted = False
         if report.has_ready is not None:
             self._is_promoted = True

@@ -19,7 +19,7 @@ from taskqueue.engine.notify import Listener
 from taskqueue.engine.transient_errors import is_outage
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.duties import Duties
-from taskqueue.worker.worker_session import DatabaseRequest, Report, WorkerSession
+from taskqueue.worker.worker_session import Exchange, WorkerSession
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -31,21 +31,21 @@ class DatabaseThread:
         self._session = session
         self._duties = duties
         self._wake = wake
-        self._requests: SimpleQueue[DatabaseRequest | None] = SimpleQueue()
-        self._reports: SimpleQueue[Report] = SimpleQueue()
-        self.under_way: DatabaseRequest | None = None
+        self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
+        self._reports: SimpleQueue[Exchange] = SimpleQueue()
+        self.under_way: Exchange | None = None
         self._is_outage = False  # Whether the database was away when this thread last asked it.
         self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
         self.thread.start()
 
     # From the main thread
 
-    def send(self, request: DatabaseRequest) -> None:
+    def send(self, request: Exchange) -> None:
         """Begin a request; the one before must have been reported."""
         self.under_way = request
         self._requests.put(request)
 
-    def report(self) -> Report | None:
+    def report(self) -> Exchange | None:
         """The report of the request under way, once it is there."""
         if self.under_way is None or self._reports.empty():
             return None
@@ -75,27 +75,26 @@ class DatabaseThread:
     # In the thread
 
     def _run(self) -> None:
-        while (request := self._requests.get()) is not None:
-            report = Report(request=request)
+        while (exchange := self._requests.get()) is not None:
             try:
-                self._session.carry_out(request, report)
+                self._session.carry_out(exchange)
                 if self._is_outage:
                     self._is_outage = False
                     self._duties.spare(time.monotonic())
-                if request.with_duties:
+                if exchange.with_duties:
                     connection = self._session.connection
-                    report.has_ready = self._duties.step(connection, time.monotonic())
-                    report.duties_at = self._duties.next_at
+                    exchange.has_ready = self._duties.step(connection, time.monotonic())
+                    exchange.duties_at = self._duties.next_at
             except (DatabaseError, InterfaceError, OSError) as error:
-                report.error = error
+                exchange.error = error
                 self._is_outage = self._is_outage or is_outage(error)
             except Exception as error:
                 logger.exception("Request to the database failed")
-                report.error = error
-            if report.error is not None:
+                exchange.error = error
+            if exchange.error is not None:
                 self._session.close()
                 close_quietly(project_connection())
-            self._reports.put(report)
+            self._reports.put(exchange)
             self._wake()
         self._session.end()
         close_quietly(project_connection())

@@ -99,7 +99,7 @@ class Dispatcher:
             slots=self._slots,
             busy=sum(min(len(child.held) + len(child.stuck), child.slots) for child in children),
             held=self.held,
-            pids=tuple(child.process.pid for child in children),
+            pids=tuple(self.pool.process_ids()),
         )
 
     def find(self, lease_id: int) -> tuple[ChildProcess | None, Job] | None:

@@ -97,13 +97,12 @@ class Heartbeat:
         return self._pause(held)
 
     def _pause(self, held: list[Job]) -> float:
-        shortest = min(self._interval, RETRY) if self._has_missed else self._interval
-        for job in held:
-            if job.ping_seconds is not None:
-                shortest = min(shortest, job.ping_seconds)
-            if job.lease_seconds is not None:
-                shortest = min(shortest, job.lease_seconds / 4)
-        return shortest
+        return min(
+            self._interval,
+            RETRY if self._has_missed else self._interval,
+            *(job.ping_seconds for job in held if job.ping_seconds is not None),
+            *(job.lease_seconds / 4 for job in held if job.lease_seconds is not None),
+        )
 
     def step(self, began: float, held: list[Job]) -> None:
         """Renew the held leases, give a sign of life, and let the children live on."""
@@ -120,7 +119,7 @@ class Heartbeat:
             status=self._state.status,
             running_leases=len(held),
             trouble=self._pool.trouble,
-            memory_bytes=memory_of(self._process_ids()),
+            memory_bytes=memory_of([os.getpid(), *self._pool.process_ids()]),
         )
         if asked is None:
             self._state.set_replaced()
@@ -140,14 +139,19 @@ class Heartbeat:
         if not held:
             return Renewal(frozenset(), frozenset(), frozenset(), ())
         dialect = dialect_for(connection)
+        leases = [
+            Held(
+                job.lease_id,
+                job.lease_seconds or self._lease_seconds,
+                None if job.started_at is None else began - job.started_at,
+            )
+            for job in held
+        ]
         with transaction(connection):
-            renewal = dialect.renew(connection, [self._held(job, began) for job in held])
+            renewal = dialect.renew(connection, leases)
             if renewal.stops:
                 dialect.see_stops(connection, [stop.lease_id for stop in renewal.stops])
         return self._apply_live_changes(connection, held, renewal)
-
-    def _process_ids(self) -> list[int]:
-        return [os.getpid(), *(child.process.pid for child in list(self._pool.children))]
 
     def _apply_live_changes(
         self, connection: BaseDatabaseWrapper, held: list[Job], renewal: Renewal
@@ -173,13 +177,6 @@ class Heartbeat:
             if job.lease_id in renewal.renewed:
                 job.ping_seconds = terms.ping_seconds.get(job.lease_id)
         return renewal._replace(ended=renewal.ended | terms.ended)
-
-    def _held(self, job: Job, now: float) -> Held:
-        return Held(
-            job.lease_id,
-            job.lease_seconds or self._lease_seconds,
-            None if job.started_at is None else now - job.started_at,
-        )
 
     def _extend(self, began: float, renewed: Iterable[Job]) -> None:
         """Extend the deadlines of children, but not beyond a job that was added meanwhile."""

@@ -110,8 +110,8 @@ class MainLoop:
 
     def _populate(self, now: float) -> None:
         """Replace and start children."""
-        if self._reloader and self._reloader.has_changed():
-            logger.info("Code changed, children are replaced file=%s", self._reloader.changed)
+        if self._reloader and (changed := self._reloader.take_changed()):
+            logger.info("Code changed, children are replaced file=%s", changed)
             self._pool.recycle()
         self._pool.retire()
         self._watchdog.ensure(now)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -144,12 +145,10 @@ class OrderRunner:
     def _listen(self) -> None:
         """Obey the parent, and end without it."""
         unpacker = Unpacker()
-        try:
+        with suppress(OSError):
             while data := self._socket.recv(READ_SIZE):
                 for frame in unpacker.feed(data):
                     self._obey(frame)
-        except OSError:
-            pass
         os._exit(0)
 
     def _obey(self, frame: Frame) -> None:

@@ -48,6 +48,10 @@ class Pool:
         """How many jobs the children hold."""
         return sum(len(child.held) for child in self.children)
 
+    def process_ids(self) -> list[int]:
+        """The processes of the children; any thread may ask."""
+        return [child.process.pid for child in list(self.children)]
+
     @property
     def is_guarded(self) -> bool:
         """Whether there is a guardian, as far as is known."""

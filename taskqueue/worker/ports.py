@@ -13,8 +13,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -75,37 +75,17 @@ class Address:
         return f"{host}:{self.port}"
 
 
-class Ports:
-    """The ports of one worker; flags that name the same address share one."""
+@contextmanager
+def listening(routes: Mapping[Address, Mapping[str, Route]]) -> Iterator[list[Address]]:
+    """Answer at all of the addresses or none, and give those where it listens.
 
-    def __init__(self) -> None:
-        self._routes: dict[Address, dict[str, Route]] = {}
-        self._open: list[Port] = []
-
-    def add(self, address: Address, path: str, route: Route) -> None:
-        """Let `route` answer `path` at the address; before `open` only."""
-        self._routes.setdefault(address, {})[path] = route
-
-    def open(self) -> None:
-        """Listen on all of them or none, and begin to answer. Raises `PortRefused`."""
-        try:
-            for address, routes in self._routes.items():
-                self._open.append(Port(address, routes))
-        except PortRefused:
-            self.close()
-            raise
-        for port in self._open:
+    Raises `PortRefused`.
+    """
+    with ExitStack() as stack:
+        ports = [stack.enter_context(closing(Port(*item))) for item in routes.items()]
+        for port in ports:
             port.start()
-
-    def close(self) -> None:
-        """Stop answering; after everything else of the worker has ended."""
-        while self._open:
-            self._open.pop().close()
-
-    @property
-    def addresses(self) -> list[Address]:
-        """Where it listens."""
-        return [port.address for port in self._open]
+        yield [port.address for port in ports]
 
 
 class Port(ThreadingTCPServer):
@@ -117,7 +97,7 @@ class Port(ThreadingTCPServer):
     request_queue_size = 128
 
     def __init__(self, address: Address, routes: Mapping[str, Route]) -> None:
-        self.routes = dict(routes)
+        self.routes = routes
         # The open ones and when each is dropped, the oldest first.
         self._connections: dict[socket.socket, float] = {}
         self._lock = threading.Lock()

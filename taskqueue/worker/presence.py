@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,7 @@ from taskqueue.engine.tally import Tally
 DIRECTORY = Path("/dev/shm")  # noqa: S108  (in memory, never shared between hosts)
 MOUNTS = Path("/proc/self/mounts")
 PREFIX = "taskqueue-"
+NAME = re.compile(PREFIX + "([0-9a-f]{32})")
 KEPT = 7 * 86400.0  # Seconds for which the file of an ended worker stays that nobody here knows.
 
 
@@ -73,15 +75,11 @@ class Presence:
 
 def others() -> set[UUID]:
     """The incarnations that have files here, whether or not they are alive."""
-    if not _is_in_memory():
+    try:
+        names = os.listdir(DIRECTORY) if _is_in_memory() else []
+    except OSError:  # It may be kept from this user, and is no proof then.
         return set()
-    incarnations = set()
-    with suppress(OSError):  # It may be kept from this user, and is no proof then.
-        for name in os.listdir(DIRECTORY):
-            if name.startswith(PREFIX):
-                with suppress(ValueError):
-                    incarnations.add(UUID(name.removeprefix(PREFIX)))
-    return incarnations
+    return {UUID(named[1]) for named in map(NAME.fullmatch, names) if named}
 
 
 @contextmanager

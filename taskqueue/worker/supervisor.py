@@ -150,9 +150,7 @@ def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Reg
     while True:
         take_name = partial(_take_name, registration, replacing)
         answer = until_reached(take_name, is_stopping=is_stopping)
-        if answer is None:
-            return None
-        if isinstance(answer, Registered):
+        if not isinstance(answer, Holder):
             project_connection().close()
             return answer
         if seen_at is not None and answer.seen_at != seen_at:
@@ -190,12 +188,10 @@ def _is_dead(holder: Holder) -> bool:
     """
     if holder.host != socket.gethostname()[:255] or is_left(holder.incarnation):
         return False
-    if holder.pid == os.getpid():
-        return True
     try:
         os.kill(holder.pid, 0)
     except ProcessLookupError:
         return True
     except PermissionError:
         return False
-    return False
+    return holder.pid == os.getpid()

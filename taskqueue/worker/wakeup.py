@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import selectors
 import threading
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 RELOAD_INTERVAL = 0.5  # Seconds between two looks.
@@ -25,18 +27,14 @@ class WakePipe:
 
     def wake(self) -> None:
         """Wake the sleeper."""
-        try:
+        with suppress(OSError):  # It is full, or closed.
             os.write(self._write, b"!")
-        except (BlockingIOError, OSError):
-            pass
 
     def clear(self) -> None:
         """Forget that it was woken."""
-        try:
+        with suppress(BlockingIOError):
             while os.read(self._read, 4096):
                 pass
-        except BlockingIOError:
-            pass
 
     def close(self) -> None:
         """Give the pipe back."""
@@ -60,10 +58,8 @@ class Watch:
 
     def remove(self, source: Any) -> None:
         """Watch it no longer; harmless if it is gone."""
-        try:
+        with suppress(KeyError, ValueError):
             self._selector.unregister(source)
-        except (KeyError, ValueError):
-            pass
 
     def wait(self, seconds: float) -> list[Callable[[], None]]:
         """Wait until something is ready or the time is over, and return what to call."""
@@ -81,9 +77,7 @@ class Reloader:
         self._on_change = on_change
         self._times: dict[str, float] = {}
         self._lock = threading.Lock()
-        self._is_over = threading.Event()
-        self.changed = ""
-        self._pending = False
+        self._changed = ""
         threading.Thread(target=self._look, name="taskqueue-reload", daemon=True).start()
 
     def watch(self, files: Iterable[str]) -> None:
@@ -92,22 +86,22 @@ class Reloader:
             for path in files:
                 self._times.setdefault(path, _modified(path))
 
-    def has_changed(self) -> bool:
-        """Whether a file has changed since this was last asked."""
-        if not self.changed or not self._pending:
-            return False
-        self._pending = False
-        return True
+    def take_changed(self) -> str:
+        """The file that has changed since this was last asked; empty if none has."""
+        changed = self._changed
+        if changed:
+            self._changed = ""
+        return changed
 
     def _look(self) -> None:
-        while not self._is_over.wait(RELOAD_INTERVAL):
+        while True:
+            time.sleep(RELOAD_INTERVAL)
             with self._lock:
                 for path, before in self._times.items():
                     now = _modified(path)
                     if now != before:
-                        self._times[path] = now
-                        self.changed, self._pending = path, True
-            if self._pending:
+                        self._times[path], self._changed = now, path
+            if self._changed:
                 self._on_change()
 
 

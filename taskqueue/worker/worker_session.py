@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from django.db import DatabaseError, InterfaceError, OperationalError
@@ -34,45 +34,38 @@ logger = logging.getLogger("taskqueue.worker")
 PROOF_INTERVAL = 60.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class DatabaseRequest:
-    """A request: outcomes to write, how many tasks to claim, and what else to do."""
+@dataclass(kw_only=True)
+class Exchange:
+    """A request of the main thread, and what came of it, as far as it got."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    want: int = 0
-    # Names that this worker cannot run, and does not claim.
-    unknown: list[str] = field(default_factory=list)
-    unsure: list[int] = field(default_factory=list)  # Leases whose COMMIT got no answer.
+    outcomes: list[Outcome]
+    lines: list[Line]
+    notes: list[Note]
+    want: int
+    unknown: list[str]  # Names that this worker cannot run, and does not claim.
+    unsure: list[int]  # Leases whose COMMIT got no answer.
     # The leases that the worker knows, where it is to hand back those that it does not.
-    held: list[int] | None = None
+    held: list[int] | None
     # Whether the worker has been claiming without a pause, so that nobody need wake it.
-    is_busy: bool = False
-    may_sleep: bool = True
-    with_duties: bool = False
+    is_busy: bool
+    may_sleep: bool
+    with_duties: bool
+
+    is_recorded: bool = False  # Whether all was written, and the claim answered.
+    recorded: dict[int, Recorded] = field(default_factory=dict)
+    claimed: list[Claimed] = field(default_factory=list)
+    claimed_at: float = 0.0
+    ended: Collection[int] = ()  # Of the unsure ones, those that had ended.
+    running: Collection[int] = ()  # Of the unsure ones, those that had not.
+    unknown_leases: Collection[int] = ()
+    has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
+    duties_at: float | None = None  # When they are to be served next.
+    error: Exception | None = None
 
     @property
     def writes(self) -> bool:
         """Whether there is something to write."""
         return bool(self.outcomes or self.lines or self.notes)
-
-
-@dataclass(kw_only=True)
-class Report:
-    """The results of a request, as far as it got."""
-
-    request: DatabaseRequest
-    has_exchanged: bool = False
-    recorded: dict[int, Recorded] = field(default_factory=dict)
-    claimed: list[Claimed] = field(default_factory=list)
-    claimed_at: float = 0.0
-    ended: list[int] = field(default_factory=list)  # Of the unsure ones, those that had ended.
-    running: list[int] = field(default_factory=list)  # Of the unsure ones, those that had not.
-    unknown_leases: list[int] = field(default_factory=list)
-    has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
-    duties_at: float | None = None  # When they are to be served next.
-    error: Exception | None = None
 
 
 class WorkerSession:
@@ -148,56 +141,50 @@ class WorkerSession:
         self.listener = None
         close_quietly(connection)
 
-    def carry_out(self, request: DatabaseRequest, report: Report) -> None:
-        """Carry out a request; the report tells how far it got, also where this raises."""
+    def carry_out(self, exchange: Exchange) -> None:
+        """Carry out a request; the exchange tells how far it got, also where this raises."""
         self.open()
-        connection = self.connection
-        if request.held is not None:
-            report.unknown_leases = workers.unknown_leases(
+        connection, unknown = self.connection, exchange.unknown
+        if exchange.held is not None:
+            exchange.unknown_leases = workers.unknown_leases(
                 connection,
                 worker=self._worker_name,
-                known=request.held,
+                known=exchange.held,
                 since=self._registered.started_at,
             )
-        if request.unsure:
-            self._resolve(request.unsure, report)
-        report.claimed_at = time.monotonic()
-        if request.writes:
-            report.recorded, report.claimed = self._record_and_claim(request)
-        elif request.want:
-            report.claimed = self._claims.look_and_claim(connection, request.want, request.unknown)
-        report.has_exchanged = True
-        left = request.want - len(report.claimed)
-        if request.is_busy:
+        if exchange.unsure:
+            held = [Held(lease_id, self._lease_seconds, None) for lease_id in exchange.unsure]
+            with transaction(connection):
+                renewal = dialect_for(connection).renew(connection, held)
+            exchange.ended, exchange.running = renewal.ended, renewal.renewed
+        exchange.claimed_at = time.monotonic()
+        if exchange.writes:
+            exchange.recorded, exchange.claimed = self._record_and_claim(exchange)
+        elif exchange.want:
+            exchange.claimed = self._claims.look_and_claim(connection, exchange.want, unknown)
+        exchange.is_recorded = True
+        left = exchange.want - len(exchange.claimed)
+        if exchange.is_busy:
             self._declare_idle(False)
-        elif left > 0 and request.may_sleep and self._declare_idle(True):
+        elif left > 0 and exchange.may_sleep and self._declare_idle(True):
             # What was committed before the declaration was not announced: look once more.
-            report.claimed += self._claims.look_and_claim(connection, left, request.unknown)
+            exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
 
-    def _resolve(self, unsure: list[int], report: Report) -> None:
-        """Find out which attempts whose COMMIT got no answer have ended, and which still run."""
-        held = [Held(lease_id, self._lease_seconds, None) for lease_id in unsure]
-        with transaction(self.connection):
-            renewal = dialect_for(self.connection).renew(self.connection, held)
-        report.ended, report.running = list(renewal.ended), list(renewal.renewed)
-
-    def _record_and_claim(
-        self, request: DatabaseRequest
-    ) -> tuple[dict[int, Recorded], list[Claimed]]:
+    def _record_and_claim(self, exchange: Exchange) -> tuple[dict[int, Recorded], list[Claimed]]:
         """Record a batch and claim the next in one transaction.
 
         Raises OperationalError and InterfaceError when the database is in trouble; everything
         may then be sent again, for the fence sorts out what had been recorded.
         """
         connection, now = self.connection, time.monotonic()
-        lines = aged_lines(request.lines, now)
-        outcomes = [aged(outcome, now) for outcome in request.outcomes]
+        lines = aged_lines(exchange.lines, now)
+        outcomes = [aged(outcome, now) for outcome in exchange.outcomes]
         try:
             with self._tally.guard(), transaction(connection):
                 write_logs(connection, lines)
-                write_notes(connection, request.notes)
+                write_notes(connection, exchange.notes)
                 recorded = record(connection, outcomes, policy=self._policy, tally=self._tally)
-                return recorded, self._claims.claim(connection, request.want, request.unknown)
+                return recorded, self._claims.claim(connection, exchange.want, exchange.unknown)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
@@ -205,14 +192,14 @@ class WorkerSession:
         try:
             with transaction(connection):
                 write_logs(connection, lines)
-                write_notes(connection, request.notes)
+                write_notes(connection, exchange.notes)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
             logger.error("Log lines refused, and dropped error=%s", one_line(error))
         recorded = record_each(connection, outcomes, policy=self._policy, tally=self._tally)
         with transaction(connection):
-            return recorded, self._claims.claim(connection, request.want, request.unknown)
+            return recorded, self._claims.claim(connection, exchange.want, exchange.unknown)
 
     def _declare_idle(self, is_idle: bool) -> bool:
         """Say whether an enqueue has to wake this worker; whether that is news."""

@@ -22,7 +22,8 @@ from taskqueue.worker.ports import (
     Address,
     Answer,
     PortRefused,
-    Ports,
+    Route,
+    listening,
 )
 from tests.worker_process import wait_until
 
@@ -39,13 +40,17 @@ def broken() -> Answer:
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
     """A port with a route of each kind, which waits for a client that the machine delays."""
     monkeypatch.setattr(ports, "CONNECTION_TIMEOUT", 600.0)
-    opened = Ports()
-    opened.add(ANY, "/live", lambda: Answer(200, "application/json", b'{"status": "ok"}'))
-    opened.add(ANY, "/metrics", lambda: Answer(200, "text/plain", FIGURES))
-    opened.add(ANY, "/broken", broken)
-    opened.open()
-    yield opened.addresses[0]
-    opened.close()
+    routes: dict[str, Route] = {
+        "/live": lambda: Answer(200, "application/json", b'{"status": "ok"}'),
+        "/metrics": lambda: Answer(200, "text/plain", FIGURES),
+        "/broken": broken,
+    }
+    with listening({ANY: routes}) as [address]:
+        yield address
+
+
+def answering(body: bytes) -> Route:
+    return lambda: Answer(200, "text/plain", body)
 
 
 def ask(address: Address, path: str = "/live", method: str = "GET") -> tuple[int, bytes]:
@@ -133,29 +138,20 @@ def test_a_request_that_never_ends_is_ended(port: Address, monkeypatch: pytest.M
             assert client.recv(1) == b""
 
 
-def test_flags_that_name_one_address_share_a_port_and_a_taken_one_is_refused(
+def test_routes_of_one_address_share_a_port_and_a_taken_one_is_refused(
     port: Address,
 ) -> None:
-    shared = Ports()
-    shared.add(ANY, "/live", lambda: Answer(200, "text/plain", b"live"))
-    shared.add(ANY, "/metrics", lambda: Answer(200, "text/plain", b"metrics"))
-    shared.add(port, "/live", lambda: Answer(200, "text/plain", b"never"))
-    with pytest.raises(PortRefused, match=f"Cannot listen on {port}: Address already in use"):
-        shared.open()
-    assert shared.addresses == []
-    both = Ports()
-    both.add(Address.parse("0"), "/live", lambda: Answer(200, "text/plain", b"live"))
-    both.add(ANY, "/metrics", lambda: Answer(200, "text/plain", b"metrics"))
-    both.open()
-    (address,) = both.addresses
-    assert (ask(address)[1], ask(address, "/metrics")[1]) == (b"live", b"metrics")
-    both.close()
+    with (
+        pytest.raises(PortRefused, match=f"Cannot listen on {port}: Address already in use"),
+        listening({ANY: {"/live": answering(b"live")}, port: {"/live": answering(b"never")}}),
+    ):
+        pass
+    both = {"/live": answering(b"live"), "/metrics": answering(b"metrics")}
+    with listening({Address.parse("0"): both}) as [address]:
+        assert (ask(address)[1], ask(address, "/metrics")[1]) == (b"live", b"metrics")
     # At once again, though a connection to it has just ended.
-    again = Ports()
-    again.add(address, "/live", lambda: Answer(200, "text/plain", b"again"))
-    again.open()
-    assert ask(address)[1] == b"again"
-    again.close()
+    with listening({address: {"/live": answering(b"again")}}):
+        assert ask(address)[1] == b"again"
     with pytest.raises(ConnectionRefusedError):
         ask(address)
 
@@ -192,7 +188,6 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 def test_a_host_that_is_not_this_ones_is_refused() -> None:
     for host in ("192.0.2.1", "no.such.host.invalid"):
-        opened = Ports()
-        opened.add(Address(host, 0), "/live", broken)
-        with pytest.raises(PortRefused, match=f"Cannot listen on {host}:0: "):
-            opened.open()
+        refused = pytest.raises(PortRefused, match=f"Cannot listen on {host}:0: ")
+        with refused, listening({Address(host, 0): {"/live": broken}}):
+            pass
