@@ -254,11 +254,12 @@ class Coordinator:
     def _claimed(self, report: Exchange) -> list[Job]:
         want, count = report.want, len(report.claimed)
         if want:
+            self._state.meter.claimed_batch(count)
             is_full = count >= want
             self._is_dry = not is_full and not count
             self._full_claims = self._full_claims + 1 if is_full else 0
             self._may_claim = self._may_claim or is_full
-        return self._leases.take(report.claimed, report.claimed_at, want=want)
+        return self._leases.take(report.claimed, report.claimed_at)
 
     def _plan_duties(self, report: Exchange, now: float) -> None:
         drains = self._options.drain

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
 from taskqueue.worker import frames
+from taskqueue.worker.context import Context
 from taskqueue.worker.jobs import Order
 
 SIGNAL = signal.SIGUSR2  # Interrupts system calls too, which an exception set in a thread does not.
@@ -28,7 +29,8 @@ INTERRUPTS = {
 class Interruption:
     """Interrupts one body, and remembers why."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self.error: BaseException | None = None
         self._lock = threading.Lock()
         self._raise: Callable[[BaseException], object] | None = None

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from taskqueue.engine.rows import Claimed
-from taskqueue.engine.tally import Subject
 from taskqueue.worker.context import Context
 
 # The share of a lease after which a child that nobody renewed dies, and no body starts.
@@ -31,10 +30,6 @@ class Order(NamedTuple):
     deadline_at: float | None  # By the monotonic clock, which all processes of a host share.
     queue_name: str
     ready_at: float | None  # Since when the task was ready, by the same clock.
-
-    def subject(self) -> Subject:
-        """The task of its lease."""
-        return Subject(self.task_id, self.queue_name, self.name, self.ready_at)
 
     def context(
         self,
@@ -120,10 +115,6 @@ class Job:
     def needs_own_child(self) -> bool:
         """Whether it crashed before: nothing may wait behind it, it might crash again."""
         return self.crashes > 0
-
-    def subject(self) -> Subject:
-        """The task of its lease."""
-        return Subject(self.task_id, self.queue_name, self.name, self.ready_at)
 
     def start(self, now: float) -> None:
         """Note the start of its body, as far as the parent can tell."""

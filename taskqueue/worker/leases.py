@@ -34,12 +34,12 @@ class Leases:
     def subject_of(self, lease_id: int) -> Subject | None:
         """The task of a lease, as far as it is known here."""
         job = self.held.get(lease_id)
-        return None if job is None else job.subject()
+        if job is None:
+            return None
+        return Subject(job.task_id, job.queue_name, job.name, job.ready_at)
 
-    def take(self, claimed: list[Claimed], claimed_at: float, *, want: int) -> list[Job]:
-        """Take claimed tasks in, as jobs; `want` of them were wanted."""
-        if want:
-            self._meter.claimed_batch(len(claimed))
+    def take(self, claimed: list[Claimed], claimed_at: float) -> list[Job]:
+        """Take claimed tasks in, as jobs."""
         jobs = [Job(row, claimed_at, usual_lease=self._lease_seconds) for row in claimed]
         self.held.update((job.lease_id, job) for job in jobs)
         return jobs

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import InterfaceError, OperationalError
 
@@ -23,7 +23,6 @@ from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Subject, Tally
 from taskqueue.worker import frames
 from taskqueue.worker.connections import keep_from_copies, unforked
-from taskqueue.worker.context import Context
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.frames import Frame, Unpacker
 from taskqueue.worker.interrupts import INTERRUPTS, Interruption, TimeLimits
@@ -33,13 +32,6 @@ from taskqueue.worker.reporting import Channel, flush_for_ever, keep_logs
 from taskqueue.worker.slots import EventLoop, MainSlot, Slot, ThreadSlot
 
 READ_SIZE = 1 << 18
-
-
-class Running(NamedTuple):
-    """A body that runs."""
-
-    context: Context
-    interruption: Interruption
 
 
 class OrderRunner:
@@ -63,7 +55,7 @@ class OrderRunner:
         # The orders that are to run, by lease. One that was called back is not among them, though
         # it still stands in the queue, and may have been sent again since.
         self._waiting: dict[int, tuple[Any, ...]] = {}
-        self._running: dict[int, Running] = {}
+        self._running: dict[int, Interruption] = {}
         self._limits = TimeLimits(self._interrupt)
         self._lock = threading.Lock()
 
@@ -90,14 +82,16 @@ class OrderRunner:
         tally = Tally(subjects.get)
         while (raw := self._orders.get()) is not None:
             order = Order._make(raw)
-            running = self._begin(raw, order)
-            if running is None:
+            interruption = self._begin(raw, order)
+            if interruption is None:
                 continue
-            slot.interruption = running.interruption
+            slot.interruption = interruption
             self._limits.add(order)
             slot.freshness.before_task()
-            subjects[order.lease_id] = order.subject()
-            frame = Attempt(order, running.context, tally).run(slot.call)
+            subjects[order.lease_id] = Subject(
+                order.task_id, order.queue_name, order.name, order.ready_at
+            )
+            frame = Attempt(order, interruption.context, tally).run(slot.call)
             subjects.clear()
             with self._lock:
                 self._running.pop(order.lease_id, None)
@@ -108,7 +102,7 @@ class OrderRunner:
             if self._max_memory is not None and resident_megabytes() > self._max_memory:
                 self._channel.send((frames.OVERWEIGHT,))
 
-    def _begin(self, raw: tuple[Any, ...], order: Order) -> Running | None:
+    def _begin(self, raw: tuple[Any, ...], order: Order) -> Interruption | None:
         """Note that a body runs; None where its order was called back."""
         context = order.context(
             self._worker_name,
@@ -119,26 +113,24 @@ class OrderRunner:
             if self._waiting.get(order.lease_id) is not raw:
                 return None
             del self._waiting[order.lease_id]
-            running = self._running[order.lease_id] = Running(context, Interruption())
-        return running
+            interruption = self._running[order.lease_id] = Interruption(context)
+        return interruption
 
     # In the threads that listen and keep limits
 
     def _interrupt(self, lease_id: int, why: str, detail: str) -> None:
-        running = self._find(lease_id)
-        if running is None:
-            return
-        if why == frames.STOPPED:
-            running.context._request_stop(detail)
-        else:
-            running.context._announce_limit(detail)
-        running.interruption.interrupt(INTERRUPTS[why](detail))
+        if interruption := self._find(lease_id):
+            if why == frames.STOPPED:
+                interruption.context._request_stop(detail)
+            else:
+                interruption.context._announce_limit(detail)
+            interruption.interrupt(INTERRUPTS[why](detail))
 
     def _ask(self, lease_id: int, reason: str) -> None:
-        if running := self._find(lease_id):
-            running.context._request_stop(reason)
+        if interruption := self._find(lease_id):
+            interruption.context._request_stop(reason)
 
-    def _find(self, lease_id: int) -> Running | None:
+    def _find(self, lease_id: int) -> Interruption | None:
         with self._lock:
             return self._running.get(lease_id)
 

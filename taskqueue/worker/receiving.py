@@ -48,9 +48,7 @@ class Receiver:
                 if self._take_from(child, outcome, now):
                     self._pending.unsure[outcome.lease_id] = outcome
             case frames.PROGRESS:
-                self._pending.progress.update(
-                    (lease_id, (percent, text)) for lease_id, percent, text in frame[1]
-                )
+                self._pending.progress.update(frame[1])
             case frames.LINES:
                 self._pending.lines.extend(frame[1])
             case frames.RECALLED:

@@ -89,29 +89,14 @@ class Channel(Reports):
         self._buffering = threading.Lock()
         self.has_reports = threading.Event()
 
-    def send(self, frame: Frame) -> None:
-        """Send a frame, after all earlier reports of bodies."""
+    def send(self, *own: Frame) -> None:
+        """Send the reports of bodies, and then these frames."""
         with self._sending:
-            data = pack(frame)
+            data = b"".join(map(pack, own))
             if self._lines or self._progress:
-                data = self._take_reports() + data
+                lines, progress = self.take()
+                data = pack((frames.LINES, lines)) + pack((frames.PROGRESS, progress)) + data
             self._socket.sendall(data)
-
-    def flush(self) -> None:
-        """Send the reports of bodies."""
-        with self._sending:
-            if data := self._take_reports():
-                self._socket.sendall(data)
-
-    def _take_reports(self) -> bytes:
-        lines, progress = self.take()
-        data = b""
-        if lines:
-            data += pack((frames.LINES, lines))
-        if progress:
-            reports = [(lease, percent, text) for lease, (percent, text) in progress.items()]
-            data += pack((frames.PROGRESS, reports))
-        return data
 
 
 def flush_for_ever(channel: Channel) -> None:
@@ -120,7 +105,7 @@ def flush_for_ever(channel: Channel) -> None:
         channel.has_reports.wait()
         time.sleep(FLUSH_INTERVAL)
         try:
-            channel.flush()
+            channel.send()
         except OSError:
             return
 

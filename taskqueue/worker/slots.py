@@ -79,10 +79,11 @@ def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
 class Slot:
     """One place where bodies run, one at a time."""
 
+    interruption: Interruption
+
     def __init__(self, loop: EventLoop) -> None:
         self.loop = loop
         self.freshness = Freshness()
-        self.interruption = Interruption()
 
     def call(
         self,
