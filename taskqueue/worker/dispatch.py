@@ -1,58 +1,30 @@
-"""Jobs on their way to children: which wait, which child gets them, how many more to claim."""
+"""Jobs on their way to children and back: which child gets them, and what came of them."""
 
 from __future__ import annotations
 
+import logging
+import socket
 import time
 from collections import deque
+from collections.abc import Callable
 
-from taskqueue.worker import endings
+from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.jobs import Job
+from taskqueue.worker.jobs import Job, Prefetch
+from taskqueue.worker.logs import note_logged
 from taskqueue.worker.meter import Occupancy
 from taskqueue.worker.pending_writes import PendingWrites
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.state import WorkerState
 
+logger = logging.getLogger("taskqueue.worker")
+
 STALL = 0.05  # Seconds after which orders behind a running body go to an idle child.
 LONG_STALL = 1.0  # Seconds after which they go back to the database.
 ORDERS_A_FRAME = 64
 UNLIMITED_TASKS = 1_000_000
-
-WINDOW = 0.04  # Seconds of work that may wait in the worker.
-MAX_PER_SLOT = 192
-MAX_PREFETCH = 512
-FIRST_GUESS = 0.05  # Seconds that a body takes, before any has run: too long for a reserve.
-SHORTEST_BODY = 0.0002  # Seconds that the shortest body costs, with what surrounds it.
-
-
-class Prefetch:
-    """How many tasks a worker claims beyond its free slots.
-
-    It learns how long bodies take, and reserves tens of milliseconds' worth of them. Without a
-    reserve, two slots mean batches of two and a tenth of the speed; with one behind long bodies,
-    tasks wait here while other workers are idle. So it grows slowly and shrinks at once.
-    """
-
-    def __init__(self, setting: int | str) -> None:
-        self._fixed = setting if isinstance(setting, int) else None
-        self._seconds = FIRST_GUESS
-
-    def learn(self, seconds: float) -> None:
-        """Learn from a body that took that long."""
-        weight = 0.5 if seconds > self._seconds else 0.2
-        self._seconds += weight * (max(seconds, SHORTEST_BODY) - self._seconds)
-
-    def depth(self, slots: int) -> int:
-        """How many orders may stand behind the running bodies of a child with that many slots."""
-        if self._fixed is not None:
-            return self._fixed
-        return slots * min(MAX_PER_SLOT, int(WINDOW / max(self._seconds, SHORTEST_BODY)))
-
-    def reserve(self, slots: int, stalled: float) -> int:
-        """How many tasks to hold beyond the slots, when some body has run for `stalled` already."""
-        if self._fixed is not None:
-            return self._fixed
-        return 0 if stalled > WINDOW else min(MAX_PREFETCH, self.depth(slots))
 
 
 class Dispatcher:
@@ -200,6 +172,86 @@ class Dispatcher:
     def remove(self, job: Job) -> None:
         """Remove a job that waits here."""
         self._backlog.remove(job)
+
+    # From the children
+
+    def receive(
+        self, child: ChildProcess, now: float, forget: Callable[[socket.socket], None]
+    ) -> None:
+        """Take in the frames of a child, or its end: then its socket is forgotten, and closed."""
+        received, is_gone = child.receive()
+        for frame in received:
+            self._take_in(child, frame, now)
+        if is_gone:
+            forget(child.socket)
+            self._bury(child, now)
+
+    def _take_in(self, child: ChildProcess, frame: frames.Frame, now: float) -> None:
+        match frame[0]:
+            case frames.OUTCOME:
+                self._finish(child, Outcome._make(frame[1]), now)
+            case frames.RECORDED:
+                outcome = Outcome._make(frame[1])
+                if self._take_from(child, outcome, now):
+                    self.pending.recorded.append(outcome)
+            case frames.UNSURE:
+                outcome = Outcome._make(frame[1])
+                if self._take_from(child, outcome, now):
+                    self.pending.unsure[outcome.lease_id] = outcome
+            case frames.PROGRESS:
+                self.pending.progress.update(frame[1])
+            case frames.LINES:
+                self.pending.lines.extend(frame[1])
+            case frames.RECALLED:
+                self.take_back(child.recalled(frame[1]))
+            case frames.READY:
+                self.pool.on_started(child, frame[1])
+            case frames.SYNCED:
+                self.pool.has_declared = True
+            case frames.OVERWEIGHT:
+                child.is_condemned = True
+                child.recall()
+            case frames.BROKEN:
+                child.trouble = frame[1]
+
+    def _take_from(self, child: ChildProcess, outcome: Outcome, now: float) -> Job | None:
+        """The job of an outcome, which its child no longer has."""
+        job = child.take_back(outcome.lease_id, now)
+        if job is not None and outcome.started is not None:
+            self.prefetch.learn(outcome.ended - outcome.started)
+        return job
+
+    def _finish(self, child: ChildProcess, outcome: Outcome, now: float) -> None:
+        job = self._take_from(child, outcome, now)
+        if job is None or job.is_over:
+            return
+        if outcome.kind == OutcomeKind.FAILED:
+            note_logged(job, outcome)
+        if outcome.kind == OutcomeKind.PARKED:
+            if self.pending.learn_unknown(job.name, now):
+                logger.warning(
+                    "Task parked for a worker that knows it task=%s id=%s reason=%s",
+                    one_line(job.name), job.task_id, one_line(outcome.error_message),
+                )  # fmt: skip
+        elif job.stop_reason and outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.RETURNED):
+            # The stop was seen: the success no longer counts, and an atomic body was undone.
+            outcome = outcome._replace(
+                kind=OutcomeKind.STOPPED, return_value=None, error_message=""
+            )
+        if outcome.kind == OutcomeKind.STOPPED and job.stop_reason and not outcome.error_message:
+            outcome = outcome._replace(error_message=job.stop_reason)
+        self.pending.outcomes.append(outcome)
+
+    def _bury(self, child: ChildProcess, now: float) -> None:
+        """Bury a child that is gone: its running jobs are lost, its waiting ones go to others."""
+        running = [job for job in child.running() if not job.is_over]
+        is_fenced = now >= child.deadline.at and not child.is_killed
+        end = self.pool.bury(child, running, now)
+        self.pending.outcomes += [
+            endings.fenced(job, now) if is_fenced else endings.lost(job, now, end=end)
+            for job in running
+        ]
+        self.take_back(child.waiting())
 
     # Back to the database
 

@@ -15,7 +15,6 @@ from taskqueue.worker.duties import Duties
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.meter import Summary
-from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.shutdown import Signals
 from taskqueue.worker.state import STOPS
 from taskqueue.worker.stopping import Stopper
@@ -52,7 +51,6 @@ class MainLoop:
         )
         self._database = DatabaseThread(session, duties, state.wake)
         self._coordinator = Coordinator(dispatcher, self._leases, self._database)
-        self._receiver = Receiver(dispatcher)
         self._stopper = Stopper(dispatcher)
         self.summary = Summary(state.meter, time.monotonic())
         self._watch = Watch()
@@ -237,7 +235,7 @@ class MainLoop:
         def on_ready() -> None:
             child.push()
             was_ready = child.is_ready
-            self._receiver.receive(child, time.monotonic(), self._watch.remove)
+            self._dispatcher.receive(child, time.monotonic(), self._watch.remove)
             if self._reloader and child.is_ready and not was_ready:
                 self._reloader.watch(child.files)
 

@@ -21,7 +21,6 @@ from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pending_writes import PendingWrites, aged
 from taskqueue.worker.pool import Pool
-from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.state import WorkerState
 from taskqueue.worker.watchdog import NEVER
 
@@ -183,7 +182,7 @@ def test_what_a_child_gave_back_has_not_started(
     dispatcher.add([job])
     dispatcher.dispatch(NOW)
     assert job.started_at is not None
-    Receiver(dispatcher)._take_in(child, (frames.RECALLED, [7]), NOW)
+    dispatcher._take_in(child, (frames.RECALLED, [7]), NOW)
     assert (job.started_at, job.limit_at) == (None, None)
 
 
