@@ -89,15 +89,6 @@ def close_quietly(connection: BaseDatabaseWrapper | None) -> None:
             logger.debug("Connection did not close error=%s", error)
 
 
-def doubt_connections() -> None:
-    """Drop those connections of this thread that are no longer usable."""
-    for connection in connections.all(initialized_only=True):
-        if connection.connection is not None and not connection.in_atomic_block:
-            if connection.is_usable():
-                continue
-            _drop(connection)
-
-
 class Freshness:
     """Whether the connections of one thread have to be checked before their next use."""
 
@@ -109,7 +100,10 @@ class Freshness:
         """Check the connections where there is a reason to."""
         if self.is_suspect or time.monotonic() - self._used_at > IDLE_LIMIT:
             self.is_suspect = False
-            doubt_connections()
+            for connection in connections.all(initialized_only=True):
+                is_open = connection.connection is not None and not connection.in_atomic_block
+                if is_open and not connection.is_usable():
+                    _drop(connection)
 
     def after_task(self) -> None:
         """Clean up after a task."""

@@ -78,7 +78,7 @@ class Coordinator:
         self._pool, self._pending = dispatcher.pool, dispatcher.pending
         self._leases = leases
         self._database = database
-        self._outage = Outage()
+        self.outage = Outage()
         self._duties_at = 0.0
         self._may_claim = True
         self._is_dry = False  # Whether the last claim found nothing.
@@ -94,7 +94,7 @@ class Coordinator:
     @property
     def is_away(self) -> bool:
         """Whether the database has been in trouble since the last request."""
-        return self._outage.is_on
+        return self.outage.is_on
 
     @property
     def is_waiting(self) -> bool:
@@ -144,10 +144,6 @@ class Coordinator:
             # It may be due later: the duties look when.
             self._serve_duties_by(0.0)
 
-    def on_outage(self, error: Exception, now: float) -> None:
-        """The database is in trouble."""
-        self._outage.begin(error, now)
-
     def _serve_duties_by(self, moment: float) -> None:
         self._duties_at = min(self._duties_at, moment)
 
@@ -161,7 +157,7 @@ class Coordinator:
         """When a request is due, if nothing happens before."""
         pending = self._pending
         if self.is_away:
-            return self._outage.retry_at
+            return self.outage.retry_at
         if self._is_to_reconcile:
             return now
         if pending.outcomes:
@@ -231,8 +227,8 @@ class Coordinator:
             self._pending.put_back(report.outcomes, report.lines, report.notes)
             self._may_claim = True
         if report.error is not None:
-            self._outage.begin(report.error, now)
-        elif self._outage.end():
+            self.outage.begin(report.error, now)
+        elif self.outage.end():
             self._is_to_reconcile = True
             self._pool.suspect_connections()
         self._plan_duties(report, now)

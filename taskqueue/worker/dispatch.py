@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import socket
 import time
 from collections import deque
@@ -24,14 +25,13 @@ logger = logging.getLogger("taskqueue.worker")
 STALL = 0.05  # Seconds after which orders behind a running body go to an idle child.
 LONG_STALL = 1.0  # Seconds after which they go back to the database.
 ORDERS_A_FRAME = 64
-UNLIMITED_TASKS = 1_000_000
 
 
 class Dispatcher:
     """Hands jobs to children: first one for each free slot, then behind the running ones."""
 
     def __init__(self, state: WorkerState, pool: Pool) -> None:
-        self._max_tasks = state.options.max_tasks
+        self._max_tasks = state.options.max_tasks or math.inf
         self._slots = state.options.concurrency
         self.state = state
         self.pool = pool
@@ -109,16 +109,16 @@ class Dispatcher:
             self._hand(child, min(room, share), now)
 
     def _hand(self, child: ChildProcess, room: int, now: float) -> None:
-        jobs = self._next_jobs(child, min(room, self._tasks_left(child)))
+        jobs = self._next_jobs(child, min(room, self._max_tasks - child.started))
         for start in range(0, len(jobs), ORDERS_A_FRAME):
             batch = jobs[start : start + ORDERS_A_FRAME]
             if not child.send_orders(batch, now):
                 for job in batch:
                     self.hand_back(job)
-        if jobs and self._tasks_left(child) <= 0:
+        if jobs and child.started >= self._max_tasks:
             child.is_condemned = True
 
-    def _next_jobs(self, child: ChildProcess, room: int) -> list[Job]:
+    def _next_jobs(self, child: ChildProcess, room: float) -> list[Job]:
         jobs: list[Job] = []
         while self._backlog and len(jobs) < room:
             if self._backlog[0].needs_own_child and (jobs or child.held):
@@ -132,9 +132,6 @@ class Dispatcher:
             if job.needs_own_child:
                 break
         return jobs
-
-    def _tasks_left(self, child: ChildProcess) -> int:
-        return UNLIMITED_TASKS if self._max_tasks is None else self._max_tasks - child.started
 
     # Back from the children
 
@@ -151,13 +148,10 @@ class Dispatcher:
             if stalled > LONG_STALL or (is_one_idle and stalled > STALL):
                 child.recall()
         while self._backlog and now - self._backlog[0].claimed_at > LONG_STALL:
-            if self._has_free_slot and not self._backlog[0].needs_own_child:
+            has_free_slot = any(child.free_slots for child in self.pool.ready)
+            if has_free_slot and not self._backlog[0].needs_own_child:
                 break
             self.hand_back(self._backlog.popleft())
-
-    @property
-    def _has_free_slot(self) -> bool:
-        return any(child.free_slots for child in self.pool.ready)
 
     def take_back(self, jobs: list[Job]) -> None:
         """Take jobs that came back from a child without having started."""

@@ -176,18 +176,14 @@ class Attempt:
         if signals.task_finished.has_listeners(self.definition):
             self._send(signals.task_finished, outcome=outcome, error=error)
         if self.definition is not None:
-            self.definition.announce_end(
-                self.context, outcome, may_be_retried=self._may_be_retried(outcome)
+            order = self.order
+            # As far as this process knows.
+            may_be_retried = (
+                outcome.kind == OutcomeKind.FAILED
+                and not self.context._is_stopped
+                and not is_final(outcome, failures=order.failures, max_attempts=order.max_attempts)
             )
-
-    def _may_be_retried(self, outcome: Outcome) -> bool:
-        """Whether another attempt follows a failure, as far as this process knows."""
-        order = self.order
-        return (
-            outcome.kind == OutcomeKind.FAILED
-            and not self.context._is_stopped
-            and not is_final(outcome, failures=order.failures, max_attempts=order.max_attempts)
-        )
+            self.definition.announce_end(self.context, outcome, may_be_retried=may_be_retried)
 
     def _send(self, signal: Any, **named: Any) -> None:
         """Send a signal; exceptions of receivers are logged, and change no outcome."""

@@ -57,10 +57,6 @@ class Heartbeat:
         self._has_missed = False
         self.thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
 
-    def start(self) -> None:
-        """Begin to ping."""
-        self.thread.start()
-
     def hurry(self) -> None:
         """Ping now."""
         self._wake.set()
@@ -94,9 +90,6 @@ class Heartbeat:
         if self._is_lost:
             self._is_lost = False
             logger.info("Pings go on")
-        return self._pause(held)
-
-    def _pause(self, held: list[Job]) -> float:
         return min(
             self._interval,
             RETRY if self._has_missed else self._interval,
@@ -122,7 +115,8 @@ class Heartbeat:
             memory_bytes=memory_of([os.getpid(), *self._pool.process_ids()]),
         )
         if asked is None:
-            self._state.set_replaced()
+            self._state.is_replaced = True
+            self._state.wake()
             return
         self._state.set_request(asked)
         # Bodies that run are ended by the main thread, after their grace periods.
@@ -133,7 +127,9 @@ class Heartbeat:
         self._has_missed = any(job.lease_id not in known for job in held)
         safe = known - ended
         self._extend(began, [job for job in held if job.lease_id in safe])
-        self._state.add_renewal(renewal)
+        if renewal.ended or renewal.stops:
+            self._state.renewals.append(renewal)
+            self._state.wake()
 
     def _renew(self, connection: BaseDatabaseWrapper, began: float, held: list[Job]) -> Renewal:
         if not held:

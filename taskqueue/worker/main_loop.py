@@ -63,7 +63,7 @@ class MainLoop:
     def start(self) -> None:
         """Start the children and the heartbeat."""
         self._populate(time.monotonic())
-        self._heartbeat.start()
+        self._heartbeat.thread.start()
         self._state.vitals.begin(
             lease_seconds=self._state.lease_seconds,
             threads=[self._heartbeat.thread, self._database.thread],
@@ -261,4 +261,4 @@ class MainLoop:
     def _on_notification(self) -> None:
         if error := self._database.hear():
             self._ignore_listener()
-            self._coordinator.on_outage(error, time.monotonic())
+            self._coordinator.outage.begin(error, time.monotonic())

@@ -29,6 +29,7 @@ class Pool:
         self._watchdog = watchdog
         # Whether a body can be killed without its siblings.
         self.can_kill = state.options.pool == "process"
+        self._size = state.options.concurrency if self.can_kill else 1
         self.children: list[ChildProcess] = []
         self.trouble = ""
         # Whether a child has brought the declared schedules to the database.
@@ -65,17 +66,13 @@ class Pool:
     @property
     def respawn_at(self) -> float | None:
         """When missing children are started, if any are missing."""
-        missing = len(self.children) < self._wanted_children and not self._state.is_stopping
+        missing = len(self.children) < self._size and not self._state.is_stopping
         return self._respawn_at if missing else None
 
     def running(self) -> Iterator[Job]:
         """The jobs whose bodies have started."""
         for child in self.children:
             yield from child.running()
-
-    @property
-    def _wanted_children(self) -> int:
-        return self._options.concurrency if self.can_kill else 1
 
     # Starting
 
@@ -84,7 +81,7 @@ class Pool:
         if self._state.is_stopping or now < self._respawn_at:
             return []
         started = []
-        while len(self.children) < self._wanted_children:
+        while len(self.children) < self._size:
             child = ChildProcess(
                 self._options,
                 slots=1 if self.can_kill else self._options.concurrency,

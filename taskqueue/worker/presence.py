@@ -17,7 +17,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -29,11 +29,14 @@ from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.takeover import end_departed, known_incarnations
 from taskqueue.engine.tally import Tally
 
+logger = logging.getLogger("taskqueue.worker")
+
 DIRECTORY = Path("/dev/shm")  # noqa: S108  (in memory, never shared between hosts)
 MOUNTS = Path("/proc/self/mounts")
 PREFIX = "taskqueue-"
 NAME = re.compile(PREFIX + "([0-9a-f]{32})")
 KEPT = 7 * 86400.0  # Seconds for which the file of an ended worker stays that nobody here knows.
+STRANGERS_INTERVAL = 3600.0
 
 
 class Presence:
@@ -83,17 +86,22 @@ def others() -> set[UUID]:
 
 
 @contextmanager
-def proof_of_end(incarnation: UUID) -> Iterator[bool]:
-    """Whether all processes of that incarnation are known to have ended.
+def proof_of_end(incarnation: UUID) -> Iterator[int | None]:
+    """The file of an incarnation of this user whose processes have all ended; None otherwise.
 
     The lock is held within, so that one worker at a time acts on it.
     """
-    fileno = _taken(incarnation)
-    try:
-        yield fileno is not None
-    finally:
-        if fileno is not None:
-            os.close(fileno)
+    proof: int | None = None
+    with ExitStack() as stack:
+        with suppress(OSError):
+            fileno = os.open(_path(incarnation), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            stack.callback(os.close, fileno)
+            fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            status = os.fstat(fileno)
+            is_file = stat.S_ISREG(status.st_mode) and status.st_nlink > 0
+            if is_file and status.st_uid == os.geteuid():
+                proof = fileno
+        yield proof
 
 
 def is_left(incarnation: UUID) -> bool:
@@ -118,34 +126,14 @@ def forget_in_time(incarnation: UUID) -> None:
     Its worker's database may have no worker here any more, or may have forgotten its row. The
     first call notes in the file since when that is so: its worker may have run for long.
     """
-    fileno = _taken(incarnation)
-    if fileno is None:
-        return
-    with suppress(OSError):
+    with proof_of_end(incarnation) as fileno, suppress(OSError):
+        if fileno is None:
+            return
         status = os.fstat(fileno)
         if status.st_size == 0:
             os.write(fileno, b"ended\n")
         elif time.time() - status.st_mtime > KEPT:
             forget(incarnation)
-    os.close(fileno)
-
-
-def _taken(incarnation: UUID) -> int | None:
-    """The open and locked file, if it is a worker's of this user, and nobody else has the lock."""
-    try:
-        fileno = os.open(_path(incarnation), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        status = os.fstat(fileno)
-        is_file = stat.S_ISREG(status.st_mode) and status.st_nlink > 0
-        if not is_file or status.st_uid != os.geteuid():
-            raise OSError
-    except OSError:
-        os.close(fileno)
-        return None
-    return fileno
 
 
 def _path(incarnation: UUID) -> Path:
@@ -160,11 +148,6 @@ def _is_in_memory() -> bool:
         return False
     kinds = [mount[2] for mount in mounts if len(mount) > 2 and mount[1] == str(DIRECTORY)]
     return kinds[-1:] == ["tmpfs"]
-
-
-logger = logging.getLogger("taskqueue.worker")
-
-STRANGERS_INTERVAL = 3600.0
 
 
 class Departures:
@@ -202,8 +185,8 @@ class Departures:
 
     def _end(self, connection: BaseDatabaseWrapper, known: Iterable[UUID]) -> Iterator[int]:
         for incarnation in sorted(known):
-            with proof_of_end(incarnation) as is_proven:
-                if not is_proven:
+            with proof_of_end(incarnation) as proof:
+                if proof is None:
                     continue
                 departed = end_departed(
                     connection, incarnation, policy=self._policy, tally=self._tally
@@ -221,5 +204,5 @@ class Departures:
 
 def _has_ended(incarnation: UUID) -> bool:
     """A look at the lock alone: its file stays."""
-    with proof_of_end(incarnation) as is_proven:
-        return is_proven
+    with proof_of_end(incarnation) as proof:
+        return proof is not None

@@ -50,7 +50,9 @@ class Signals:
         self._wake()
 
 
-def until_reached(step: Callable[[], T], *, is_stopping: Callable[[], bool]) -> T | None:
+def until_reached(
+    step: Callable[[], T], *, is_stopping: Callable[[], bool] = lambda: False
+) -> T | None:
     """Repeat `step` until the database answers; None when it is time to stop.
 
     A reason is logged once, however often it recurs.

@@ -45,7 +45,7 @@ class WorkerState:
         self.is_replaced = False
         self.has_heard = False  # Whether something was enqueued.
         self.request = ""
-        self.renewals: deque[Renewal] = deque()
+        self.renewals: deque[Renewal] = deque()  # Pings that found something to do.
 
     @property
     def takes_tasks(self) -> bool:
@@ -58,14 +58,6 @@ class WorkerState:
         if self.is_stopping:
             return WorkerStatus.STOPPING
         return WorkerStatus.QUIET if self.is_quiet else WorkerStatus.RUNNING
-
-    # From the heartbeat
-
-    def add_renewal(self, renewal: Renewal) -> None:
-        """Keep what a ping found, if there is something to do."""
-        if renewal.ended or renewal.stops:
-            self.renewals.append(renewal)
-            self.wake()
 
     def set_request(self, asked: Asked) -> None:
         """Keep the request of a ping; the database keeps a weaker one from replacing it.
@@ -82,9 +74,4 @@ class WorkerState:
         else:
             return
         self.request = asked.request
-        self.wake()
-
-    def set_replaced(self) -> None:
-        """Another worker has this one's name."""
-        self.is_replaced = True
         self.wake()

@@ -14,7 +14,7 @@ from taskqueue.worker.jobs import Job
 
 logger = logging.getLogger("taskqueue.worker")
 
-Step = Callable[[ChildProcess, Job, float], None]
+Ending = Callable[[Job, float], Outcome]
 
 
 class Stopper:
@@ -78,9 +78,14 @@ class Stopper:
                     child.kill()
 
     def _enforce(self, child: ChildProcess, job: Job, now: float) -> None:
-        for due_at, step in self._steps(job):
+        for due_at, ending in self._steps(job):
             if now >= due_at:
-                step(child, job, now)
+                if ending is not None:
+                    self._end(child, job, ending(job, now))
+                else:
+                    job.interrupted_at = now
+                    interrupt = (frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason)
+                    child.send(interrupt)
                 return
 
     def next_limit(self) -> float | None:
@@ -88,24 +93,14 @@ class Stopper:
         jobs = (job for job in self._pool.running() if not job.is_over)
         return min((due_at for job in jobs for due_at, _ in self._steps(job)), default=None)
 
-    def _steps(self, job: Job) -> Iterator[tuple[float, Step]]:
-        """The next steps to end a running body, and their moments, the most severe first."""
+    def _steps(self, job: Job) -> Iterator[tuple[float, Ending | None]]:
+        """When to end a running body, and how, the most severe first; None: interrupt it."""
         if job.limit_at is not None:
-            yield job.limit_at + self._kill_grace, self._end_at_limit
+            yield job.limit_at + self._kill_grace, endings.time_over
         if job.interrupted_at is not None:
-            yield job.interrupted_at + self._kill_grace, self._end_as_stopped
+            yield job.interrupted_at + self._kill_grace, endings.stopped
         elif job.asked_at is not None:
-            yield job.asked_at + self._stop_grace, self._interrupt
-
-    def _interrupt(self, child: ChildProcess, job: Job, now: float) -> None:
-        job.interrupted_at = now
-        child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
-
-    def _end_at_limit(self, child: ChildProcess, job: Job, now: float) -> None:
-        self._end(child, job, endings.time_over(job, now))
-
-    def _end_as_stopped(self, child: ChildProcess, job: Job, now: float) -> None:
-        self._end(child, job, endings.stopped(job, now))
+            yield job.asked_at + self._stop_grace, None
 
     def _end(self, child: ChildProcess, job: Job, outcome: Outcome) -> None:
         """End a body that did not end when it was interrupted."""

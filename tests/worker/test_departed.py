@@ -304,8 +304,8 @@ def test_children_hold_the_file_of_their_worker_until_they_have_ended(
     worker.kill()
     worker.wait()
     wait_until(lambda: not child.is_running(), 60, what="the child's end")
-    with presence.proof_of_end(incarnation) as is_proven:
-        assert is_proven
+    with presence.proof_of_end(incarnation) as proof:
+        assert proof is not None
 
 
 @pytest.mark.slow

@@ -72,11 +72,11 @@ class Command(BaseCommand):
         with ending_at_once(), open_ports(flags, meter):
             if not flags["skip_checks"]:
                 with definitions_unread():
-                    _until_reached(self.check)
+                    until_reached(self.check)
                 self._warn_of_transactions(get_settings().DATABASE)
             settings = get_settings()
             options = self._options(settings, flags)
-            _until_reached(partial(self._refuse_unapplied_migrations, settings))
+            until_reached(partial(self._refuse_unapplied_migrations, settings))
             try:
                 run_worker(options, settings, meter)
             except (NameTaken, WorkerFailed) as error:
@@ -132,8 +132,6 @@ class Command(BaseCommand):
             )
 
 
-# Nothing but a signal ends the waiting: see `ending_at_once`.
-_until_reached = partial(until_reached, is_stopping=lambda: False)
 
 
 def _count(text: str) -> int:
