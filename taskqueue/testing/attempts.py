@@ -26,7 +26,7 @@ from taskqueue.worker.context import Context
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
-from taskqueue.worker.pending_writes import PendingWrites, aged_lines
+from taskqueue.worker.leases import PendingWrites, aged_lines
 from taskqueue.worker.reporting import Reports, keep_logs
 
 

@@ -34,9 +34,8 @@ from taskqueue.testing.workers import Workers
 from taskqueue.worker import frames
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
-from taskqueue.worker.jobs import Job, Order
+from taskqueue.worker.jobs import Job, Order, aged
 from taskqueue.worker.logs import log_unlogged, note_logged
-from taskqueue.worker.pending_writes import aged
 
 # What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
 # the test.

@@ -108,10 +108,10 @@ class ChildProcess:
 
     def send_orders(self, jobs: list[Job], now: float) -> bool:
         """Hand jobs to the child; False if it is too late for one of them, and none was handed."""
-        free = self.slots - len(self.stuck) - len(self.held)
+        free = self.free_slots
         if not self.deadline.hold(jobs):
             return False
-        for job in jobs[: max(0, free)]:
+        for job in jobs[:free]:
             job.start(now)
         self.started += len(jobs)
         self.send((frames.RUN, [job.order for job in jobs]))
@@ -150,31 +150,26 @@ class ChildProcess:
             self.stuck[lease_id] = job
             self.is_condemned = True
 
-    def send(self, frame: Frame) -> None:
-        """Send, or keep until the child reads; never blocks. Any thread may call it."""
-        with self._sending:
-            self._outgoing += pack(frame)
-            self._push()
+    def send(self, *own: Frame) -> None:
+        """Send what was kept, and these; keep what the child does not read yet.
 
-    def push(self) -> None:
-        """Send what was kept."""
+        Never blocks. Any thread may call it.
+        """
         with self._sending:
-            self._push()
+            self._outgoing += b"".join(map(pack, own))
+            try:
+                while self._outgoing:
+                    sent = self.socket.send(self._outgoing)
+                    del self._outgoing[:sent]
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._outgoing.clear()
 
     @property
     def has_outgoing(self) -> bool:
         """Whether something waits to be sent."""
         return bool(self._outgoing)
-
-    def _push(self) -> None:
-        try:
-            while self._outgoing:
-                sent = self.socket.send(self._outgoing)
-                del self._outgoing[:sent]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._outgoing.clear()
 
     def receive(self) -> tuple[list[Frame], bool]:
         """Return the frames of the child that have arrived, and whether it is gone."""

@@ -14,9 +14,9 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Job, Prefetch
+from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.logs import note_logged
 from taskqueue.worker.meter import Occupancy
-from taskqueue.worker.pending_writes import PendingWrites
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.state import WorkerState
 

@@ -29,8 +29,7 @@ from taskqueue.worker import frames, logs
 from taskqueue.worker.context import Context, _current
 from taskqueue.worker.endings import verdict_on
 from taskqueue.worker.frames import Frame
-from taskqueue.worker.jobs import Order
-from taskqueue.worker.pending_writes import aged
+from taskqueue.worker.jobs import Order, aged
 
 logger = logging.getLogger("taskqueue.worker")
 

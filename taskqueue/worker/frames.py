@@ -12,6 +12,7 @@ from typing import Any
 
 _LENGTH = struct.Struct("!I")
 Frame = tuple[Any, ...]
+Line = tuple[int, float, int, str, str]  # Lease, moment, level, logger, text.
 
 
 def pack(frame: Frame) -> bytes:

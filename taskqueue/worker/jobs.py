@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker.context import Context
 
@@ -132,6 +133,21 @@ class Job:
     def unstart(self) -> None:
         """Note that its body had not started after all: the child gave the order back."""
         self.started_at = self.limit_at = None
+
+
+def aged(outcome: Outcome, now: float) -> Outcome:
+    """The outcome, its moments turned into ages for the database's clock to subtract."""
+    # Once for every attempt: by position, which costs a third of what `_replace` does.
+    started = outcome[9]
+    return Outcome._make(
+        (
+            *outcome[:2],
+            now - outcome[2],
+            *outcome[3:9],
+            None if started is None else now - started,
+            *outcome[10:],
+        )
+    )
 
 
 class Prefetch:

@@ -15,10 +15,9 @@ from taskqueue.worker.duties import Duties
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.meter import Summary
-from taskqueue.worker.shutdown import Signals
 from taskqueue.worker.state import STOPS
 from taskqueue.worker.stopping import Stopper
-from taskqueue.worker.wakeup import Reloader, WakePipe, Watch
+from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
 from taskqueue.worker.watchdog import Watchdog
 from taskqueue.worker.worker_session import WorkerSession
 
@@ -233,7 +232,7 @@ class MainLoop:
 
     def _on_readable(self, child: ChildProcess) -> Callable[[], None]:
         def on_ready() -> None:
-            child.push()
+            child.send()
             was_ready = child.is_ready
             self._dispatcher.receive(child, time.monotonic(), self._watch.remove)
             if self._reloader and child.is_ready and not was_ready:

@@ -61,9 +61,8 @@ class Occupancy:
 class Meter:
     """The counters of one worker."""
 
-    def __init__(self, vitals: Vitals | None = None) -> None:
-        """The vitals count the pings."""
-        self.vitals = vitals or Vitals()
+    def __init__(self) -> None:
+        self.vitals = Vitals()  # They count the pings.
         self.began_at = time.time()
         self.name = self.pool = ""
         # The queues that the worker was told to take from; empty: all.

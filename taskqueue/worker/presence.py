@@ -51,16 +51,14 @@ class Presence:
         path = _path(incarnation)
         hidden = path.with_name(f".{path.name}")
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
-        with suppress(OSError):
+        with suppress(OSError), ExitStack() as undo:
             fileno = os.open(hidden, flags, 0o600)
-            try:
-                # Nobody finds it before it is locked.
-                fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                hidden.rename(path)
-            except OSError:
-                os.close(fileno)
-                hidden.unlink()
-                raise
+            undo.callback(hidden.unlink)
+            undo.callback(os.close, fileno)
+            # Nobody finds it before it is locked.
+            fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hidden.rename(path)
+            undo.pop_all()
             self.fileno = fileno
 
     def withdraw(self) -> None:

@@ -12,8 +12,7 @@ from taskqueue.conf import get_settings
 from taskqueue.declarations.payload import storable
 from taskqueue.worker import frames
 from taskqueue.worker.context import Context, _current
-from taskqueue.worker.frames import Frame, pack
-from taskqueue.worker.pending_writes import Line
+from taskqueue.worker.frames import Frame, Line, pack
 
 FLUSH_INTERVAL = 0.25  # Seconds between two reports of a running body.
 LONGEST_LINE = 8192

@@ -30,9 +30,8 @@ from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.presence import Departures, Presence, is_left
-from taskqueue.worker.shutdown import Signals, until_reached
 from taskqueue.worker.state import WorkerState
-from taskqueue.worker.wakeup import WakePipe
+from taskqueue.worker.wakeup import Signals, WakePipe, until_reached
 from taskqueue.worker.watchdog import Watchdog
 
 logger = logging.getLogger("taskqueue.worker")

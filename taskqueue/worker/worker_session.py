@@ -25,7 +25,9 @@ from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
-from taskqueue.worker.pending_writes import Line, aged, aged_lines
+from taskqueue.worker.frames import Line
+from taskqueue.worker.jobs import aged
+from taskqueue.worker.leases import aged_lines
 from taskqueue.worker.state import WorkerState
 
 logger = logging.getLogger("taskqueue.worker")

@@ -13,7 +13,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from taskqueue.models import Task
-from taskqueue.worker.shutdown import until_reached
+from taskqueue.worker.wakeup import until_reached
 from tests.conftest import DATABASE, StartWorker
 from tests.sample import tasks
 from tests.worker.health_port import BUSY_OTHERWISE, FLAGS, health_of

@@ -16,10 +16,10 @@ from taskqueue.worker import children, dispatch, frames
 from taskqueue.worker import watchdog as watchdog_module
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.dispatch import Dispatcher
-from taskqueue.worker.jobs import Job, Order
+from taskqueue.worker.jobs import Job, Order, aged
+from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.pending_writes import PendingWrites, aged
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.state import WorkerState
 from taskqueue.worker.watchdog import NEVER

@@ -23,8 +23,8 @@ from taskqueue.management.ports import add_port_flags, open_ports
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.options import QueueQuotas, WorkerOptions, default_name
-from taskqueue.worker.shutdown import ending_at_once, until_reached
 from taskqueue.worker.supervisor import NameTaken, WorkerFailed, run_worker
+from taskqueue.worker.wakeup import ending_at_once, until_reached
 
 # Children read the settings anew, with the real databases.
 IN_TESTS = (
@@ -76,6 +76,7 @@ class Command(BaseCommand):
                 self._warn_of_transactions(get_settings().DATABASE)
             settings = get_settings()
             options = self._options(settings, flags)
+            # Only a signal ends the waiting: see `ending_at_once`.
             until_reached(partial(self._refuse_unapplied_migrations, settings))
             try:
                 run_worker(options, settings, meter)
