@@ -197,12 +197,9 @@ class _Handler(BaseHTTPRequestHandler):
         client may lose the answer.
         """
         head = self._read_head()
-        if len(head) > MAX_HEAD:
-            self._write(_plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
-        elif head.endswith(b"\n"):
-            self._answer(head.split(b"\n", 1)[0].decode("latin-1").split())
-        else:
+        if not head:
             return
+        self._write(self._answer(head))
         self.connection.shutdown(socket.SHUT_WR)
         self.rfile.read(MAX_DISCARDED)
 
@@ -218,28 +215,27 @@ class _Handler(BaseHTTPRequestHandler):
                 break
         return head
 
-    def _answer(self, words: list[str]) -> None:
+    def _answer(self, head: bytes) -> Answer:
+        if len(head) > MAX_HEAD:
+            return _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         try:
-            self.command, target, version = words
+            self.command, target, version = head.split(b"\n", 1)[0].decode("latin-1").split()
             route = self.server.routes.get(urlsplit(target).path)
             if not version.startswith("HTTP/1."):
                 raise ValueError(version)
         except ValueError:
-            self._write(_plain(HTTPStatus.BAD_REQUEST))
-            return
+            return _plain(HTTPStatus.BAD_REQUEST)
         if route is None:
-            self._write(_plain(HTTPStatus.NOT_FOUND))
-        elif self.command not in ("GET", "HEAD"):
-            self._write(_plain(HTTPStatus.METHOD_NOT_ALLOWED), allow="GET, HEAD")
-        else:
-            try:
-                answer = route()
-            except Exception:
-                logger.exception("Port could not answer target=%s", target)
-                answer = _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
-            self._write(answer)
+            return _plain(HTTPStatus.NOT_FOUND)
+        if self.command not in ("GET", "HEAD"):
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED)
+        try:
+            return route()
+        except Exception:
+            logger.exception("Port could not answer target=%s", target)
+            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    def _write(self, answer: Answer, *, allow: str = "") -> None:
+    def _write(self, answer: Answer) -> None:
         self.send_response_only(answer.status)
         for name, value in (
             ("Date", self.date_time_string()),
@@ -248,10 +244,10 @@ class _Handler(BaseHTTPRequestHandler):
             ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"),
             ("Connection", "close"),
-            ("Allow", allow),
         ):
-            if value:
-                self.send_header(name, value)
+            self.send_header(name, value)
+        if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "GET, HEAD")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer.body)

@@ -9,8 +9,8 @@ import selectors
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -148,7 +148,8 @@ class Signals:
 
     def __exit__(self, *exception: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, signal.SIG_IGN if self.count else handler)
+            was_told = self.count or signal.getsignal(number) is signal.SIG_IGN
+            signal.signal(number, signal.SIG_IGN if was_told else handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
@@ -187,23 +188,15 @@ def _sleep(seconds: float, is_stopping: Callable[[], bool]) -> None:
         time.sleep(min(left, LOOK_INTERVAL))
 
 
-@contextmanager
-def ending_at_once() -> Iterator[None]:
+def ending_at_once() -> Signals:
     """TERM and INT end the process, with exit code 0 and whatever it waits for.
 
     For the time before a worker has begun, and after it has ended, when there is nothing to finish.
     """
-    before = {number: signal.signal(number, _end) for number in STOPPING_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            # Once told to end, it ignores the signal for good: see `Signals`.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, handler)
+    return Signals(_end)
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    for stopping_signal in STOPPING_SIGNALS:
-        signal.signal(stopping_signal, signal.SIG_IGN)
+def _end() -> NoReturn:
+    for number in STOPPING_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     raise SystemExit(0)
