@@ -150,7 +150,7 @@ def test_a_copy_logs_whatever_the_child_reports_meanwhile(
     def report() -> None:
         for _ in range(100):
             channel.report_line(1, 20, "project", "a line")
-            channel._take_reports()
+            channel.take()
 
     beside(report)
     assert fork_often(hooks, lambda: channel.report_line(1, 20, "project", "in a copy")) == 0
