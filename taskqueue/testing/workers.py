@@ -19,7 +19,7 @@ from taskqueue.models import Task
 from taskqueue.models.task import Route
 from taskqueue.testing.choices import Choice
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.options import QueueQuotas
+from taskqueue.worker.state import QueueQuotas
 
 # The worker of ordinary tasks; further ones are `testing-2`, `testing-3` …
 NAME = "testing"

@@ -17,7 +17,7 @@ from itertools import islice
 from taskqueue.worker import frames
 from taskqueue.worker.frames import Frame, Unpacker, pack
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.options import WorkerOptions
+from taskqueue.worker.state import WorkerOptions
 from taskqueue.worker.watchdog import ChildDeadline, Watchdog
 
 READ_SIZE = 1 << 18

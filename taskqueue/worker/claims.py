@@ -16,7 +16,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.forecast import ready_queues
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
-from taskqueue.worker.options import QueueQuotas
+from taskqueue.worker.state import QueueQuotas
 
 # Seconds for which a worker of all queues trusts the list of those that have tasks.
 DISCOVERY_INTERVAL = 1.0

@@ -12,6 +12,7 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.transient_errors import is_busy
+from taskqueue.worker import frames
 from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.endings import unconfirmed
@@ -230,7 +231,8 @@ class Coordinator:
             self.outage.begin(report.error, now)
         elif self.outage.end():
             self._is_to_reconcile = True
-            self._pool.suspect_connections()
+            for child in self._pool.children:
+                child.send((frames.SUSPECT,))  # It checks its connections before their next use.
         self._plan_duties(report, now)
         return jobs
 

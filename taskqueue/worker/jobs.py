@@ -71,7 +71,6 @@ class Job:
         self.task_id = claimed.task_id
         self.name = claimed.name
         self.queue_name = claimed.queue_name
-        self.options = claimed.options
         self.failures = claimed.failures
         self.max_attempts = claimed.max_attempts
         self.crashes = claimed.crashes
@@ -89,16 +88,15 @@ class Job:
         self.noted = False
         # How its child has logged its failure: `failed`, `retrying`, or not at all.
         self.logged_as = ""
-        self.timeout: float | None = None
         self.ping_seconds = claimed.ping_seconds
-        self.is_scheduled = False  # Whether it is a run of a schedule, which is to hear of its end.
-        if claimed.options:
-            snapshot = self.snapshot
-            self.timeout = snapshot.get("timeout")
-            self.is_scheduled = "schedule" in snapshot
+        # The options that travelled with the task. Whatever somebody stored must not end a worker.
+        snapshot = json.loads(claimed.options) if claimed.options else {}
+        self.snapshot: dict[str, Any] = snapshot if isinstance(snapshot, dict) else {}
+        self.timeout: float | None = self.snapshot.get("timeout")
+        # Whether it is a run of a schedule, which is to hear of its end.
+        self.is_scheduled = "schedule" in self.snapshot
         # The first fields of Claimed are those of an Order, in the same order.
-        waited = claimed.waited
-        self.ready_at = None if waited is None else claimed_at - waited
+        self.ready_at = None if claimed.waited is None else claimed_at - claimed.waited
         self.order = (*claimed[:10], self.deadline_at, self.queue_name, self.ready_at)
 
     def renewed(self, began: float) -> None:
@@ -108,14 +106,6 @@ class Job:
         was frozen: past that moment the body must not start.
         """
         self.safe_until = began + FENCE * (self.lease_seconds or self.usual_lease)
-
-    @property
-    def snapshot(self) -> dict[str, Any]:
-        """The options that travelled with the task."""
-        if not self.options:
-            return {}
-        snapshot = json.loads(self.options)
-        return snapshot if isinstance(snapshot, dict) else {}
 
     @property
     def needs_own_child(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.children import ChildProcess
@@ -99,7 +100,10 @@ class MainLoop:
         """Take in what came, act on what is due, and sleep until something happens."""
         while not self._state.is_replaced:
             now = time.monotonic()
-            self._take_in(now)
+            self._state.vitals.turned(now)
+            self._take_requests(now)
+            self._take_report(now)
+            self._take_renewals(now)
             self._act(now)
             if self._is_done:
                 return
@@ -113,19 +117,13 @@ class MainLoop:
         self._pool.retire()
         self._watchdog.ensure(now)
         for child in self._pool.populate(now):
-            self._watch.add(child.socket, self._on_readable(child))
+            self._watch.add(child.socket, partial(self._receive, child))
 
     # Taking in what came
 
-    def _take_in(self, now: float) -> None:
-        self._state.vitals.turned(now)
-        self._take_requests(now)
-        self._take_report(now)
-        self._take_renewals(now)
-
     def _take_requests(self, now: float) -> None:
         state, is_quiet = self._state, self._state.request != ""
-        stops = self._signals.count + STOPS[state.request]
+        stops = self._signals.count + STOPS.get(state.request, 0)
         if is_quiet != state.is_quiet:
             state.is_quiet = is_quiet
             if is_quiet:
@@ -155,7 +153,10 @@ class MainLoop:
         self._dispatcher.add(jobs)
         if any(job.ping_seconds is not None or job.lease_seconds is not None for job in jobs):
             self._heartbeat.hurry()
-        self._watch_listener()
+        # Between two requests the connection is watched for notifications.
+        if self._database.listener is not None:
+            self._listener = self._database.listener.fileno()
+            self._watch.add(self._listener, self._on_notification)
 
     def _take_renewals(self, now: float) -> None:
         while self._state.renewals:
@@ -230,27 +231,20 @@ class MainLoop:
         if not self._coordinator.is_waiting:
             yield self._coordinator.next_at(now)
 
-    def _on_readable(self, child: ChildProcess) -> Callable[[], None]:
-        def on_ready() -> None:
-            child.send()
-            was_ready = child.is_ready
-            self._dispatcher.receive(child, time.monotonic(), self._watch.remove)
-            if self._reloader and child.is_ready and not was_ready:
-                self._reloader.watch(child.files)
-
-        return on_ready
+    def _receive(self, child: ChildProcess) -> None:
+        child.send()
+        was_ready = child.is_ready
+        self._dispatcher.receive(child, time.monotonic(), self._watch.remove)
+        if self._reloader and child.is_ready and not was_ready:
+            self._reloader.watch(child.files)
 
     def _watch_outgoing(self) -> None:
         for child in self._pool.children:
             if child.has_outgoing or child.is_blocked:
                 child.is_blocked = child.has_outgoing
-                self._watch.add(child.socket, self._on_readable(child), writes=child.is_blocked)
-
-    def _watch_listener(self) -> None:
-        """Watch the database connection for notifications between two requests."""
-        if self._database.listener is not None:
-            self._listener = self._database.listener.fileno()
-            self._watch.add(self._listener, self._on_notification)
+                self._watch.add(
+                    child.socket, partial(self._receive, child), writes=child.is_blocked
+                )
 
     def _ignore_listener(self) -> None:
         if self._listener is not None:

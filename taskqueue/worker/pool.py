@@ -179,8 +179,3 @@ class Pool:
         """When `relax` is needed next."""
         moments = (child.deadline.at - NEAR for child in self.children)
         return min((moment for moment in moments if moment > now), default=None)
-
-    def suspect_connections(self) -> None:
-        """Have children check their connections before the next use: the database was away."""
-        for child in self.children:
-            child.send((frames.SUSPECT,))

@@ -1,27 +1,32 @@
-"""The state of a worker that its threads share: whether it takes tasks, and what it was asked."""
+"""The options of a worker, and the state that its threads share."""
 
 from __future__ import annotations
 
 import logging
+import os
+import secrets
+import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
+from taskqueue.declarations.option_kinds import QUEUE_NAME
 from taskqueue.engine.rows import Renewal
 from taskqueue.engine.workers import Asked, Registered, Registration
+from taskqueue.exceptions import InvalidTask
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import WorkerOptions
 
 logger = logging.getLogger("taskqueue.worker")
 
 # How many stopping signals a request stands for.
-STOPS = {"": 0, WorkerRequest.QUIET: 0, WorkerRequest.STOP: 1, WorkerRequest.KILL: 2}
+STOPS: dict[str, int] = {WorkerRequest.STOP: 1, WorkerRequest.KILL: 2}
 
 
 class WorkerState:
-    """The main thread changes the modes, every thread reads them.
+    """Whether a worker takes tasks, and what it was asked. The main thread changes the modes.
 
     Pings and notifications leave here what they found, and wake the main thread.
     """
@@ -75,3 +80,88 @@ class WorkerState:
             return
         self.request = asked.request
         self.wake()
+
+
+Quotas = list[tuple[str, int]]
+
+
+def default_name() -> str:
+    """A name that no other worker has: host, process and chance."""
+    return f"{socket.gethostname()[:100]}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """The flags of `runworker`. Times in seconds, memory in megabytes."""
+
+    queues: QueueQuotas = field(default_factory=lambda: QueueQuotas())
+    concurrency: int = 1
+    pool: str = "process"
+    name: str = field(default_factory=default_name)
+    drain: bool = False
+    max_tasks: int | None = None
+    max_memory: float | None = None
+    shutdown_timeout: float = 30.0
+    poll_interval: float | None = None
+    reload: bool = False
+    show_progress: bool = False
+
+
+class QueueQuotas:
+    """The queues of `--queues` and `--strict`, and what a claim takes from each.
+
+    Without weights: all queues, alike. Weighted: smooth weighted round robin, as nginx does it
+    (https://github.com/nginx/nginx/commit/52327e0627f49dbda1e8db695e63a4b0af4448b1): every queue
+    gains its weight in each round, the richest is served and pays the sum of the weights.
+    """
+
+    def __init__(self, weights: dict[str, int] | None = None, *, is_strict: bool = False) -> None:
+        self.weights = weights or {}
+        self._is_strict = is_strict
+        self._credits: dict[str, int] = {}
+
+    @classmethod
+    def parse(cls, text: str, *, is_strict: bool = False) -> QueueQuotas:
+        """Read `critical=6,default=3,low`. Raises `InvalidTask`."""
+        weights: dict[str, int] = {}
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            name, _, weight = part.partition("=")
+            if not QUEUE_NAME.fullmatch(name):
+                raise InvalidTask(f"{name!r} is not the name of a queue.")
+            if name in weights:
+                raise InvalidTask(f"The queue {name!r} is listed twice in --queues.")
+            if weight and not (weight.isdecimal() and 1 <= int(weight) <= 1_000_000):
+                raise InvalidTask(
+                    f"The weight of {name!r} must be a whole number from 1 to 1000000, "
+                    f"not {weight!r}."
+                )
+            weights[name] = int(weight or 1)
+        if text and not weights:
+            raise InvalidTask(f"--queues {text!r} names no queue; omit it to serve all.")
+        if is_strict and not weights:
+            raise InvalidTask("--strict needs --queues: it empties them in their order.")
+        return cls(weights, is_strict=is_strict)
+
+    def serving(self, ready: Iterable[str]) -> list[str]:
+        """Of the queues that have tasks, those that this worker serves, in its order."""
+        names = set(ready)
+        return [name for name in self.weights or sorted(names) if name in names]
+
+    def quotas(self, names: Sequence[str], size: int) -> Quotas:
+        """How many of `size` tasks to take from each of these queues."""
+        if not names or size <= 0:
+            return []
+        if len(names) == 1 or self._is_strict:
+            return [(names[0], size)]
+        weights = {name: self.weights.get(name, 1) for name in names}
+        total = sum(weights.values())
+        rounds, rest = divmod(size, total)
+        # Whole rounds serve each queue by its weight and leave the credits as they were.
+        quotas = {name: weight * rounds for name, weight in weights.items()}
+        for _ in range(rest):
+            for name, weight in weights.items():
+                self._credits[name] = self._credits.get(name, 0) + weight
+            richest = max(names, key=lambda name: self._credits[name])
+            self._credits[richest] -= total
+            quotas[richest] += 1
+        return [(name, quota) for name, quota in quotas.items() if quota]

@@ -27,10 +27,9 @@ from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.duties import rest_schedules
 from taskqueue.worker.main_loop import MainLoop
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.presence import Departures, Presence, is_left
-from taskqueue.worker.state import WorkerState
+from taskqueue.worker.state import WorkerOptions, WorkerState
 from taskqueue.worker.wakeup import Signals, WakePipe, until_reached
 from taskqueue.worker.watchdog import Watchdog
 

@@ -31,7 +31,7 @@ class Vitals:
         self._renewed_at: float | None = None
         self._lease_seconds = 0.0
         self._threads: list[threading.Thread] = []
-        self._obstacle: Callable[[], str] = _not_registered
+        self._obstacle: Callable[[], str] = lambda: "not registered"
         self._has_ended = False
         # Pings that the database answered, and pings that it did not.
         self.pings = self.pings_failed = 0
@@ -119,7 +119,3 @@ def _answer(is_well: bool) -> Answer:
     body = json.dumps({"status": "ok" if is_well else "unavailable"})
     status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
     return Answer(status, JSON, body.encode())
-
-
-def _not_registered() -> str:
-    return "not registered"

@@ -19,9 +19,8 @@ from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import Job, Order, aged
 from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import WorkerOptions
 from taskqueue.worker.pool import Pool
-from taskqueue.worker.state import WorkerState
+from taskqueue.worker.state import WorkerOptions, WorkerState
 from taskqueue.worker.watchdog import NEVER
 
 CLAIMED = Claimed(

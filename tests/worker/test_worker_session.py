@@ -13,8 +13,7 @@ from taskqueue.engine.tally import Tally
 from taskqueue.models import Worker
 from taskqueue.worker import worker_session
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import WorkerOptions
-from taskqueue.worker.state import WorkerState
+from taskqueue.worker.state import WorkerOptions, WorkerState
 from tests.engine.test_workers import registered
 
 ROLE = "taskqueue_one_connection"

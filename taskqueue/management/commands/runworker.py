@@ -22,7 +22,7 @@ from taskqueue.exceptions import InvalidTask
 from taskqueue.management.ports import add_port_flags, open_ports
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.options import QueueQuotas, WorkerOptions, default_name
+from taskqueue.worker.state import QueueQuotas, WorkerOptions, default_name
 from taskqueue.worker.supervisor import NameTaken, WorkerFailed, run_worker
 from taskqueue.worker.wakeup import ending_at_once, until_reached
 
