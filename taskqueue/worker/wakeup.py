@@ -1,4 +1,4 @@
-"""Waking the main thread: for other threads, children, notifications, changed code."""
+"""Waking the main thread: for signals, other threads, children, notifications, changed code."""
 
 from __future__ import annotations
 
