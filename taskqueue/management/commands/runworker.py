@@ -133,8 +133,6 @@ class Command(BaseCommand):
             )
 
 
-
-
 def _count(text: str) -> int:
     with suppress(ValueError):
         if (number := int(text)) >= 1:
