@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
 from taskqueue.engine.connections import installed, open_worker_connection, project_connection
+from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.reading import is_postgresql
 
 T = TypeVar("T")
@@ -88,3 +92,15 @@ def _connected(seconds: float) -> Iterator[None]:
             connection.close()
     finally:
         ordinary.close()
+
+
+@contextmanager
+def time_limit(connection: BaseDatabaseWrapper, limit: str) -> Iterator[None]:
+    """Use a transaction whose statements take so long at most; on SQLite none: it would lock."""
+    if not is_postgresql():
+        yield
+        return
+    with atomic(using=connection.alias):
+        for name in ("statement_timeout", "lock_timeout"):
+            fetch(connection, "SELECT set_config(%s, %s, true)", (name, limit))
+        yield

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from django.db import DatabaseError, InterfaceError
 from django.db.migrations.loader import MigrationLoader
@@ -56,12 +55,9 @@ class Health:
         return OK if self.is_ok else UNAVAILABLE
 
 
-WELL = Health()
-
-
 def live() -> Health:
     """Return that this process answers; ask nothing."""
-    return WELL
+    return Health()
 
 
 def ready(*, seconds: float = LONGEST) -> Health:
@@ -72,43 +68,28 @@ def ready(*, seconds: float = LONGEST) -> Health:
     """
     try:
         return shared_look.answer(seconds=seconds)
-    except NoAnswer as error:
-        return _without_database(str(error))
-    except (DatabaseError, InterfaceError, OSError) as error:
-        return _without_database(" ".join(str(error).split()))
+    except (NoAnswer, DatabaseError, InterfaceError, OSError) as error:
+        detail = " ".join(str(error).split())
+        return Health(checks=(Check(name=DATABASE, is_ok=False, detail=detail),))
 
 
 def _look() -> Health:
-    missing = sorted(_leaves() - _applied())
+    recorder = MigrationRecorder(project_connection())
+    applied = recorder.migration_qs.filter(app=APP).values_list("name", flat=True)
+    missing = sorted(_leaves() - (set(applied) if recorder.has_table() else set()))
     detail = f"Not applied: {', '.join(missing)}. Run manage.py migrate." if missing else ""
-    return Health(
-        checks=(
-            Check(name=DATABASE, is_ok=True),
-            Check(name=MIGRATIONS, is_ok=not missing, detail=detail),
-        )
-    )
+    migrations = Check(name=MIGRATIONS, is_ok=not missing, detail=detail)
+    return Health(checks=(Check(name=DATABASE, is_ok=True), migrations))
 
 
 shared_look = SharedQuestion(_look)
 
 
-def _without_database(detail: str) -> Health:
-    return Health(checks=(Check(name=DATABASE, is_ok=False, detail=detail),))
-
-
-@lru_cache(maxsize=1)
+@cache
 def _leaves() -> frozenset[str]:
     """Return the newest migrations of taskqueue in this code."""
     nodes = MigrationLoader(None).graph.leaf_nodes(APP)
     return frozenset(name for _, name in nodes)
-
-
-def _applied() -> frozenset[str]:
-    recorder = MigrationRecorder(project_connection())
-    if not recorder.has_table():
-        return frozenset()
-    rows = recorder.migration_qs.filter(app=APP, name__in=_leaves())
-    return frozenset(rows.values_list("name", flat=True))
 
 
 # Workers, and queues, that are looked at.
@@ -138,16 +119,18 @@ def probe(wanted: Wanted) -> Health:
     checks = [_of_workers(wanted, candidates, seen)]
     checks += [_of_queue(name, seen) for name in wanted.queues]
     if wanted.max_latency is not None:
-        checks += _of_latency(wanted, wanted.max_latency)
+        queues = read_queues(limit=MOST)
+        checks += [
+            _of_latency(queue, wanted.max_latency)
+            for queue in queues
+            if not wanted.queues or queue.name in wanted.queues
+        ]
     return Health(checks=tuple(checks))
 
 
 def _candidates(wanted: Wanted) -> list[ShownWorker]:
-    if wanted.worker:
-        named = worker_named(wanted.worker)
-        found = [] if named is None else [named]
-    else:
-        found = read_workers(limit=MOST)
+    named = worker_named(wanted.worker) if wanted.worker else None
+    found = filter(None, [named]) if wanted.worker else read_workers(limit=MOST)
     return [worker for worker in found if wanted.host in ("", worker.host)]
 
 
@@ -192,18 +175,11 @@ def _obstacle(worker: ShownWorker) -> str:
     return "" if worker.takes_tasks or worker.state == LOST else f"is {worker.state}"
 
 
-def _of_latency(wanted: Wanted, longest: float) -> Iterator[Check]:
-    for queue in read_queues(limit=MOST):
-        if not wanted.queues or queue.name in wanted.queues:
-            yield _of_oldest(queue, longest)
-
-
-def _of_oldest(queue: ShownQueue, longest: float) -> Check:
+def _of_latency(queue: ShownQueue, longest: float) -> Check:
     """Check the oldest task that a running worker could claim; a paused queue passes."""
     waits = queue.reachable_seconds or 0.0
     is_ok = waits <= longest or queue.is_paused
     paused = ", which is paused" if queue.is_paused else ""
-    detail = (
-        f"The oldest ready task of the queue {queue.name!r}{paused} has waited for {waits:.1f} s."
-    )
+    name = f"{queue.name!r}{paused}"
+    detail = f"The oldest ready task of the queue {name} has waited for {waits:.1f} s."
     return Check(name=f"latency {queue.name}", is_ok=is_ok, detail=detail)

@@ -34,7 +34,7 @@ class What(StrEnum):
 NOW = (What.RUNNING, What.WAITING)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Event:
     """One thing that happened, or that goes on now."""
 
@@ -52,7 +52,7 @@ class Event:
     detail: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Stretch:
     """A part of a task's life."""
 
@@ -83,7 +83,7 @@ def events_of(
     task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: datetime
 ) -> list[Event]:
     """Return all that is known of the task, oldest first. Leases and audits are in order."""
-    events = [Event(at=task.enqueued_at, what=What.ENQUEUED)]
+    events = [Event(task.enqueued_at, What.ENQUEUED)]
     since, retried = task.enqueued_at, _retried_at(audits)
     for lease in leases:
         ready = max([since, *(at for at in retried if since <= at <= lease.claimed_at)])
@@ -91,9 +91,12 @@ def events_of(
         waited = seconds_between(ready, lease.claimed_at)
         events.extend(_attempt(lease, waited, tells_stop=not is_told))
         since = max(since, lease.finished_at or since)
+    # Of the first stop the attempt itself tells.
     has_stops = any(lease.stop_requested_at for lease in leases)
     events.extend(
-        _action(entry, task) for entry in audits if not (has_stops and _is_first_stop(entry))
+        _action(entry, task)
+        for entry in audits
+        if not has_stops or entry.verb != "stop" or entry.detail
     )
     events.append(_last(task, leases, since, now))
     return sorted(events, key=lambda event: (event.what in NOW, event.at))
@@ -112,40 +115,21 @@ def _tells_of_end(entry: Audit, lease: Lease) -> bool:
 
 
 def _attempt(lease: Lease, waited: float, *, tells_stop: bool) -> Iterator[Event]:
-    begun = begun_at(lease)
-    yield Event(
-        at=begun,
-        what=What.ATTEMPT_STARTED,
-        attempt=lease.attempt,
-        seconds=waited,
-        who=lease.worker_id,
-    )
+    begun, number = begun_at(lease), lease.attempt
+    yield Event(begun, What.ATTEMPT_STARTED, attempt=number, seconds=waited, who=lease.worker_id)
     if lease.stop_requested_at is not None and tells_stop:
-        yield Event(
-            at=lease.stop_requested_at,
-            what=What.STOP_REQUESTED,
-            who=lease.stop_requested_by,
-            detail=lease.stop_reason,
-        )
+        by, reason = lease.stop_requested_by, lease.stop_reason
+        yield Event(lease.stop_requested_at, What.STOP_REQUESTED, who=by, detail=reason)
     if lease.stop_seen_at is not None:
-        yield Event(at=lease.stop_seen_at, what=What.STOP_SEEN)
+        yield Event(lease.stop_seen_at, What.STOP_SEEN)
     if lease.wedged_at is not None:
-        yield Event(at=lease.wedged_at, what=What.WEDGED)
+        yield Event(lease.wedged_at, What.WEDGED)
     if lease.finished_at is not None:
         yield Event(
-            at=lease.finished_at,
-            what=What.ATTEMPT_ENDED,
-            status=lease.status,
-            attempt=lease.attempt,
+            lease.finished_at, What.ATTEMPT_ENDED, status=lease.status, attempt=number,
             seconds=seconds_between(begun, lease.finished_at),
-            error_class=lease.error_class,
-            detail=lease.error_message,
-        )
-
-
-def _is_first_stop(entry: Audit) -> bool:
-    """Whether the attempt itself tells of it."""
-    return entry.verb == "stop" and not entry.detail
+            error_class=lease.error_class, detail=lease.error_message,
+        )  # fmt: skip
 
 
 def _action(entry: Audit, task: Task) -> Event:
@@ -153,7 +137,7 @@ def _action(entry: Audit, task: Task) -> Event:
     if end is not None and end < at < end + ONE_TRANSACTION:
         at = end  # The entry is written after what it tells of.
     detail = "; ".join(filter(None, (entry.detail, entry.reason)))
-    return Event(at=at, what=What.ACTION, verb=entry.verb, who=entry.actor, detail=detail)
+    return Event(at, What.ACTION, verb=entry.verb, who=entry.actor, detail=detail)
 
 
 def _last(task: Task, leases: Sequence[Lease], since: datetime, now: datetime) -> Event:
@@ -161,19 +145,16 @@ def _last(task: Task, leases: Sequence[Lease], since: datetime, now: datetime) -
     if task.status in FINISHED and task.finished_at is not None:
         has_own_error = not leases or leases[-1].error_message != task.error_message
         return Event(
-            at=task.finished_at,
-            what=What.ENDED,
-            status=task.status,
+            task.finished_at, What.ENDED, status=task.status,
             seconds=seconds_between(task.enqueued_at, task.finished_at),
             error_class=task.error_class if has_own_error else "",
             detail=task.error_message if has_own_error else "",
-        )
+        )  # fmt: skip
     running = [begun_at(lease) for lease in leases if lease.status == LeaseStatus.RUNNING]
-    if running:
-        return Event(at=now, what=What.RUNNING, seconds=seconds_between(min(running), now))
-    if task.status == TaskStatus.RUNNING:
-        return Event(at=now, what=What.RUNNING)
-    return Event(at=now, what=What.WAITING, seconds=seconds_between(since, now))
+    if running or task.status == TaskStatus.RUNNING:
+        seconds = seconds_between(min(running), now) if running else None
+        return Event(now, What.RUNNING, seconds=seconds)
+    return Event(now, What.WAITING, seconds=seconds_between(since, now))
 
 
 def stretches_of(
@@ -183,9 +164,7 @@ def stretches_of(
     end = task.finished_at or now
     if task.broadcast or task.workers > 1:
         return [
-            Stretch(
-                kind=lease.status, start=lease.claimed_at, end=lease.finished_at or end, row=row
-            )
+            Stretch(lease.status, lease.claimed_at, lease.finished_at or end, row)
             for row, lease in enumerate(leases[-MOST_ROWS:])
         ]
     stretches: list[Stretch] = []
@@ -193,7 +172,7 @@ def stretches_of(
     for lease in leases:
         stretches.extend(_gap(since, lease.claimed_at, retried))
         since = lease.finished_at or end
-        stretches.append(Stretch(kind=lease.status, start=lease.claimed_at, end=since))
+        stretches.append(Stretch(lease.status, lease.claimed_at, since))
     stretches.extend(_gap(since, end, retried))
     return [stretch for stretch in stretches if stretch.end > stretch.start]
 
@@ -202,6 +181,6 @@ def _gap(start: datetime, end: datetime, retried: Iterable[datetime]) -> Iterato
     """Between two attempts it waited, or it had ended until somebody retried it."""
     again = max((at for at in retried if start <= at <= end), default=None)
     if again is not None:
-        yield Stretch(kind="idle", start=start, end=again)
+        yield Stretch("idle", start, again)
         start = again
-    yield Stretch(kind="wait", start=start, end=end)
+    yield Stretch("wait", start, end)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
-from taskqueue.monitoring.bounded import NoAnswer, Question
+from taskqueue.monitoring.bounded import NoAnswer, Question, time_limit
 from taskqueue.monitoring.doctor.configuration import (
     look_at_clocks,
     look_at_migrations,
@@ -78,7 +76,7 @@ def _ask_once(connection: BaseDatabaseWrapper) -> None:
 def _asked(connection: BaseDatabaseWrapper, name: str, look: Look) -> list[Finding]:
     """Return what a check finds; that it is not permitted or fails is a finding too."""
     try:
-        with _bounded(connection):
+        with time_limit(connection, PATIENCE):
             return list(look(connection))
     except TROUBLE as error:
         said = _said(error)
@@ -93,18 +91,6 @@ def _asked(connection: BaseDatabaseWrapper, name: str, look: Look) -> list[Findi
                 else "Fix what the database reports, and run the doctor again.",
             )
         ]
-
-
-@contextmanager
-def _bounded(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Run each check in a transaction with a time limit. On SQLite it would take the write lock."""
-    if not is_postgresql():
-        yield
-        return
-    with atomic(using=connection.alias):
-        for name in ("statement_timeout", "lock_timeout"):
-            fetch(connection, "SELECT set_config(%s, %s, true)", (name, PATIENCE))
-        yield
 
 
 def _unreachable(error: Exception) -> Finding:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError
-from django.db.transaction import atomic
 from prometheus_client.core import CounterMetricFamily as Counts
 from prometheus_client.core import GaugeMetricFamily as Gauge
 from prometheus_client.core import HistogramMetricFamily as Histogram
@@ -23,7 +22,7 @@ from prometheus_client.registry import Collector
 from taskqueue.core.histogram import cumulative
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.totals import DEFAULT
-from taskqueue.monitoring.bounded import NoAnswer, SharedQuestion
+from taskqueue.monitoring.bounded import NoAnswer, SharedQuestion, time_limit
 from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counters, counters
 from taskqueue.monitoring.metrics.gauges import Lane, Timetable, lanes, sizes, timetables
 from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living, read_workers
@@ -197,10 +196,7 @@ def _found() -> list[Metric]:
 
 
 def _bounded_families() -> list[Metric]:
-    connection = project_connection()
-    with atomic(using=connection.alias):
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [LONGEST_STATEMENT])
+    with time_limit(project_connection(), LONGEST_STATEMENT):
         return list(_families())
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from taskqueue.access.permissions import VIEW_LEASES
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.queries import as_uuid
 from taskqueue.engine.sqlite.values import loaded
 from taskqueue.engine.statement import Statement, fetch
 from taskqueue.monitoring.read_models.base import Viewer, about
@@ -185,28 +186,20 @@ def _failure_group(row: Sequence[Any]) -> FailureGroup:
     error_class, name, count, first, last, example, message, _ = row
     words = {"status": TaskStatus.FAILED.value, "class": error_class, "name": name}
     return FailureGroup(
-        error_class=error_class,
-        name=name,
-        count=count,
-        first_seen=_moment(first),
-        last_seen=_moment(last),
-        example_id=example if isinstance(example, UUID) else UUID(example),
-        example_message=message,
+        error_class=error_class, name=name, count=count, first_seen=_moment(first),
+        last_seen=_moment(last), example_id=as_uuid(example), example_message=message,
         q=search_text(**words),
-    )
+    )  # fmt: skip
 
 
 def _retrying_group(row: Sequence[Any], *, sees_attempts: bool) -> RetryingGroup:
     name, count, next_at, example, error, message, _ = row
     return RetryingGroup(
-        name=name,
-        count=count,
-        next_at=_moment(next_at),
-        example_id=example if isinstance(example, UUID) else UUID(example),
+        name=name, count=count, next_at=_moment(next_at), example_id=as_uuid(example),
         example_error=error if sees_attempts else None,
         example_message=message if sees_attempts else None,
         q=search_text(status=TaskStatus.RETRYING.value, name=name),
-    )
+    )  # fmt: skip
 
 
 def _moment(value: Any) -> datetime:

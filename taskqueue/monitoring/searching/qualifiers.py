@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.utils.translation import gettext as _
@@ -23,15 +23,11 @@ _PRIORITY = re.compile(r"(?P<sign>[<>]=?)?(?P<from>-?\d{1,4})?(?P<dots>\.\.)?(?P
 _CLASS_PATH = re.compile(r"(?:[^\W\d]\w*\.)+[A-Z]\w*")
 
 Fields = dict[str, Any]
-Reader = Callable[[Sequence[Value], datetime], Fields]
-
-
-class Qualifier(NamedTuple):
-    """How its values are read, and whether it takes a path, or one value only."""
-
-    read: Reader
-    takes_path: bool = False
-    takes_one: bool = False
+Reader = Callable[[Sequence[Value]], Fields]
+# The filter of each qualifier: by the word before the colon, its field and its description.
+QUALIFIERS: dict[str, tuple[str, Described]] = {
+    filter.qualifier: (field, filter) for field, filter in FILTERS.items() if filter.qualifier
+}
 
 
 def is_id(text: str) -> bool:
@@ -42,8 +38,7 @@ def is_id(text: str) -> bool:
 def fields_of(term: Term, now: datetime) -> Fields:
     """Return the fields of a filter that the term sets. Raises SearchError."""
     name = f"{term.key}:"
-    qualifier = QUALIFIERS.get(term.key)
-    if qualifier is None:
+    if term.key not in QUALIFIERS:
         hint = _hint(_("Did you mean “%(near)s:”?"), term.key, QUALIFIERS, mark=":")
         raise SearchError(
             _(
@@ -53,19 +48,25 @@ def fields_of(term: Term, now: datetime) -> Fields:
             key=term.key,
             hint=hint,
         )
-    if qualifier.takes_path and not term.path:
+    field, filter = QUALIFIERS[term.key]
+    takes_path = filter.kind is PATHS
+    if takes_path and not term.path:
         example = f"{term.key}.user.id:42"
         raise SearchError(
             _("“%(name)s” requires a path, as in “%(example)s”."), name=name, example=example
         )
-    if term.path and not qualifier.takes_path:
+    if term.path and not takes_path:
         raise SearchError(
             _("“%(name)s” takes no path: use “%(name)s%(value)s”."), name=name, value=term.values[0]
         )
-    if qualifier.takes_one and len(term.values) > 1:
+    if filter.kind in (NUMBER, MOMENT) and len(term.values) > 1:
         raise SearchError(_("“%(name)s” takes one value."), name=name)
-    fields = qualifier.read(term.values, now)
-    return {key: {_path(term): value} for key, value in fields.items()} if term.path else fields
+    if term.key in READERS:
+        return READERS[term.key](term.values)
+    if filter.kind is MOMENT:
+        return {field: _moment(term.values[0].text, now)}
+    texts = tuple(value.text for value in term.values)
+    return {field: {_path(term): texts} if takes_path else texts}
 
 
 def _path(term: Term) -> str:
@@ -85,11 +86,7 @@ def _hint(question: str, word: str, known: Collection[str], *, mark: str = "") -
     return _("Known: %(known)s.") % {"known": ", ".join(f"{name}{mark}" for name in known)}
 
 
-def _texts(field: str) -> Reader:
-    return lambda values, now: {field: tuple(value.text for value in values)}
-
-
-def _ids(values: Sequence[Value], now: datetime) -> Fields:
+def _ids(values: Sequence[Value]) -> Fields:
     for value in values:
         if not is_id(value.text):
             raise SearchError(
@@ -102,7 +99,7 @@ def _ids(values: Sequence[Value], now: datetime) -> Fields:
     return {"ids": tuple(UUID(value.text) for value in values)}
 
 
-def _names(values: Sequence[Value], now: datetime) -> Fields:
+def _names(values: Sequence[Value]) -> Fields:
     """Read names, and prefixes with a star at the end."""
     prefixes = tuple(v.text[:-1] for v in values if v.text.endswith("*") and not v.is_quoted)
     names = tuple(v.text for v in values if not v.text.endswith("*") or v.is_quoted)
@@ -111,7 +108,7 @@ def _names(values: Sequence[Value], now: datetime) -> Fields:
     return {key: value for key, value in (("name", names), ("name_prefix", prefixes)) if value}
 
 
-def _statuses(values: Sequence[Value], now: datetime) -> Fields:
+def _statuses(values: Sequence[Value]) -> Fields:
     known = [status.value for status in TaskStatus]
     statuses = tuple(value.text.lower() for value in values)
     for status in statuses:
@@ -122,7 +119,7 @@ def _statuses(values: Sequence[Value], now: datetime) -> Fields:
     return {"statuses": statuses}
 
 
-def _errors(values: Sequence[Value], now: datetime) -> Fields:
+def _errors(values: Sequence[Value]) -> Fields:
     """Read classes; in quotation marks parts of messages, unless they are class paths."""
     classes = tuple(v.text for v in values if not v.is_quoted or _CLASS_PATH.fullmatch(v.text))
     parts = tuple(value.text for value in values if value.text not in classes)
@@ -138,7 +135,7 @@ def _errors(values: Sequence[Value], now: datetime) -> Fields:
     return {"error_class": classes} if classes else {"error_text": parts}
 
 
-def _priorities(values: Sequence[Value], now: datetime) -> Fields:
+def _priorities(values: Sequence[Value]) -> Fields:
     """`5`, `>5`, `<=0`, `1..10`."""
     found = _PRIORITY.fullmatch(values[0].text)
     bounds = _bounds(found) if found else None
@@ -172,17 +169,14 @@ def _bounds(found: re.Match[str]) -> tuple[int, int] | None:
     return lowest, (HIGHEST_PRIORITY if last is None else int(last)) if dots else lowest
 
 
-def _moment(field: str) -> Reader:
-    def read(values: Sequence[Value], now: datetime) -> Fields:
-        try:
-            return {field: moment(values[0].text, now=now)}
-        except ValueError:
-            raise SearchError(
-                _("“%(text)s” is not a time: use 2h, 7d, 14:30, 2026-11-01 or 2026-11-01T14:30."),
-                text=values[0].text,
-            ) from None
-
-    return read
+def _moment(text: str, now: datetime) -> datetime:
+    try:
+        return moment(text, now=now)
+    except ValueError:
+        raise SearchError(
+            _("“%(text)s” is not a time: use 2h, 7d, 14:30, 2026-11-01 or 2026-11-01T14:30."),
+            text=text,
+        ) from None
 
 
 # Of qualifiers that take more than the plain values of one filter.
@@ -192,22 +186,4 @@ READERS: dict[str, Reader] = {
     "status": _statuses,
     "error": _errors,
     "priority": _priorities,
-}
-
-
-def _qualifier(field: str, filter: Described) -> Qualifier:
-    """Return how the qualifier of a filter is read."""
-    plain = _moment(field) if filter.kind is MOMENT else _texts(field)
-    return Qualifier(
-        READERS.get(filter.qualifier, plain),
-        takes_path=filter.kind is PATHS,
-        takes_one=filter.kind in (NUMBER, MOMENT),
-    )
-
-
-# By the word before the colon. A path leads into an argument or into the metadata.
-QUALIFIERS: dict[str, Qualifier] = {
-    filter.qualifier: _qualifier(field, filter)
-    for field, filter in FILTERS.items()
-    if filter.qualifier
 }
