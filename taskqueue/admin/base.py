@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import path
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.columns import LABELS, column
+from taskqueue.admin.columns import column
 from taskqueue.admin.links import Links
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.models import Task
 
 if TYPE_CHECKING:
     _Admin = admin.ModelAdmin[Model]
@@ -115,11 +118,9 @@ class ReadOnlyAdmin(_Admin):
 
     def labelled(self, names: Iterable[Any]) -> list[Any]:
         """The names, with those of plain columns replaced by what shows them."""
+        columns = {field.name for field in self.opts.local_fields}
         return [
-            column(name)
-            if isinstance(name, str) and name in LABELS and not hasattr(self, name)
-            else name
-            for name in names
+            column(name) if name in columns and not hasattr(self, name) else name for name in names
         ]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
@@ -134,10 +135,6 @@ class ReadOnlyAdmin(_Admin):
         """Django takes an empty `?_to_field=` for the name of a field."""
         return super().get_object(request, object_id, from_field or None)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return every field of the page."""
-        return flatten_fieldsets(self.get_fieldsets(request, obj))
-
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         return lookup in self.lookups
 
@@ -148,8 +145,25 @@ class ReadOnlyAdmin(_Admin):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_change_permission = has_delete_permission = has_add_permission
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+
+class OfTaskAdmin(ReadOnlyAdmin):
+    """Rows that belong to a task: they lead to it, and are found by its id."""
+
+    search_fields = ("task",)
+    search_help_text = _("Search by task id.")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term.strip():
+            return queryset, False
+        try:
+            return queryset.filter(task_id=UUID(search_term.strip())), False
+        except ValueError:
+            return queryset.none(), False
+
+    @admin.display(description=_("task"))
+    def task_link(self, row: Any) -> SafeString:
+        return self.links.to_row(Task, row.task_id, row.task_id)

@@ -9,59 +9,47 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import display_for_field
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_noop as _
 
 from taskqueue.display import EMPTY, moment
 
-LABELS: dict[str, Any] = {
-    "actor": _("actor"), "at": _("at"), "attempt": _("attempt"),
-    "attempts_before_retry": _("attempts before retry"), "before": _("before"),
-    "broadcast": _("broadcast"), "changed_at": _("changed"), "claimed_at": _("claimed"),
-    "concurrency": _("concurrency"), "count": _("count"), "crash_delay": _("crash delay"),
-    "crashes": _("crashes"), "created_at": _("created"), "deadline_at": _("deadline"),
-    "declared_at": _("declared"), "detail": _("detail"), "enqueued_at": _("enqueued"),
-    "error": _("error"), "error_class": _("error class"), "error_message": _("error message"),
-    "expires_at": _("expires"), "failures": _("failures"),
-    "failures_in_row": _("failures in a row"), "finished_at": _("finished"),
-    "holds_unique_key": _("holds unique key"), "host": _("host"), "id": _("id"),
-    "is_enabled": _("enabled"), "last_finished_at": _("last finished"),
-    "last_nominal_at": _("last nominal"), "lease_duration": _("lease duration"),
-    "lease_seconds": _("lease seconds"), "level": _("level"), "logged_at": _("logged"),
-    "logger": _("logger"), "max_attempts": _("max attempts"), "max_crashes": _("max crashes"),
-    "message": _("message"), "metadata": _("metadata"), "missed": _("missed"),
-    "missed_window": _("missed window"), "name": _("name"), "next_at": _("next"),
-    "nominal_at": _("nominal"), "nominal_until": _("nominal until"), "open_slots": _("open slots"),
-    "options": _("options"), "overlap": _("overlap"), "parked_at": _("parked"),
-    "pause_after_failures": _("pause after failures"), "pause_reason": _("pause reason"),
-    "paused_at": _("paused"), "paused_by": _("paused by"), "paused_until": _("paused until"),
-    "pid": _("pid"), "ping_interval": _("ping interval"), "pinned_to": _("pinned to"),
-    "pool": _("pool"), "priority": _("priority"), "progress": _("progress"),
-    "progress_message": _("progress message"), "progressed_at": _("progressed"),
-    "prune_after": _("prune after"), "query": _("query"), "queue_name": _("queue name"),
-    "queues": _("queues"), "ready_at": _("ready"), "reason": _("reason"),
-    "removed_at": _("removed"), "request": _("request"), "request_reason": _("request reason"),
-    "request_seen_at": _("request seen"), "requested_at": _("requested"),
-    "requested_by": _("requested by"), "retention": _("retention"), "retry_at": _("retry"),
-    "return_value": _("return value"), "rule": _("rule"), "run_after": _("run after"),
-    "running_leases": _("running leases"), "schedule": _("schedule"), "seen_at": _("seen"),
-    "served_until": _("served until"), "source": _("source"), "started_at": _("started"),
-    "status": _("status"), "stop_reason": _("stop reason"),
-    "stop_requested_at": _("stop requested"), "stop_requested_by": _("stop requested by"),
-    "stop_seen_at": _("stop seen"), "stopped_at": _("stopped"), "subject": _("subject"),
-    "successes": _("successes"), "task": _("task"), "task_name": _("task name"),
-    "task_status": _("task status"), "traceback": _("traceback"), "trouble": _("trouble"),
-    "unique_for": _("unique for"), "unique_key": _("unique key"), "unique_scope": _("unique scope"),
-    "unique_until": _("unique until"), "verb": _("verb"), "versions": _("versions"),
-    "wedged_at": _("wedged"), "worker": _("worker"), "worker_names": _("worker names"),
-    "workers": _("workers"),
-}  # fmt: skip
+WORDS = (
+    _("actor"), _("at"), _("attempt"), _("attempts before retry"), _("before"), _("broadcast"),
+    _("changed"), _("claimed"), _("concurrency"), _("count"), _("crash delay"), _("crashes"),
+    _("created"), _("deadline"), _("declared"), _("detail"), _("enqueued"), _("error"),
+    _("error class"), _("error message"), _("expires"), _("failures"),
+    _("finished"), _("holds unique key"), _("host"), _("id"), _("last finished"),
+    _("last nominal"), _("lease duration"), _("lease seconds"), _("level"), _("logged"),
+    _("logger"), _("max attempts"), _("max crashes"), _("message"), _("metadata"), _("missed"),
+    _("missed window"), _("name"), _("next"), _("nominal"), _("nominal until"), _("open slots"),
+    _("options"), _("overlap"), _("parked"), _("pause after failures"), _("pause reason"),
+    _("paused"), _("paused by"), _("paused until"), _("pid"), _("ping interval"), _("pinned to"),
+    _("pool"), _("priority"), _("progress"), _("progress message"), _("progressed"),
+    _("prune after"), _("query"), _("queue name"), _("queues"), _("ready"), _("reason"),
+    _("removed"), _("request"), _("request reason"), _("request seen"), _("requested"),
+    _("requested by"), _("retention"), _("retry"), _("return value"), _("rule"), _("run after"),
+    _("running leases"), _("schedule"), _("seen"), _("served until"), _("source"), _("started"),
+    _("status"), _("stop reason"), _("stop requested"), _("stop requested by"), _("stop seen"),
+    _("stopped"), _("subject"), _("successes"), _("task"), _("task name"), _("task status"),
+    _("traceback"), _("trouble"), _("unique for"), _("unique key"), _("unique scope"),
+    _("unique until"), _("verb"), _("versions"), _("wedged"), _("worker"), _("worker names"),
+    _("workers"),
+)  # fmt: skip
+"""The names of columns in words, for the translators."""
+OTHER_WORDS = {"failures_in_row": _("failures in a row"), "is_enabled": _("enabled")}
+
+
+def label(name: str) -> Any:
+    """Return the name of a column in words: that of `finished_at` is "finished"."""
+    return gettext_lazy(OTHER_WORDS.get(name, name.removesuffix("_at").replace("_", " ")))
 
 
 @cache
 def column(name: str) -> Callable[[Any], Any]:
     """Show a column under its label: points in time to the second, for a task's life is short."""
 
-    @admin.display(description=LABELS[name])
+    @admin.display(description=label(name))
     def show(row: Any) -> Any:
         value = getattr(row, name)
         if isinstance(value, datetime):

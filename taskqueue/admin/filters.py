@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
-from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import BooleanField, Max, Q, QuerySet
@@ -12,7 +11,7 @@ from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.columns import LABELS
+from taskqueue.admin.columns import label
 from taskqueue.core.states import LeaseStatus
 from taskqueue.display import WORDS
 from taskqueue.engine.connections import database_alias
@@ -103,7 +102,7 @@ class WordedChoices(admin.ChoicesFieldListFilter):
 
     def __init__(self, field: Any, *args: Any, **named: Any) -> None:
         super().__init__(field, *args, **named)
-        self.title = LABELS[field.name]
+        self.title = label(field.name)
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         for choice in super().choices(changelist):
@@ -112,16 +111,6 @@ class WordedChoices(admin.ChoicesFieldListFilter):
 
 
 LONGEST_ID = len(str(2**63))
-
-
-def by_task(rows: QuerySet[Any], term: str) -> QuerySet[Any]:
-    """Return the rows of the task with that id; none if the term is not an id."""
-    if not term.strip():
-        return rows
-    try:
-        return rows.filter(task_id=UUID(term.strip()))
-    except ValueError:
-        return rows.none()
 
 
 def row_id(text: str) -> int | None:

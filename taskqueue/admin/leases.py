@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.base import OfTaskAdmin
 from taskqueue.admin.columns import cell
-from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter, by_task
+from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
 from taskqueue.display import EMPTY, badge, preformatted
-from taskqueue.models import Lease, Task, Worker
+from taskqueue.models import Lease, Worker
 
 
-class LeaseAdmin(ReadOnlyAdmin):
+def _progress(lease: Lease) -> str:
+    if lease.progress is None:
+        return EMPTY
+    return f"{lease.progress:.0f} % {lease.progress_message}".rstrip()
+
+
+class LeaseAdmin(OfTaskAdmin):
     """One attempt a row."""
 
     columns = (
@@ -30,60 +32,25 @@ class LeaseAdmin(ReadOnlyAdmin):
     )  # fmt: skip
     list_filter = (LeaseStatusFilter, WedgedFilter, WorkerFilter)
     lookups = ("status__exact", "task__id__exact", "worker__name__exact", "wedged")
-    search_fields = ("task",)
-    search_help_text = _("Search by task id.")
     fieldsets = (
-        (
-            None,
-            {
-                "fields": (
-                    "id", "task_link", "attempt", "shown_status", "worker_link", "progress_text",
-                )
-            },
-        ),
-        (
-            _("Times"),
-            {
-                "fields": (
-                    "claimed_at", "started_at", "progressed_at", "wedged_at", "expires_at",
-                    "finished_at",
-                )
-            },
-        ),
+        (None, {"fields": (
+            "id", "task_link", "attempt", "shown_status", "worker_link", "progress_text",
+        )}),
+        (_("Times"), {"fields": (
+            "claimed_at", "started_at", "progressed_at", "wedged_at", "expires_at", "finished_at",
+        )}),
         (_("Error"), {"fields": ("error_class", "message", "shown_traceback")}),
-        (
-            _("Stop"),
-            {
-                "fields": (
-                    "stop_requested_at", "stop_requested_by", "stop_reason",
-                    "stop_seen_at",
-                )
-            },
-        ),
+        (_("Stop"), {"fields": (
+            "stop_requested_at", "stop_requested_by", "stop_reason", "stop_seen_at",
+        )}),
     )  # fmt: skip
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return by_task(queryset, search_term), False
-
     shown_status = cell(_("status"), badge, "status")
-
-    @admin.display(description=_("task"))
-    def task_link(self, lease: Lease) -> SafeString:
-        return self.links.to_row(Task, lease.task_id, lease.task_id)
 
     @admin.display(description=_("worker"))
     def worker_link(self, lease: Lease) -> SafeString:
         return self.links.to_list(Worker, lease.worker_id, q=lease.worker_id)
 
-    progress_text = cell(_("progress"), lambda lease: progress_of(lease))
+    progress_text = cell(_("progress"), _progress)
     message = cell(_("message"), preformatted, "error_message")
     shown_traceback = cell(_("traceback"), preformatted, "traceback")
-
-
-def progress_of(lease: Lease) -> str:
-    """Return the progress of the attempt."""
-    if lease.progress is None:
-        return EMPTY
-    return f"{lease.progress:.0f} % {lease.progress_message}".rstrip()
