@@ -15,8 +15,8 @@ from taskqueue.api.fields import Reasoned
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.control.verb import Verb
 
+# Refuses a row by an exception. It is locked, so that what is checked stays until all is done.
 Check = Callable[[Any], None]
-"""Refuses a row by an exception. It is locked, so that what is checked stays until all is done."""
 
 
 class OneView(ApiView):

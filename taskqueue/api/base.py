@@ -33,10 +33,10 @@ from taskqueue.engine.transient_errors import is_passing
 from taskqueue.monitoring.read_models.base import json_form
 
 logger = logging.getLogger("taskqueue.api")
+# Attempts at an action where the database had a transient error, such as a deadlock.
 TRIES = 3
-"""Attempts at an action where the database had a transient error, such as a deadlock."""
+# The parameter of the address of each kind of resource; queues and workers have a `name` too.
 KEYS = {"task": "task_id", "operation": "operation_id", "schedule": "name"}
-"""The parameter of the address of each kind of resource; queues and workers have a `name` too."""
 
 
 class Endpoint(NamedTuple):

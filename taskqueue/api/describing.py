@@ -47,8 +47,8 @@ MEANINGS = {
     501: "A required package is not installed on this server.",
     503: "The database does not answer, or is busy.",
 }
+# Statuses of all views but the public probes.
 PROTECTED = (401, 403, 429, 503)
-"""Statuses of all views but the public probes."""
 HEADERS = {
     "Idempotency-Key": "A repeated request with this key is not carried out again.",
     "If-Match": "The ETag of the version that the client has seen.",
@@ -59,11 +59,11 @@ HEADERS = {
     "WWW-Authenticate": "How to authenticate.",
 }
 CHANGING = ("POST", "PATCH", "PUT", "DELETE")
+# Names of enums in the schema: several fields called `status` have different choices.
 NAMED = {
     tuple(member.value for member in choice): choice.__name__
     for choice in (TaskStatus, LeaseStatus, OperationStatus, OccurrenceStatus)
 }
-"""Names of enums in the schema: several fields called `status` have different choices."""
 TOKEN = "metricsToken"  # noqa: S105  (a name)
 
 

@@ -16,15 +16,15 @@ from taskqueue.exceptions import LONGEST_DURATION
 from taskqueue.monitoring.read_models.base import json_form
 
 MOMENT = {"type": "string", "format": "date-time"}
+# Unknown fields that are reported at most.
 MOST_UNKNOWN = 5
-"""Unknown fields that are reported at most."""
 
 
 class Strict(serializers.Serializer[Any]):
     """Refuses unknown fields, and suggests the nearest."""
 
+    # Messages for fields that no request can set, by name.
     set_elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Messages for fields that no request can set, by name."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):

@@ -21,8 +21,8 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.transient_errors import is_passing
 
 LONGEST_TEXT, MOST_TOLD = 2000, 100
+# The place of a mistake in a body: names and indexes.
 Path = tuple[object, ...]
-"""The place of a mistake in a body: names and indexes."""
 
 
 class Problem(drf.APIException):

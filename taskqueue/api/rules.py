@@ -21,8 +21,8 @@ from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.reading import now
 from taskqueue.rules import Rule
 
+# A rule that is seldom due is looked for through many years, which takes a while for each time.
 MOST_TIMES = 20
-"""A rule that is seldom due is looked for through many years, which takes a while for each time."""
 LIMIT = {"oneOf": [MOMENT, {"enum": [None]}]}
 LIMITS = {"start": LIMIT, "end": LIMIT}
 SECONDS = {"type": "number", "minimum": 1, "maximum": 3162240000}

@@ -46,8 +46,8 @@ from taskqueue.monitoring.read_models.schedule import (
 )
 from taskqueue.monitoring.reading import now
 
+# The edit that enqueues nothing, and that every schedule accepts.
 RESTING: Mapping[str, Any] = {"enabled": False}
-"""The edit that enqueues nothing, and that every schedule accepts."""
 ScheduleJSON = serializer_for(ShownSchedule, described={"rule": RuleField})
 OneScheduleJSON = serializer_for(ScheduleDetails, described={"rule": RuleField})
 

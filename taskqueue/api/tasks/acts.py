@@ -30,8 +30,8 @@ from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.task import ShownTask
 
+# Verbs that are methods of the task's own address.
 AT_THE_TASK = ("update", "delete")
-"""Verbs that are methods of the task's own address."""
 
 
 class Changes(ChangeableOptions):
@@ -40,8 +40,8 @@ class Changes(ChangeableOptions):
     left_out = frozenset({"backoff"})  # It cannot be changed in the background.
 
 
+# The field for a parameter, by its kind.
 KINDS: Mapping[str, Any] = {"moment": NearMoment, "changes": Changes}
-"""The field for a parameter, by its kind."""
 
 
 class TaskAct(TaskView):
@@ -129,9 +129,9 @@ def _view(verb: TaskVerb) -> type[OneView]:
     return act_view(BASES.get(verb.name, TaskAct), verb, looks=(VIEW_TASKS,), **attributes)
 
 
+# By the last part of the address.
 ACTS = {
     verb.name.replace("_", "-"): _view(verb)
     for verb in TASK_VERBS.values()
     if verb.for_many and verb.name not in AT_THE_TASK
 }
-"""By the last part of the address."""

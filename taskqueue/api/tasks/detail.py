@@ -28,13 +28,13 @@ from taskqueue.models import Task
 from taskqueue.monitoring.read_models.task import ShownTask, shown_task
 from taskqueue.results.reading import row_of
 
+# Verbs that make another task of the type, which only types marked `api=True` allow.
 MAKING = [verb.name for verb in TASK_VERBS.values() if ENQUEUE in verb.permissions]
-"""Verbs that make another task of the type, which only types marked `api=True` allow."""
+# Columns that If-Match compares: the progress of a body changes by itself, and is left out.
 STEPS = (
     "status", "attempt", "attempts_before_retry", "args", "kwargs", "run_after", "deadline_at",
     "expires_at", "enqueued_at", "finished_at", "options", *TERM_COLUMNS,
 )  # fmt: skip
-"""Columns that If-Match compares: the progress of a body changes by itself, and is left out."""
 
 
 class Waiting(Strict):

@@ -24,8 +24,8 @@ from taskqueue.monitoring.read_models.task import STATUSES
 from taskqueue.results.audited_enqueue import enqueue_batches_by_hand, enqueue_by_hand
 
 MOST = 1000
+# Where each has options of its own, comparing it with all others would take long.
 MOST_COMPARED = 20
-"""Where each has options of its own, comparing it with all others would take long."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,8 +33,8 @@ from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.search_tokens import LONGEST, MOST_VALUES, Term, Value
 
 PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
+# By the name of a parameter, the filter that it sets.
 PARAMETERS = {filter.parameter: filter for filter in FILTERS.values() if filter.parameter}
-"""By the name of a parameter, the filter that it sets."""
 
 
 class Which(Strict):
@@ -135,8 +135,8 @@ def _narrowed(which: TaskFilter, more: Mapping[str, Any], name: str) -> TaskFilt
 
 
 CANONICAL = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+# Values of one filter, and paths in it: each is a condition of the statement.
 MOST_IN_ALL, MOST_PATHS = 200, 20
-"""Values of one filter, and paths in it: each is a condition of the statement."""
 PATHS = ("arguments", "metadata")
 WAYS = ("ids", "filter", "q", "everything")
 

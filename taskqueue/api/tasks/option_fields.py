@@ -22,10 +22,10 @@ from taskqueue.declarations.option_forms import backoff_from_json, exception_cla
 from taskqueue.declarations.options import DAY, YEAR, options_for
 from taskqueue.exceptions import InvalidTask
 
+# Seconds between two attempts, before jitter.
 SHORTEST_BACKOFF = 1
-"""Seconds between two attempts, before jitter."""
+# Seconds from now until a moment of a request, and the longest `unique_for`.
 LONGEST_DELAY = YEAR
-"""Seconds from now until a moment of a request, and the longest `unique_for`."""
 MOST_CLASSES, LONGEST_CLASS_PATH = 50, 500
 HOLD_WORDS = list(kinds.HoldTime().words)
 NUMBER = {"type": "number", "minimum": SHORTEST_BACKOFF, "maximum": LONGEST}
@@ -226,6 +226,7 @@ def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
     return made
 
 
+# The fields of kinds without bounds of their own.
 FIELDS: dict[type[kinds.Kind], Any] = {
     kinds.Switch: Flag,
     kinds.When: NearMoment,
@@ -235,6 +236,5 @@ FIELDS: dict[type[kinds.Kind], Any] = {
     kinds.HoldTime: UniqueForField,
     kinds.JsonObject: ObjectField,
 }
-"""The fields of kinds without bounds of their own."""
 CHANGEABLE = frozenset(ChangeableOptions().fields)
 OPTIONS = frozenset(EnqueueOptions().fields)

@@ -29,17 +29,18 @@ from taskqueue.results.reading import row_of
 class Redaction(NamedTuple):
     """The part of a reason that users without certain permissions see."""
 
+    # The permissions that are all needed to see everything.
     needs: tuple[str, ...]
-    """The permissions that are all needed to see everything."""
+    # Replaces the sentence; empty: the remaining values have a sentence of their own.
     message: str = ""
-    """Replaces the sentence; empty: the remaining values have a sentence of their own."""
+    # Fields that are the task's own.
     is_kept: frozenset[str] = frozenset()
-    """Fields that are the task's own."""
 
 
+# Fields that are hidden, and the values in their place.
 HIDDEN: dict[str, Any] = {"subject": "", "moment": None, "details": {}}
-"""Fields that are hidden, and the values in their place."""
 MOMENT, SUBJECT = frozenset({"moment"}), frozenset({"subject"})
+# By code; all other reasons are the task's own.
 REDACTIONS: dict[str, Redaction] = {
     "retry_due": Redaction((VIEW_LEASES,), is_kept=MOMENT),
     "queue_paused": Redaction((VIEW_QUEUES,), is_kept=SUBJECT),
@@ -67,7 +68,6 @@ REDACTIONS: dict[str, Redaction] = {
     # An attempt or the audit says who did it.
     "cancelled": Redaction((VIEW_LEASES, VIEW_AUDITS), is_kept=MOMENT),
 }
-"""By code; all other reasons are the task's own."""
 
 
 def visible_reason(reason: Reason, user: Any) -> dict[str, Any]:

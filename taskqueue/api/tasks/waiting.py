@@ -21,15 +21,15 @@ from rest_framework.response import Response
 from taskqueue.conf import get_settings
 from taskqueue.results.handle import LONGEST_PAUSE, Pauses
 
+# Seconds: proxies cut off what is silent for longer.
 LONGEST_WAIT = 60
-"""Seconds: proxies cut off what is silent for longer."""
+# How many requests wait at a time in a process, unless the setting API_LONG_POLLS says it. Under
+# ASGI each request gets a thread of its own; under WSGI they come from a pool, often of four.
 MOST_UNDER_ASGI, MOST_UNDER_WSGI = 16, 2
-"""How many requests wait at a time in a process, unless the setting API_LONG_POLLS says it. Under
-ASGI each request gets a thread of its own; under WSGI they come from a pool, often of four."""
+# How many of them one user may have, and never more than half.
 MOST_OF_ONE = 4
-"""How many of them one user may have, and never more than half."""
+# Seconds after which those should ask again whose request could not wait.
 RETRY_AFTER = 5
-"""Seconds after which those should ask again whose request could not wait."""
 T = TypeVar("T")
 
 
