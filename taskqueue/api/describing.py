@@ -14,7 +14,7 @@ from uuid import UUID
 from rest_framework import serializers
 
 from taskqueue.api.access import NeedsOrToken
-from taskqueue.api.fields import Anything, DescribedField, NoQuery, Strict, Text
+from taskqueue.api.fields import Anything, DescribedField, NoQuery, OneOf, Strict, Text
 from taskqueue.api.serializing import serializer_for
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.models.occurrence import OccurrenceStatus
@@ -184,21 +184,21 @@ class Described(AutoSchema):
     def _map_serializer_field(self, field: Any, direction: Any, *more: Any) -> Any:
         if isinstance(field, Anything):  # null is among anything, and not one more of two schemas.
             return {"description": str(field.help_text)} if field.help_text else {}
-        if isinstance(field, serializers.ChoiceField) and tuple(field.choices) in NAMED:
-            return self._named(field)
         if isinstance(field, DescribedField):
-            meta: Any = self._get_serializer_field_meta(field, direction)  # type: ignore[no-untyped-call]
-            return append_meta(deepcopy(field.json_schema), meta)
-        return super()._map_serializer_field(field, direction, *more)  # type: ignore[no-untyped-call]
-
-    def _named(self, field: serializers.ChoiceField) -> Any:
-        """Return a reference to a named enum, whatever the name of the field."""
-        values = tuple(field.choices)
-        component = self._registered(
-            NAMED[values], ResolvedComponent.SCHEMA, {"type": "string", "enum": list(values)}
-        )
-        meta = {"description": str(field.help_text)} if field.help_text else {}
-        return append_meta(component.ref, meta | ({"nullable": True} if field.allow_null else {}))
+            schema: Any = deepcopy(field.json_schema)
+        elif isinstance(field, OneOf):
+            schema = {"oneOf": []}
+            for part in field.by_type.values():
+                schema["oneOf"].append(self._map_serializer_field(part, direction))
+                self._insert_field_validators(part, schema["oneOf"][-1])  # type: ignore[no-untyped-call]
+        elif isinstance(field, serializers.ChoiceField) and tuple(field.choices) in NAMED:
+            values = tuple(field.choices)
+            enum = {"type": "string", "enum": list(values)}
+            schema = self._registered(NAMED[values], ResolvedComponent.SCHEMA, enum).ref
+        else:
+            return super()._map_serializer_field(field, direction, *more)  # type: ignore[no-untyped-call]
+        meta: Any = self._get_serializer_field_meta(field, direction)  # type: ignore[no-untyped-call]
+        return append_meta(schema, meta)
 
     def _registered(self, name: str, kind: str, schema: Any) -> Any:
         """Return a component of the document, for this API's or the project's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, ClassVar
 
 from django.utils.dateparse import parse_datetime
@@ -126,14 +126,21 @@ class DescribedField(serializers.Field[Any, Any, Any, Any]):
     json_schema: ClassVar[dict[str, Any]]
 
 
-class When(DescribedField):
+class OneOf(serializers.Field[Any, Any, Any, Any]):
+    """A value of one of several types, for each of which there is a field."""
+
+    # What has none of these types is given to the last.
+    by_type: ClassVar[Mapping[type, serializers.Field[Any, Any, Any, Any]]]
+
+    def to_internal_value(self, data: Any) -> Any:
+        *_, last = self.by_type.values()
+        return self.by_type.get(type(data), last).run_validation(data)
+
+
+class When(OneOf):
     """A time with an offset, or seconds from now."""
 
-    json_schema = {"oneOf": [MOMENT, {"type": "number", "minimum": 0}]}
-
-    def to_internal_value(self, data: Any) -> datetime | float:
-        field = Moment() if isinstance(data, str) else Seconds()
-        return field.run_validation(data)  # type: ignore[no-any-return]
+    by_type = {str: Moment(), float: Seconds()}
 
 
 class Anything(serializers.JSONField):

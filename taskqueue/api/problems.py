@@ -65,8 +65,6 @@ KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
     (own.InvalidArguments, 422, "invalid_arguments", ""),
     (own.InvalidSchedule, 422, "invalid_schedule", ""),
     (own.InvalidTask, 422, "invalid_option", ""),
-    (own.DuplicateTask, 409, "duplicate_task", ""),
-    (own.EnqueuedBefore, 409, "duplicate_task", ""),
     (own.IdempotencyKeyReused, 422, "idempotency_key_reused", ""),
     (own.ChangedMeanwhile, 412, "precondition_failed", ""),
     (own.TransitionRefused, 409, "transition_refused", ""),
@@ -107,25 +105,24 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
         codes = error.get_codes()
         code = codes if isinstance(codes, str) else error.default_code
         return int(error.status_code), code, str(error.detail), {}
+    if isinstance(error, own.DuplicateTask):
+        return _duplicate(error)
     for kind, status, code, detail in KNOWN:
         if isinstance(error, kind):
             text = detail or str(error) or HTTPStatus(status).description
-            return status, code, text, _about(error)
+            return status, code, text, {}
     return None
 
 
-def _about(error: Exception) -> dict[str, Any]:
-    """Return more fields for programs: the task that holds a unique key, and who wanted it."""
-    if isinstance(error, own.EnqueuedBefore):
-        return {"task_id": str(error.task_id)}
-    if not isinstance(error, own.DuplicateTask):
-        return {}
+def _duplicate(error: own.DuplicateTask) -> tuple[int, str, str, dict[str, Any]]:
+    """Name who holds the key by its id, and no more: it may be of another type."""
     holder = getattr(error.result, "id", error.result)
-    about: dict[str, Any] = {} if holder is None else {"task_id": str(holder)}
+    detail = str(error) if holder is None else f"Task {holder} holds the unique key."
+    more: dict[str, Any] = {} if holder is None else {"task_id": str(holder)}
     if error.place is not None:
         place = ("tasks", error.place, "unique_key")
-        about["errors"] = [_mistake(place, str(error), "duplicate_task")]
-    return about
+        more["errors"] = [_mistake(place, detail, "duplicate_task")]
+    return 409, "duplicate_task", detail, more
 
 
 def _shown(text: str) -> str:

@@ -90,20 +90,16 @@ class TaskDetail(TaskView):
         """All there is to say about it; with `wait`, once it has ended or the time is over."""
         seconds = self.parameters["wait"]
         if "HTTP_IF_NONE_MATCH" in request.META:
-            changed = waited(
-                request,
+            return waited(
+                self,
                 lambda: self.answer(task_id),
                 lambda answer: answer.status_code != 304,
                 seconds,
             )
-            return changed.noted(changed.seen)
-        if not seconds:
-            return self.answer(task_id)
-        connection, known = project_connection(), id_of(task_id)
-        ended = waited(
-            request, lambda: status_of(connection, known), FINISHED.__contains__, seconds
-        )
-        return ended.noted(self.answer(task_id))
+        if seconds:
+            connection, known = project_connection(), id_of(task_id)
+            waited(self, lambda: status_of(connection, known), FINISHED.__contains__, seconds)
+        return self.answer(task_id)
 
     @endpoint("changeTask", answers={200: ShownTask}, body=Change, problems=(404, 409, 412))
     def patch(self, request: Request, task_id: str) -> Response:

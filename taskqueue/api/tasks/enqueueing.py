@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,7 +17,6 @@ from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Reasoned
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import Enqueue, Wanted, wanted
-from taskqueue.exceptions import DuplicateTask
 from taskqueue.monitoring.read_models.base import about, from_row, json_form
 from taskqueue.monitoring.read_models.task import STATUSES
 from taskqueue.results.audited_enqueue import enqueue_batches_by_hand, enqueue_by_hand
@@ -55,19 +53,6 @@ def _receipts(wishes: Sequence[Wanted], results: Sequence[Any], user: Any) -> li
     ]
 
 
-@contextmanager
-def _telling_no_status() -> Iterator[None]:
-    """Name who holds the key of a duplicate that raises by its id, and no more."""
-    try:
-        yield
-    except DuplicateTask as error:
-        if error.result is None:
-            raise
-        holder = getattr(error.result, "id", error.result)
-        text = f"Task {holder} holds the unique key."
-        raise DuplicateTask(text, error.result, place=error.place) from None
-
-
 class EnqueueOne(Reasoned, Enqueue):
     """A task to be enqueued, and why."""
 
@@ -75,8 +60,7 @@ class EnqueueOne(Reasoned, Enqueue):
 def answer_of_one(view: ApiView, wish: Wanted, reason: str) -> Response:
     """Enqueue it: 201 for a new task, 200 where another holds the unique key."""
     user = view.request.user
-    with _telling_no_status():
-        result = enqueue_by_hand(wish.definition, wish.args, wish.kwargs, by=user, reason=reason)
+    result = enqueue_by_hand(wish.definition, wish.args, wish.kwargs, by=user, reason=reason)
     (shown,) = _receipts([wish], [result], user)
     headers = {"Location": view.address("task", result.id)}
     return Response(json_form(shown), status=201 if result.created else 200, headers=headers)
@@ -116,10 +100,9 @@ class TaskBulk(ApiView):
 
         def act() -> Response:
             calls = [(each.definition, each.args, each.kwargs) for each in wishes]
-            with _telling_no_status():
-                results = enqueue_batches_by_hand(
-                    calls, _alike(wishes), by=request.user, reason=self.parameters["reason"]
-                )
+            results = enqueue_batches_by_hand(
+                calls, _alike(wishes), by=request.user, reason=self.parameters["reason"]
+            )
             is_new = any(result.created for result in results)
             shown = json_form(Receipts(results=_receipts(wishes, results, request.user)))
             return Response(shown, status=201 if is_new else 200)

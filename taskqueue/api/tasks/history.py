@@ -110,12 +110,12 @@ class TaskLogs(ApiView):
         """Lines in order. To follow them, repeat the request with `after` and `wait`."""
         query, known = self.parameters, id_of(task_id)
         page = waited(
-            request,
+            self,
             lambda: _page(known, query),
             lambda page: bool(page.results) or page.status in FINISHED,
             query["wait"],
         )
-        return page.noted(self.shown(page.seen))
+        return self.shown(page)
 
 
 def _page(task_id: UUID, query: Mapping[str, Any]) -> LinePage:

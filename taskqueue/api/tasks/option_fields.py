@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 from django.utils import timezone
 from rest_framework import serializers
 
-from taskqueue.api.fields import MOMENT, DescribedField, Flag, Strict, Text
+from taskqueue.api.fields import DescribedField, Flag, Moment, OneOf, Strict, Text
 from taskqueue.api.fields import Seconds as SecondsField
-from taskqueue.api.fields import When as WhenField
 from taskqueue.api.fields import Whole as WholeField
 from taskqueue.core.retries import LONGEST, POLICIES, Backoff
 from taskqueue.declarations import option_kinds as kinds
@@ -27,7 +26,6 @@ SHORTEST_BACKOFF = 1
 # Seconds from now until a moment of a request, and the longest `unique_for`.
 LONGEST_DELAY = YEAR
 MOST_CLASSES, LONGEST_CLASS_PATH = 50, 500
-HOLD_WORDS = list(kinds.HoldTime().words)
 NUMBER = {"type": "number", "minimum": SHORTEST_BACKOFF, "maximum": LONGEST}
 SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
@@ -68,15 +66,14 @@ class BackoffField(DescribedField):
         return policy
 
 
-class NearMoment(WhenField):
+class NearMoment(OneOf):
     """A moment with its offset, or seconds from now: at most a year ahead."""
 
-    json_schema = {"oneOf": [MOMENT, {"type": "number", "minimum": 0, "maximum": LONGEST_DELAY}]}
+    by_type = {str: Moment(), float: SecondsField(max_value=LONGEST_DELAY)}
 
-    def to_internal_value(self, data: Any) -> datetime | float:
+    def to_internal_value(self, data: Any) -> Any:
         when = super().to_internal_value(data)
-        ahead = when - timezone.now() if isinstance(when, datetime) else timedelta(seconds=when)
-        if ahead > timedelta(seconds=LONGEST_DELAY):
+        if isinstance(when, datetime) and when > timezone.now() + timedelta(seconds=LONGEST_DELAY):
             days = LONGEST_DELAY // DAY
             raise serializers.ValidationError(f"must be at most {days} days ahead over REST.")
         return when
@@ -96,43 +93,39 @@ class RetryForField(serializers.ListField):
             raise serializers.ValidationError(str(error).removeprefix("retry_for: ")) from None
 
 
-class UniqueForField(DescribedField):
+class UniqueForField(OneOf):
     """`finished`, `started` or `kept`, or seconds."""
 
-    json_schema = {
-        "oneOf": [
-            {"type": "string", "enum": HOLD_WORDS},
-            {"type": "number", "minimum": 0.001, "maximum": LONGEST_DELAY},
-        ]
+    by_type = {
+        str: serializers.ChoiceField(
+            choices=kinds.HoldTime().words,
+            error_messages={
+                "invalid_choice": "must be 'finished', 'started', 'kept' or a number of seconds."
+            },
+        ),
+        float: SecondsField(min_value=0.001, max_value=LONGEST_DELAY),
     }
 
-    def to_internal_value(self, data: Any) -> Any:
-        if not isinstance(data, str):
-            return SecondsField(min_value=0.001, max_value=LONGEST_DELAY).run_validation(data)
-        if data not in HOLD_WORDS:
-            raise serializers.ValidationError(
-                "must be 'finished', 'started', 'kept' or a number of seconds."
-            )
-        return data
+
+class EveryArgument(DescribedField):
+    """true: all arguments make the key."""
+
+    json_schema = {"type": "boolean", "enum": [True]}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if data is not True:
+            raise serializers.ValidationError("Not a valid string.")
+        return True
 
 
-class UniqueKeyField(DescribedField):
+class UniqueKeyField(OneOf):
     """The key, names of arguments that make it, or true for all of them."""
 
-    json_schema = {
-        "oneOf": [
-            {"type": "string", "minLength": 1, "maxLength": LONGEST_UNIQUE_KEY},
-            {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            {"type": "boolean", "enum": [True]},
-        ]
+    by_type = {
+        bool: EveryArgument(),
+        list: serializers.ListField(child=Text(), min_length=1),
+        str: Text(max_length=LONGEST_UNIQUE_KEY),
     }
-
-    def to_internal_value(self, data: Any) -> Any:
-        if data is True:
-            return True
-        if isinstance(data, list):
-            return serializers.ListField(child=Text(), min_length=1).run_validation(data)
-        return Text(max_length=LONGEST_UNIQUE_KEY).run_validation(data)
 
 
 class ObjectField(serializers.DictField):

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from django.core.handlers.asgi import ASGIRequest
 from django.db import connections
 from rest_framework.request import Request
-from rest_framework.response import Response
 
+from taskqueue.api.base import ApiView
 from taskqueue.conf import get_settings
 from taskqueue.results.handle import LONGEST_PAUSE, Pauses
 
@@ -31,19 +31,6 @@ MOST_OF_ONE = 4
 # Seconds after which those should ask again whose request could not wait.
 RETRY_AFTER = 5
 T = TypeVar("T")
-
-
-class Waited(NamedTuple, Generic[T]):
-    """The last value seen, and whether the request could not wait for more."""
-
-    seen: T
-    is_refused: bool = False
-
-    def noted(self, answer: Response) -> Response:
-        """The answer, with `Retry-After` where the request could not wait."""
-        if self.is_refused:
-            answer["Retry-After"] = str(RETRY_AFTER)
-        return answer
 
 
 class Seats:
@@ -91,18 +78,20 @@ def most_waits(request: Request) -> int:
 
 
 def waited(
-    request: Request, look: Callable[[], T], is_enough: Callable[[T], bool], seconds: float
-) -> Waited[T]:
+    view: ApiView, look: Callable[[], T], is_enough: Callable[[T], bool], seconds: float
+) -> T:
     """Return what is seen once it is enough, or when the time is over.
 
-    Where too many requests wait already, return what is seen now.
+    Where too many requests wait already, return what is seen now, and tell the client when to try
+    it again.
     """
     seen = look()
     if not seconds or is_enough(seen):
-        return Waited(seen)
-    with SEATS.seat(request.user, most_waits(request)) as has_seat:
+        return seen
+    with SEATS.seat(view.request.user, most_waits(view.request)) as has_seat:
         if not has_seat:
-            return Waited(seen, is_refused=True)
+            view.headers["Retry-After"] = str(RETRY_AFTER)
+            return seen
         pauses = Pauses(seconds)
         while not is_enough(seen):
             try:
@@ -113,7 +102,7 @@ def waited(
                 _let_go()
             time.sleep(pause)
             seen = look()
-    return Waited(seen)
+    return seen
 
 
 def _let_go() -> None:
