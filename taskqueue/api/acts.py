@@ -10,8 +10,8 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
 from taskqueue.api.base import ApiView, endpoint
-from taskqueue.api.etags import has_condition, has_part, part_of
 from taskqueue.api.fields import Reasoned
+from taskqueue.api.headers import has_condition, has_part, part_of
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.control.verb import Verb
 

@@ -20,12 +20,10 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView, set_rollback
 
-from taskqueue.api import idempotency
 from taskqueue.api.access import Needs, Rates
 from taskqueue.api.describing import Described
-from taskqueue.api.etags import etag_of, has_condition, is_known
-from taskqueue.api.fields import NoQuery
-from taskqueue.api.parsing import AlwaysJSON, PlainJSONRenderer, StrictJSONParser
+from taskqueue.api.fields import AlwaysJSON, NoQuery, PlainJSONRenderer, StrictJSONParser
+from taskqueue.api.headers import answered, etag_of, has_condition, is_known
 from taskqueue.api.problems import InvalidBody, InvalidQuery, Problem, answer_to
 from taskqueue.conf import get_settings
 from taskqueue.engine.connections import database_alias, project_connection
@@ -246,7 +244,7 @@ class ApiView(APIView):
         while True:
             try:
                 with atomic(using=database_alias()):
-                    return idempotency.answered(self.request, act)
+                    return answered(self.request, act)
             except (DatabaseError, InterfaceError) as error:
                 tries -= 1
                 # Within another transaction, nothing can be tried again.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Flag, Reasoned, Strict
 from taskqueue.api.paging import Paged, page, page_of, rows_after
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks.acts import KINDS
+from taskqueue.api.tasks.detail import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import estimate
@@ -83,12 +82,9 @@ class OperationList(OperationView):
     @endpoint("listOperations", answers={200: Operations}, query=Paged)
     def get(self, request: Request) -> Response:
         """Operations, the newest first."""
-
-        def show(rows: Sequence[Operation]) -> list[ShownOperation]:
-            return [shown_operation(row, request.user) for row in rows]
-
+        found = rows_after(control.operations(), "-id", self.parameters, UUID)
         return page(
-            self, rows_after(control.operations(), "-id", self.parameters, UUID), "id", show
+            self, found, "id", lambda rows: [shown_operation(row, request.user) for row in rows]
         )
 
     @endpoint("startOperation", answers={200: DryRun, 202: OperationDetails}, body=Start)

@@ -25,7 +25,11 @@ WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 class Digits(serializers.IntegerField):
-    """A whole number in a query: digits only."""
+    """A whole number in a query, which may be left out: digits only."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("min_value", 0)
+        super().__init__(required=False, **options)
 
     def to_internal_value(self, data: Any) -> int:
         if not isinstance(data, str) or not WHOLE.fullmatch(data):
@@ -40,17 +44,13 @@ class Paged(Strict):
         required=False, default="", max_length=500, allow_blank=True,
         help_text="The cursor of a page, from `next`; empty: the first page.",
     )  # fmt: skip
-    limit = Digits(
-        required=False, default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page."
-    )
+    limit = Digits(default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page.")
 
 
 class LongPaged(Paged):
     """The parameters of a page of short rows."""
 
-    limit = Digits(
-        required=False, default=100, min_value=1, max_value=MOST, help_text="Rows of a page."
-    )
+    limit = Digits(default=100, min_value=1, max_value=MOST, help_text="Rows of a page.")
 
 
 class NextPage(serializers.Serializer[Any]):

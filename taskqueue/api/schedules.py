@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,7 +31,7 @@ from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ScheduleExists
-from taskqueue.models import Occurrence, Schedule
+from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.read_models.schedule import (
@@ -141,11 +141,8 @@ class ScheduleList(ScheduleView):
         for parameter, column in (("source", "source"), ("task", "task_name")):
             if parameter in self.parameters:
                 rows = rows.filter(**{column: self.parameters[parameter]})
-
-        def show(rows: Sequence[Schedule]) -> list[ShownSchedule]:
-            return shown_schedules(rows, request.user, now())
-
-        return page(self, rows_after(rows, "name", self.parameters), "name", show)
+        found = rows_after(rows, "name", self.parameters)
+        return page(self, found, "name", lambda rows: shown_schedules(rows, request.user, now()))
 
     @endpoint(
         "createSchedule", answers={201: OneScheduleJSON}, body=ScheduleCreated, problems=(409,)
@@ -221,7 +218,7 @@ def _check_call(task: str, call: Mapping[str, Any]) -> None:
 class HowMany(Strict):
     """The number of times."""
 
-    count = Digits(required=False, default=5, min_value=1, max_value=MOST_TIMES)
+    count = Digits(default=5, min_value=1, max_value=MOST_TIMES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,13 +259,8 @@ class ScheduleRuns(ApiView):
     def get(self, request: Request, name: str) -> Response:
         """Its runs and the times that were skipped, the newest first."""
         runs = occurrences_of(schedules.get(name))
-        read_moment = Moment().to_internal_value
-
-        def show(rows: Sequence[Occurrence]) -> list[ShownOccurrence]:
-            return shown_occurrences(rows, request.user)
-
-        found = rows_after(runs, "-nominal_at", self.parameters, read_moment)
-        return page(self, found, "nominal_at", show)
+        found = rows_after(runs, "-nominal_at", self.parameters, Moment().to_internal_value)
+        return page(self, found, "nominal_at", lambda rows: shown_occurrences(rows, request.user))
 
 
 class ScheduleRun(ScheduleView):

@@ -192,9 +192,7 @@ class StatsSeries(ApiView):
 class PerformanceQuery(SpanQuery):
     """The span."""
 
-    limit = Digits(
-        required=False, default=100, min_value=1, max_value=MOST_NAMES, help_text="Names."
-    )
+    limit = Digits(default=100, min_value=1, max_value=MOST_NAMES, help_text="Names.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,9 +223,8 @@ class FailuresQuery(Strict):
     """The number of groups."""
 
     limit = Digits(
-        required=False, default=MOST_GROUPS, min_value=1, max_value=MOST_GROUPS,
-        help_text="Groups of each kind.",
-    )  # fmt: skip
+        default=MOST_GROUPS, min_value=1, max_value=MOST_GROUPS, help_text="Groups of each kind."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ from taskqueue.api import (
 )
 from taskqueue.api.base import ApiView
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks import acts, detail, enqueueing, history, lists, reasons
+from taskqueue.api.tasks import detail, history, lists
 
 
 class NotFound(ApiView):
@@ -71,12 +71,12 @@ SCHEDULE, OPERATION = "schedules/<str:name>/", "operations/<str:operation_id>/"
 app_name = "taskqueue-api"
 ADDRESSES: list[URLPattern] = [
     path("tasks/", lists.TaskList.as_view(), name="tasks"),
-    path("tasks/bulk/", enqueueing.TaskBulk.as_view(), name="task-bulk"),
+    path("tasks/bulk/", lists.TaskBulk.as_view(), name="task-bulk"),
     path(TASK, detail.TaskDetail.as_view(), name="task"),
-    *_of(TASK, "task", acts.ACTS),
+    *_of(TASK, "task", detail.ACTS),
     path(f"{TASK}attempts/", history.TaskAttempts.as_view(), name="task-attempts"),
     path(f"{TASK}logs/", history.TaskLogs.as_view(), name="task-logs"),
-    path(f"{TASK}why/", reasons.TaskWhy.as_view(), name="task-why"),
+    path(f"{TASK}why/", history.TaskWhy.as_view(), name="task-why"),
     path("queues/", queues.QueueList.as_view(), name="queues"),
     *_of(QUEUE, "queue", queues.ACTS),
     path(QUEUE, queues.QueueDetail.as_view(), name="queue"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rest_framework import serializers
+
 from taskqueue.api.fields import Text
 from taskqueue.api.problems import Path, Problem
-from taskqueue.api.tasks.option_fields import OPTIONS, EnqueueOptions, ListOfAnything, ObjectField
+from taskqueue.api.tasks.option_fields import OPTIONS, EnqueueOptions
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.arguments import check_names
 from taskqueue.declarations.definition import BaseDefinition, registry
@@ -23,8 +25,8 @@ class Enqueue(EnqueueOptions):
     """A task to be enqueued: its type, its arguments, and options in place of the type's own."""
 
     name = Text(max_length=LONGEST_NAME, help_text="Of a task type marked `api=True`.")
-    args = ListOfAnything(required=False, default=list)
-    kwargs = ObjectField(required=False, default=dict)
+    args = serializers.ListField(required=False, default=list)
+    kwargs = serializers.DictField(required=False, default=dict)
 
 
 class Wanted(NamedTuple):

@@ -1,29 +1,37 @@
-"""One task: look at it, wait for it, change its terms, delete it."""
+"""One task: look at it, wait for it, change its terms, delete it; the addresses of its verbs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
-from taskqueue.api.acts import OneView
+from taskqueue.api.acts import OneView, act_view
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Reasoned, Strict
 from taskqueue.api.paging import Digits
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks.bodies import check_each, is_exposed
-from taskqueue.api.tasks.option_fields import CHANGEABLE, ChangeableOptions
+from taskqueue.api.tasks.bodies import check_call, check_each, exposed, is_exposed, not_exposed
+from taskqueue.api.tasks.option_fields import (
+    CHANGEABLE,
+    OPTIONS,
+    ChangeableOptions,
+    NearMoment,
+)
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import id_of, status_of
 from taskqueue.engine.control.mutable_options import COLUMNS as TERM_COLUMNS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
-from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.control.verb import TaskVerb, Verb
+from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.task import ShownTask, shown_task
 from taskqueue.results.reading import row_of
@@ -41,9 +49,10 @@ class Waiting(Strict):
     """The time to wait."""
 
     wait = Digits(
-        required=False, default=0, min_value=0, max_value=LONGEST_WAIT,
+        default=0,
+        max_value=LONGEST_WAIT,
         help_text="Seconds to wait for its end; with If-None-Match, for any change.",
-    )  # fmt: skip
+    )
 
 
 class Change(Reasoned, ChangeableOptions):
@@ -116,3 +125,110 @@ class TaskDetail(TaskView):
     def delete(self, request: Request, task_id: str) -> Response:
         """Delete a finished task with its attempts and log lines; only the audit tells of it."""
         return self.act(TASK_VERBS["delete"], task_id, **self.parameters)
+
+
+# Verbs that are methods of the task's own address.
+AT_THE_TASK = ("update", "delete")
+
+
+class Changes(ChangeableOptions):
+    """The changes of an update; fields that are left out keep their values."""
+
+    left_out = frozenset({"backoff"})  # It cannot be changed in the background.
+
+
+# The field for a parameter, by its kind.
+KINDS: Mapping[str, Any] = {"moment": NearMoment, "changes": Changes}
+
+
+class TaskAct(TaskView):
+    """A verb on one task."""
+
+    def run(self, request: Request, key: str) -> Response:
+        """Do the verb. Raises 403 where it would stop an attempt, and the user may not."""
+        check_each({name: self.parameters[name] for name in OPTIONS & self.parameters.keys()})
+        self._refuse_to_stop(key)
+        makes_task = ENQUEUE in self.verb.permissions
+        try:
+            return self.act(
+                self.verb, key, _check_exposed if makes_task else None, **self.parameters
+            )
+        except TransitionRefused:
+            self._refuse_to_stop(key)  # It may have started meanwhile.
+            raise
+
+    def _refuse_to_stop(self, key: str) -> None:
+        if not self.verb.leaves_out_running(self.request.user):
+            return
+        if status_of(project_connection(), id_of(key)) == TaskStatus.RUNNING:
+            detail = "The task is running: to stop it needs the permission to stop tasks."
+            raise Problem(403, "permission_denied", detail)
+
+
+def _check_exposed(task: Task) -> None:
+    if not is_exposed(task.name):
+        raise not_exposed(task.name)
+
+
+class Retry(Reasoned):
+    """Nothing, or other arguments: then it is a new task, and the old one stays as it is."""
+
+    args = serializers.ListField(required=False, help_text="Left out: those that it has.")
+    kwargs = serializers.DictField(required=False)
+
+
+class RetryAct(TaskAct):
+    """Run it again, or a new task with other arguments."""
+
+    body = Retry
+    answers = {200: ShownTask, 201: ShownTask}
+
+    def run(self, request: Request, key: str) -> Response:
+        if self.parameters.keys() == {"reason"}:
+            return super().run(request, key)
+        verb = TASK_VERBS["retry_with"]
+        if not verb.is_for(request.user):
+            detail = "Other arguments need the permission to enqueue."
+            raise Problem(403, "permission_denied", detail)
+        return self.act(verb, key, self._check, **self.parameters)
+
+    def _check(self, task: Task) -> None:
+        _check_exposed(task)
+        definition = exposed(task.name).using(unique_key=None)  # It holds none.
+        call = {"args": task.args, "kwargs": task.kwargs} | self.parameters
+        check_call(definition, call["args"], call["kwargs"])
+
+
+class Duplicate(Reasoned, ChangeableOptions):
+    """The options of the new task that differ from the old one."""
+
+
+class DuplicateAct(TaskAct):
+    """Enqueue another task like it."""
+
+    body = Duplicate
+    answers = {201: ShownTask}
+    scope = "enqueue"
+
+
+BASES: Mapping[str, type[TaskAct]] = {"retry": RetryAct, "duplicate": DuplicateAct}
+
+
+def _view(verb: TaskVerb) -> type[OneView]:
+    """Return the view of a verb, with a body for its parameters."""
+    attributes: dict[str, Any] = {}
+    if verb.ends_attempt and verb.name not in BASES:
+        attributes["answers"] = {200: ShownTask, 202: ShownTask}
+    if verb.parameters:
+        fields = {each.name: KINDS[each.kind]() for each in verb.parameters}
+        name = verb.name.capitalize()
+        attributes["body"] = type(name, (Reasoned,), {"__doc__": verb.help, **fields})
+    return act_view(BASES.get(verb.name, TaskAct), verb, looks=(VIEW_TASKS,), **attributes)
+
+
+# By the last part of the address.
+ACTS = {
+    verb.name.replace("_", "-"): _view(verb)
+    for verb in TASK_VERBS.values()
+    if verb.for_many and verb.name not in AT_THE_TASK
+}

@@ -64,9 +64,7 @@ def _parameter_field(filter: Described) -> serializers.Field[Any, Any, Any, Any]
 class Page(Which):
     """Which tasks, and which page of them."""
 
-    limit = Digits(
-        required=False, default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page."
-    )
+    limit = Digits(default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page.")
     before = Text(required=False, help_text="A cursor, from `next`.")
     after = Text(required=False, help_text="A cursor, from `previous`.")
     include = serializers.ChoiceField(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from django.utils import timezone
 from rest_framework import serializers
+from rest_framework.fields import empty
 
 from taskqueue.api.fields import DescribedField, Flag, Moment, OneOf, Strict, Text
 from taskqueue.api.fields import Seconds as SecondsField
@@ -79,16 +80,12 @@ class NearMoment(OneOf):
         return when
 
 
-class RetryForField(serializers.ListField):
-    """Exception classes by their paths; nothing is imported for them."""
+class ExceptionPath(Text):
+    """The path of an exception class; nothing is imported for it."""
 
-    def __init__(self, **options: Any) -> None:
-        child = Text(max_length=LONGEST_CLASS_PATH)
-        super().__init__(child=child, max_length=MOST_CLASSES, **options)
-
-    def to_internal_value(self, data: Any) -> list[type[BaseException]]:
+    def run_validation(self, data: Any = empty) -> Any:
         try:
-            return [exception_class(path) for path in super().to_internal_value(data)]
+            return exception_class(super().run_validation(data))
         except InvalidTask as error:
             raise serializers.ValidationError(str(error).removeprefix("retry_for: ")) from None
 
@@ -126,24 +123,6 @@ class UniqueKeyField(OneOf):
         list: serializers.ListField(child=Text(), min_length=1),
         str: Text(max_length=LONGEST_UNIQUE_KEY),
     }
-
-
-class ObjectField(serializers.DictField):
-    """An object of JSON, with anything in it."""
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        if not isinstance(data, dict):
-            self.fail("not_a_dict", input_type=type(data).__name__)
-        return data
-
-
-class ListOfAnything(serializers.ListField):
-    """A list of JSON, with anything in it."""
-
-    def to_internal_value(self, data: Any) -> list[Any]:
-        if not isinstance(data, list):
-            self.fail("not_a_list", input_type=type(data).__name__)
-        return data
 
 
 class OptionsOf(Strict):
@@ -211,6 +190,9 @@ def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
             child = Text(max_length=kinds.LONGEST_WORKER_NAME)
             field = serializers.ListField
             bounds = {"child": child, "min_length": 1, "max_length": kinds.MOST_WORKERS}
+        case kinds.ExceptionClasses():
+            child = ExceptionPath(max_length=LONGEST_CLASS_PATH)
+            field, bounds = serializers.ListField, {"child": child, "max_length": MOST_CLASSES}
         case kind:
             field = FIELDS[type(kind)]
     made: serializers.Field[Any, Any, Any, Any] = field(
@@ -224,10 +206,9 @@ FIELDS: dict[type[kinds.Kind], Any] = {
     kinds.Switch: Flag,
     kinds.When: NearMoment,
     kinds.Policy: BackoffField,
-    kinds.ExceptionClasses: RetryForField,
     kinds.UniqueKeyKind: UniqueKeyField,
     kinds.HoldTime: UniqueForField,
-    kinds.JsonObject: ObjectField,
+    kinds.JsonObject: serializers.DictField,
 }
 CHANGEABLE = frozenset(ChangeableOptions().fields)
 OPTIONS = frozenset(EnqueueOptions().fields)

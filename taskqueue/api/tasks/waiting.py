@@ -52,13 +52,8 @@ class Seats:
             yield has_seat
         finally:
             if has_seat:
-                self._leave(who)
-
-    def _leave(self, who: object) -> None:
-        with self._lock:
-            self._taken[who] -= 1
-            if not self._taken[who]:
-                del self._taken[who]
+                with self._lock:
+                    self._taken -= Counter([who])  # Forgets who waits no more.
 
 
 SEATS = Seats()

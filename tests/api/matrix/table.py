@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskqueue.api.tasks.acts import ACTS
+from taskqueue.api.tasks.detail import ACTS
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from tests.admin.matrix.roles import NONE, Permissions

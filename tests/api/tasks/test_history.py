@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 
 from taskqueue import control
-from taskqueue.api.tasks.reasons import REDACTIONS, visible_reason
+from taskqueue.api.tasks.history import REDACTIONS, visible_reason
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Lease, Task, TaskLog
 from taskqueue.monitoring.why import Reason
