@@ -60,6 +60,8 @@ class Operation(models.Model):
     started_at = models.DateTimeField(null=True)
     progressed_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    # Whether the caller has just started it, rather than found it.
+    is_new = False
 
     class Meta:
         default_permissions = VIEW_ONLY

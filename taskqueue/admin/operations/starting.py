@@ -22,7 +22,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
-from taskqueue.engine.operations import estimate, start_or_find
+from taskqueue.engine.operations import estimate
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching import NEEDED_TO_SEE, SearchError, without
@@ -85,7 +85,7 @@ class OperationStart(ReadOnlyAdmin):
         """Start it, or find what an earlier submit started; None: the form says why not."""
         arguments = dict(form.cleaned_data)
         try:
-            operation, is_new = start_or_find(
+            operation = control.start_operation(
                 verb.name,
                 _chosen(choice, verb, request.user),
                 query=choice.query,
@@ -97,7 +97,7 @@ class OperationStart(ReadOnlyAdmin):
         except ValueError as error:  # InvalidTask and SearchError are such.
             form.add_error(None, str(error))
             return None
-        if is_new:
+        if operation.is_new:
             told = f"{verb.label}: {without(NEEDED_TO_SEE, choice.words)}"
             self.log_addition(request, operation, noted(told, operation.reason))
             told = _("It is asked for; a worker does it in the background.")

@@ -18,9 +18,8 @@ from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
-from taskqueue.engine.operations.counting import estimate, newest_id
-from taskqueue.engine.operations.reading import get_operation
-from taskqueue.engine.operations.stored import chosen_json
+from taskqueue.engine.operations.stored import get_operation
+from taskqueue.engine.operations.walking import estimate, newest_id
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models.operation import Operation, OperationStatus
@@ -45,30 +44,12 @@ def start_operation(
     `verb` is one of `BULK_VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`,
     `update` takes `{"changes": {an option: its value}}`, the others no arguments. `query` is shown
     where the filter was typed as a search. Tasks that are enqueued from now on are left out. Asked
-    for again with the same `operation_id`, it is begun once, and the first is given back. Raises
+    for again with the same `operation_id`, it is begun once, and the first is given back, whose
+    `is_new` is False. Raises
     ValueError or `InvalidTask` before anything is written, ValueError too where the operation of
     that id is another: one with another verb, of other tasks, or asked for by somebody else.
     """
-    operation, _ = start_or_find(
-        verb, which, query=query, by=by, reason=reason, arguments=arguments,
-        operation_id=operation_id,
-    )  # fmt: skip
-    return operation
-
-
-def start_or_find(
-    verb: str,
-    which: TaskFilter,
-    *,
-    query: str,
-    by: object,
-    reason: str,
-    arguments: Mapping[str, Any] | None,
-    operation_id: UUID | None,
-) -> tuple[Operation, bool]:
-    """As `start_operation`, with whether it is new."""
-    known = bulk_verb(verb)
-    stored = known.stored(arguments or {})
+    stored = bulk_verb(verb).stored(arguments or {})
     if which.ids is not None and len(which.ids) > MOST_IDS:
         raise ValueError(f"At most {MOST_IDS} tasks are chosen one by one; use a filter for more.")
     who = person(by, reason)
@@ -78,7 +59,7 @@ def start_or_find(
         id=operation_id or uuid7(),
         verb=verb,
         query=storable(query, limit=LONGEST_QUERY),
-        chosen=chosen_json(which),
+        chosen={"which": which.to_json()},
         arguments=stored,
         expected=None if expected.is_capped else expected.fitting,
         last_id=newest_id(connection),
@@ -97,8 +78,10 @@ def start_or_find(
         found = get_operation(operation_id)
         if not _is_same(found, operation):
             raise ValueError(f"Operation {operation_id} exists, and is a different one.") from None
-        return found, False
-    return get_operation(operation.id), True
+        return found
+    started = get_operation(operation.id)
+    started.is_new = True
+    return started
 
 
 def cancel_operation(

@@ -7,7 +7,6 @@ same operation, because its row is locked.
 from __future__ import annotations
 
 import logging
-from datetime import datetime
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -18,12 +17,11 @@ from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.control.locking import Selection
+from taskqueue.engine.control.locking import Selection, Statuses
 from taskqueue.engine.control.task_verbs import BULK_VERBS
-from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.operations.stored import Walk, which_of
-from taskqueue.engine.operations.walking import fitting, narrowed, next_look
+from taskqueue.engine.operations.walking import Walker, fitting
 from taskqueue.engine.statement import Fact
 from taskqueue.engine.transient_errors import is_busy
 from taskqueue.models.operation import Operation, OperationStatus
@@ -76,17 +74,15 @@ def _in_turn(connection: BaseDatabaseWrapper) -> list[UUID]:
     return [
         operation_id
         for operation_id, progressed_at, tries, failures in turns[:MOST_LOOKED_AT]
-        if not _rests(now, progressed_at, int(tries or 0), int(failures or 0))
+        if progressed_at is None
+        or (now - progressed_at).total_seconds() >= _pause(int(tries or 0), int(failures or 0))
     ]
 
 
-def _rests(now: datetime, progressed_at: datetime | None, tries: int, failures: int) -> bool:
-    if progressed_at is None:
-        return False
-    pause = HELD_PAUSE if tries else 0.0
+def _pause(tries: int, failures: int) -> float:
     if failures:
-        pause = min(LONGEST_ERROR_PAUSE, ERROR_PAUSE * 2 ** (failures - 1))
-    return (now - progressed_at).total_seconds() < pause
+        return min(LONGEST_ERROR_PAUSE, ERROR_PAUSE * 2.0 ** (failures - 1))
+    return HELD_PAUSE if tries else 0.0
 
 
 def _serve(connection: BaseDatabaseWrapper, operation_id: UUID) -> bool:
@@ -94,130 +90,109 @@ def _serve(connection: BaseDatabaseWrapper, operation_id: UUID) -> bool:
     session = connection.connection
     try:
         with orm_transaction(connection):
-            operation = _locked(connection, operation_id)
-            if operation is not None:
-                _advance(connection, operation)
-            return operation is not None
+            chunk = _locked(connection, operation_id)
+            if chunk is not None:
+                chunk.advance()
+            return chunk is not None
     except Exception as error:  # One operation must not keep a worker from the others.
         if connection.connection is not session or is_busy(error) or not connection.is_usable():
             raise  # Nobody's fault here: Django may have opened another session by now.
         logger.exception("Operation not advanced operation=%s", operation_id)
         with orm_transaction(connection):
-            operation = _locked(connection, operation_id)
-            if operation is not None:
-                _note_error(connection, operation, error)
+            chunk = _locked(connection, operation_id)
+            if chunk is not None:
+                chunk.note(error)
         return True
 
 
-def _locked(connection: BaseDatabaseWrapper, operation_id: UUID) -> Operation | None:
+def _locked(connection: BaseDatabaseWrapper, operation_id: UUID) -> Chunk | None:
     rows = Operation.objects.using(connection.alias).filter(id=operation_id, finished_at=None)
-    return rows.select_for_update(skip_locked=True).first()
+    operation = rows.select_for_update(skip_locked=True).first()
+    return None if operation is None else Chunk(connection, operation)
 
 
-def _advance(connection: BaseDatabaseWrapper, operation: Operation) -> None:
-    """Do the next chunk and save the progress. Locks the operation, then what the verb locks."""
-    verb, walk = BULK_VERBS[operation.verb], Walk.of(operation)
-    if walk.is_through or len(walk.held) >= MOST_HELD:
-        _come_back(connection, operation, verb, walk)
-    else:
-        _go_on(connection, operation, verb, walk)
-    walk.failures = 0
-    operation.error = ""
-    if walk.is_through and not walk.held:
-        operation.status = OperationStatus.FINISHED.value
-        operation.error = _refused_words(walk)
-    _save(connection, operation, walk)
+class Chunk:
+    """The next chunk of a locked operation, and its progress."""
 
+    def __init__(self, connection: BaseDatabaseWrapper, operation: Operation) -> None:
+        self._connection = connection
+        self._operation = operation
+        self._verb = BULK_VERBS[operation.verb]
+        self._walk = Walk.of(operation)
 
-def _go_on(
-    connection: BaseDatabaseWrapper, operation: Operation, verb: TaskVerb, walk: Walk
-) -> None:
-    look = next_look(
-        connection,
-        narrowed(which_of(operation), verb),
-        verb,
-        after=operation.next_after,
-        last=operation.last_id,
-        limit=CHUNK,
-    )
-    operation.matched += len(look.ids)
-    walk.held += _do(connection, operation, verb, walk, look.ids)
-    operation.next_after = look.ids[-1] if look.reached is None and look.ids else look.reached
-    walk.is_through = look.reached is None
+    def advance(self) -> None:
+        """Do it and save the progress. Locks what the verb locks."""
+        operation, walk, which = self._operation, self._walk, which_of(self._operation)
+        statuses = self._verb.statuses_among(which.statuses)
+        if walk.is_through or len(walk.held) >= MOST_HELD:
+            self._come_back(statuses)
+        else:
+            walker = Walker(self._connection, which, self._verb, operation.last_id)
+            look = walker.look(operation.next_after, limit=CHUNK)
+            operation.matched += len(look.ids)
+            walk.held += self._do(look.ids, statuses)
+            operation.next_after = look.reached or (look.ids[-1] if look.ids else None)
+            walk.is_through = look.reached is None
+        walk.failures = 0
+        operation.error = ""
+        if walk.is_through and not walk.held:
+            operation.status = OperationStatus.FINISHED.value
+            if walk.refused:  # Why, as far as that lies in what the tasks were to be given.
+                tasks = "1 task" if walk.refused == 1 else f"{walk.refused} tasks"
+                words = f"{tasks} refused the changes. {walk.refusal}"
+                operation.error = storable(words, limit=LONGEST_ERROR)
+        self._save()
 
+    def note(self, error: Exception) -> None:
+        """Save an error, with which the operation fails if there were too many in a row."""
+        self._walk.failures += 1
+        text = f"{type(error).__name__}: {error}"
+        self._operation.error = storable(text, limit=LONGEST_ERROR)
+        if self._walk.failures >= ERROR_TRIES:
+            self._operation.status = OperationStatus.FAILED.value
+        self._save()
 
-def _come_back(
-    connection: BaseDatabaseWrapper, operation: Operation, verb: TaskVerb, walk: Walk
-) -> None:
-    """Try tasks again that others held. After some tries they count as refused."""
-    ids, rest = walk.held[:CHUNK], walk.held[CHUNK:]
-    left = _do(connection, operation, verb, walk, ids)
-    walk.tries += 1
-    if not left or walk.tries >= HELD_TRIES:
-        left, walk.tries = [], 0
-    walk.held = left + rest
+    def _come_back(self, statuses: Statuses) -> None:
+        """Try tasks again that others held. After some tries they count as refused."""
+        walk = self._walk
+        ids, rest = walk.held[:CHUNK], walk.held[CHUNK:]
+        left = self._do(ids, statuses)
+        walk.tries += 1
+        if not left or walk.tries >= HELD_TRIES:
+            left, walk.tries = [], 0
+        walk.held = left + rest
 
-
-def _do(
-    connection: BaseDatabaseWrapper,
-    operation: Operation,
-    verb: TaskVerb,
-    walk: Walk,
-    ids: list[UUID],
-) -> list[UUID]:
-    """Do it to a chunk; return the tasks that only a lock of others kept from it."""
-    given = verb.given(operation.arguments)
-    statuses = verb.statuses_among(which_of(operation).statuses)
-    done = frozenset(
-        verb.each(
-            Selection(
-                connection=connection,
-                ids=ids,
-                statuses=statuses,
-                person=person(operation.requested_by, operation.reason),
-                is_bulk=True,
-            ),
-            **given,
+    def _do(self, ids: list[UUID], statuses: Statuses) -> list[UUID]:
+        """Do it to these tasks; return those that only a lock of others kept from it."""
+        operation, walk, connection = self._operation, self._walk, self._connection
+        selection = Selection(
+            connection=connection,
+            ids=ids,
+            statuses=statuses,
+            person=person(operation.requested_by, operation.reason),
+            is_bulk=True,
         )
-    )
-    operation.done += len(done)
-    missed = [task_id for task_id in ids if task_id not in done]
-    if not missed:
-        return []
-    left = fitting(connection, TaskFilter(ids=missed, statuses=sorted(statuses)), verb)
-    ids = sorted(left.values_list("id", flat=True))
-    refused = verb.refusals(connection, ids, **given)
-    walk.refused += len(refused)
-    walk.refusal = walk.refusal or next(iter(refused.values()), "")
-    return [task_id for task_id in ids if task_id not in refused]
+        arguments = self._verb.given(operation.arguments)
+        done = frozenset(self._verb.each(selection, **arguments))
+        operation.done += len(done)
+        missed = [task_id for task_id in ids if task_id not in done]
+        if not missed:
+            return []
+        left = fitting(connection, TaskFilter(ids=missed, statuses=sorted(statuses)), self._verb)
+        ids = sorted(left.values_list("id", flat=True))
+        refused = self._verb.refusals(connection, ids, **arguments)
+        walk.refused += len(refused)
+        walk.refusal = walk.refusal or next(iter(refused.values()), "")
+        return [task_id for task_id in ids if task_id not in refused]
 
-
-def _refused_words(walk: Walk) -> str:
-    """Why it was not done to all, as far as that lies in what they were to be given."""
-    if not walk.refused:
-        return ""
-    tasks = "1 task" if walk.refused == 1 else f"{walk.refused} tasks"
-    return storable(f"{tasks} refused the changes. {walk.refusal}", limit=LONGEST_ERROR)
-
-
-def _note_error(connection: BaseDatabaseWrapper, operation: Operation, error: Exception) -> None:
-    walk = Walk.of(operation)
-    walk.failures += 1
-    text = f"{type(error).__name__}: {error}"
-    operation.error = storable(text, limit=LONGEST_ERROR)
-    if walk.failures >= ERROR_TRIES:
-        operation.status = OperationStatus.FAILED.value
-    _save(connection, operation, walk)
-
-
-def _save(connection: BaseDatabaseWrapper, operation: Operation, walk: Walk) -> None:
-    """Progress, in the transaction of what was done."""
-    now = dialect_for(connection).now(connection)
-    operation.started_at = operation.started_at or now
-    operation.progressed_at = now
-    if operation.status == OperationStatus.WAITING:
-        operation.status = OperationStatus.RUNNING.value
-    elif operation.status != OperationStatus.RUNNING:
-        operation.finished_at = now
-    walk.write(operation)
-    operation.save(using=connection.alias, update_fields=PROGRESS)
+    def _save(self) -> None:
+        """Save the progress, in the transaction of what was done."""
+        operation, now = self._operation, dialect_for(self._connection).now(self._connection)
+        operation.started_at = operation.started_at or now
+        operation.progressed_at = now
+        if operation.status == OperationStatus.WAITING:
+            operation.status = OperationStatus.RUNNING.value
+        elif operation.status != OperationStatus.RUNNING:
+            operation.finished_at = now
+        self._walk.write(operation)
+        operation.save(using=self._connection.alias, update_fields=PROGRESS)

@@ -1,13 +1,35 @@
-"""The JSON in an operation's row: the choice of tasks, and the progress of the walk over them."""
+"""Operations as they are stored, and the JSON of their progress."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 from uuid import UUID
 
+from django.db.models import QuerySet
+
+from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.models import Operation
+from taskqueue.exceptions import OperationDoesNotExist
+from taskqueue.models.operation import Operation
+
+
+def operations() -> QuerySet[Operation]:
+    """Return all of them, the newest first, without the ids that were chosen one by one."""
+    return Operation.objects.using(database_alias()).order_by("-id").defer("chosen")
+
+
+def get_operation(operation_id: UUID | str) -> Operation:
+    """Return one of them. Raises `OperationDoesNotExist`."""
+    try:
+        return Operation.objects.using(database_alias()).get(id=UUID(str(operation_id)))
+    except (ValueError, Operation.DoesNotExist):
+        raise OperationDoesNotExist(f"There is no operation {operation_id}.") from None
+
+
+def which_of(operation: Operation) -> TaskFilter:
+    """Return the tasks of an operation. Raises ValueError where that cannot be read."""
+    return TaskFilter.from_json(operation.chosen["which"])
 
 
 @dataclass(kw_only=True)
@@ -29,33 +51,17 @@ class Walk:
 
     @classmethod
     def of(cls, operation: Operation) -> Self:
-        """As the row has it."""
+        """Return it as the row has it."""
         walk = operation.chosen.get("walk", {})
-        return cls(
-            is_through=walk.get("is_through", False),
-            held=[UUID(text) for text in walk.get("held", ())],
-            tries=walk.get("tries", 0),
-            failures=walk.get("failures", 0),
-            refused=walk.get("refused", 0),
-            refusal=walk.get("refusal", ""),
-        )
+        known = {name: walk[name] for name in vars(cls()) if name in walk}
+        return cls(**known | {"held": [UUID(text) for text in walk.get("held", ())]})
 
     def write(self, operation: Operation) -> None:
         """Put it into the row, which is not saved yet."""
-        held = [str(each) for each in self.held]
+        held = [str(task_id) for task_id in self.held]
         operation.chosen = {**operation.chosen, "walk": {**vars(self), "held": held}}
 
 
-def chosen_json(which: TaskFilter) -> dict[str, Any]:
-    """Return the first value of `Operation.chosen`."""
-    return {"which": which.to_json()}
-
-
-def which_of(operation: Operation) -> TaskFilter:
-    """The tasks that an operation is about. Raises ValueError where that cannot be read."""
-    return TaskFilter.from_json(operation.chosen["which"])
-
-
 def held_count(operation: Operation) -> int:
-    """How many tasks it will come back to, because somebody held them."""
+    """Return how many tasks it will come back to, because somebody held them."""
     return len(operation.chosen.get("walk", {}).get("held", ()))

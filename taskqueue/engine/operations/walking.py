@@ -1,4 +1,4 @@
-"""Which tasks come next: in the order of their ids, a bounded look at a time.
+"""Walk over the tasks of an operation in the order of their ids, a bounded look at a time.
 
 However rare what fits, and however large the table, one statement reads no more than `WINDOW` rows:
 so many ids in a row, or all of a status that so few tasks have that an index lists them.
@@ -6,8 +6,8 @@ so many ids in a row, or all of a status that so few tasks have that an index li
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,7 +15,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, QuerySet
 
 from taskqueue.core.states import FINISHED, WAITING, LeaseStatus, TaskStatus
+from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.locking import id_of
+from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.models import Lease, Task
@@ -23,6 +26,10 @@ from taskqueue.models import Lease, Task
 # Rows that one statement reads at most.
 WINDOW = 20_000
 LEAST = UUID(int=0)
+# Tasks that an estimate counts at most.
+CAP = 10_000
+# Looks of an estimate; when they find fewer, it is left open how many there are.
+MOST_LOOKS = 3
 
 
 class Look(NamedTuple):
@@ -32,121 +39,121 @@ class Look(NamedTuple):
     reached: UUID | None
 
 
-def narrowed(which: TaskFilter, verb: TaskVerb) -> TaskFilter:
-    """Narrow a filter to statuses that allow the verb, unless it lists ids."""
-    if which.ids is not None:
-        return which
-    return replace(which, everything=False, statuses=sorted(verb.statuses_among(which.statuses)))
+class Walker:
+    """Finds the tasks of a filter that a verb may be done to, up to the id `last`."""
+
+    def __init__(
+        self, connection: BaseDatabaseWrapper, which: TaskFilter, verb: TaskVerb, last: UUID | None
+    ) -> None:
+        if which.ids is None:
+            statuses = sorted(verb.statuses_among(which.statuses))
+            which = replace(which, everything=False, statuses=statuses)
+        self._connection = connection
+        self._which = which
+        self._statuses = [TaskStatus(status) for status in which.statuses or ()]
+        self._fitting = fitting(connection, which, verb)
+        self._all = Task.objects.using(connection.alias)
+        self._last = last
+
+    def look(self, after: UUID | None, *, limit: int) -> Look:
+        """Return the first matching tasks after `after`; for listed ids, those that exist."""
+        after = after or LEAST
+        if self._which.ids is not None:
+            return self._next_chosen(after, limit)
+        if self._last is None or not self._statuses:
+            return Look([], None)
+        rest = Q(id__gt=after, id__lte=self._last)
+        ids = self._all.filter(rest).order_by("id").values_list("id", flat=True)
+        # The id behind which a window ends; None where no window is needed.
+        edge = next(iter(ids[WINDOW - 1 : WINDOW]), None)
+        if edge is not None and self._rare is not None:
+            # Unordered: an ORDER BY id would make the planner walk the primary key.
+            rare = sorted(set(_united(self._fitting.filter(rest), self._rare)))
+            return Look(rare[:limit], rare[limit - 1] if len(rare) > limit else None)
+        window = self._fitting.filter(id__gt=after, id__lte=edge or self._last)
+        first = list(window.order_by("id").values_list("id", flat=True)[:limit])
+        return Look(first, first[-1] if len(first) == limit else edge)
+
+    def _next_chosen(self, after: UUID, limit: int) -> Look:
+        rest = sorted(key for key in map(id_of, self._which.ids or ()) if key > after)
+        tasks = replace(self._which, ids=rest[:limit]).tasks(self._connection)
+        found = sorted(tasks.values_list("id", flat=True))
+        return Look(found, rest[limit - 1] if len(rest) > limit else None)
+
+    @cached_property
+    def _rare(self) -> list[Q] | None:
+        """Conditions that an index answers and that few tasks meet: what fits meets one of them.
+
+        SQLite takes a partial index only where the text of the statement says what it is for.
+        """
+        if is_sqlite(self._connection) and not FINISHED.issuperset(self._statuses):
+            return None
+        parts = [part for status in self._statuses for part in self._indexed(status)]
+        rows = _united(self._all.all(), parts)
+        return parts if rows[: WINDOW + 1].count() <= WINDOW else None
+
+    def _indexed(self, status: TaskStatus) -> list[Q]:
+        """Return what tells a status so that a partial index serves it."""
+        if status in FINISHED:
+            return [Q(status=status, finished_at__isnull=False)]
+        if status in WAITING or status == TaskStatus.BLOCKED:
+            return [Q(status=status)]
+        apart = Q(status=status, route=1)
+        if status == TaskStatus.READY:
+            return [Q(status=status, route=0), apart]
+        leases = Lease.objects.using(self._connection.alias).filter(status=LeaseStatus.RUNNING)
+        return [Q(status=status, id__in=leases.values("task_id")), apart]
 
 
 def fitting(connection: BaseDatabaseWrapper, which: TaskFilter, verb: TaskVerb) -> QuerySet[Task]:
-    """The rows of a narrowed filter that the verb may be done to, as far as a filter can tell."""
+    """Return the rows of a filter that the verb may be done to, as far as a filter can tell."""
     return verb.doable(connection, which.tasks(connection), which.statuses or ())
 
 
-def next_look(
-    connection: BaseDatabaseWrapper,
-    which: TaskFilter,
-    verb: TaskVerb,
-    *,
-    after: UUID | None,
-    last: UUID | None,
-    limit: int,
-) -> Look:
-    """Return the first matching tasks after `after`; for a filter, up to `last`."""
-    after = after or LEAST
-    if which.ids is not None:
-        return _next_chosen(connection, which, after, limit)
-    tasks = fitting(connection, which, verb)
-    if last is None or not which.statuses:
-        return Look([], None)
-    edge = _edge(connection, after, last)
-    if edge is None:
-        return _first(tasks.filter(id__gt=after, id__lte=last), limit, reached=None)
-    rare = _rare(connection, which)
-    if rare is not None:
-        return _of_rare(tasks.filter(id__gt=after, id__lte=last), rare, limit)
-    return _first(tasks.filter(id__gt=after, id__lte=edge), limit, reached=edge)
-
-
-def next_window(
-    connection: BaseDatabaseWrapper,
-    which: TaskFilter,
-    verb: TaskVerb,
-    *,
-    after: UUID,
-    last: UUID | None,
-    limit: int,
-) -> Look:
-    """The same of what no index was found to list, as an earlier look has told."""
-    edge = _edge(connection, after, last) if last is not None else None
-    tasks = fitting(connection, which, verb)
-    return _first(tasks.filter(id__gt=after, id__lte=edge or last), limit, reached=edge)
-
-
-def _next_chosen(
-    connection: BaseDatabaseWrapper, which: TaskFilter, after: UUID, limit: int
-) -> Look:
-    rest = sorted(each for each in _uuids(which.ids or ()) if each > after)
-    tasks = replace(which, ids=rest[:limit]).tasks(connection)
-    found = sorted(tasks.values_list("id", flat=True))
-    return Look(found, rest[limit - 1] if len(rest) > limit else None)
-
-
-def _uuids(ids: Iterable[Any]) -> frozenset[UUID]:
-    return frozenset(each if isinstance(each, UUID) else UUID(str(each)) for each in ids)
-
-
-def _edge(connection: BaseDatabaseWrapper, after: UUID, last: UUID) -> UUID | None:
-    """The id behind which a window ends; None where no window is needed."""
-    rows = Task.objects.using(connection.alias).filter(id__gt=after, id__lte=last)
-    ids = rows.order_by("id").values_list("id", flat=True)
-    return next(iter(ids[WINDOW - 1 : WINDOW]), None)
-
-
-def _first(tasks: QuerySet[Task], limit: int, *, reached: UUID | None) -> Look:
-    ids = list(tasks.order_by("id").values_list("id", flat=True)[:limit])
-    return Look(ids, ids[-1] if len(ids) == limit else reached)
-
-
-def _of_rare(tasks: QuerySet[Task], parts: list[Q], limit: int) -> Look:
-    """Unordered: an ORDER BY id would make the planner walk the primary key."""
-    found = set(_united(tasks, parts))
-    ids = sorted(found)[:limit]
-    return Look(ids, ids[-1] if len(found) > limit else None)
-
-
-def _rare(connection: BaseDatabaseWrapper, which: TaskFilter) -> list[Q] | None:
-    """Conditions that an index answers and that few tasks meet: what fits meets one of them."""
-    parts = [
-        part for status in which.statuses or () for part in _indexed(connection, TaskStatus(status))
-    ]
-    if None in parts:
-        return None
-    found = [part for part in parts if part is not None]
-    rows = _united(Task.objects.using(connection.alias), found)
-    return found if rows[: WINDOW + 1].count() <= WINDOW else None
-
-
 def _united(tasks: QuerySet[Task], parts: list[Q]) -> QuerySet[Any, UUID]:
-    """The ids of each part, one behind the other, so that each is read by an index of its own."""
+    """Return the ids of each part, one behind the other, so that each is read by its own index."""
     first, *rest = (tasks.filter(part).order_by().values_list("id", flat=True) for part in parts)
     return first.union(*rest, all=True) if rest else first
 
 
-def _indexed(connection: BaseDatabaseWrapper, status: TaskStatus) -> list[Q | None]:
-    """What tells a status so that a partial index serves it; None where none does.
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """The tasks that an operation would find now."""
 
-    SQLite takes a partial index only where the text of the statement says what it is for.
-    """
-    if status in FINISHED:
-        return [Q(status=status, finished_at__isnull=False)]
-    if is_sqlite(connection):
-        return [None]
-    if status in WAITING or status == TaskStatus.BLOCKED:
-        return [Q(status=status)]
-    apart = Q(status=status, route=1)
-    if status == TaskStatus.READY:
-        return [Q(status=status, route=0), apart]
-    running = Lease.objects.using(connection.alias).filter(status=LeaseStatus.RUNNING)
-    return [Q(status=status, id__in=running.values("task_id")), apart]
+    # For ids, the tasks that exist; for a filter, the same as `doable`.
+    fitting: int
+    # Tasks that allow the verb.
+    doable: int
+    # Whether there may be more.
+    is_capped: bool
+    # Some of those to which it may be done, the oldest first, without their arguments.
+    sample: list[Task]
+
+
+def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate:
+    """Count, in a bounded time whatever the table holds; writes nothing. Raises ValueError."""
+    verb = bulk_verb(verb_name)
+    connection = project_connection()
+    walker = Walker(connection, which, verb, newest_id(connection))
+    ids: list[UUID] = []
+    reached: UUID | None = None
+    for _ in range(MOST_LOOKS):
+        look = walker.look(reached, limit=CAP + 1)
+        ids += look.ids
+        reached = look.reached
+        if reached is None or len(ids) >= CAP:
+            break
+    is_capped = reached is not None or len(ids) > CAP
+    doable = ids = ids[:CAP]
+    if which.ids is not None:
+        allowed = TaskFilter(ids=ids, statuses=sorted(verb.statuses_among(which.statuses)))
+        doable = sorted(fitting(connection, allowed, verb).values_list("id", flat=True))
+    tasks = Task.objects.using(connection.alias).filter(id__in=doable[:sample]).order_by("id")
+    lean = tasks.only("id", "name", "queue_name", "status", "enqueued_at", "error_class")
+    return Estimate(fitting=len(ids), doable=len(doable), is_capped=is_capped, sample=list(lean))
+
+
+def newest_id(connection: BaseDatabaseWrapper) -> UUID | None:
+    """Return the greatest id of any task."""
+    ids = Task.objects.using(connection.alias).order_by("-id").values_list("id", flat=True)
+    return ids.first()
