@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -14,11 +13,9 @@ from django.db.transaction import atomic
 
 from taskqueue import rules
 from taskqueue.core.policies import Overlap
-from taskqueue.engine.schedules.deciding import Decision, decide
-from taskqueue.engine.schedules.runs import Runs, resting_reason
-from taskqueue.engine.schedules.settling import settle_ended
+from taskqueue.engine.schedules.deciding import decide
+from taskqueue.engine.schedules.runs import LONGEST_REASON, Runs, settle_ended, skipped_row
 from taskqueue.models import Occurrence, Schedule
-from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.rules import Rule
 
 # The beginning of trouble that is over with the next time that is served.
@@ -52,9 +49,9 @@ def advance(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) 
     runs.go_on()
     if schedule.is_active:
         if rule.waits_for_end:
-            _serve_after_end(connection, schedule, rule, runs, now=now, ended_at=ended_at)
+            _serve_after_end(runs, rule, ended_at)
         else:
-            _serve_times(connection, schedule, rule, runs, now=now)
+            _serve_times(runs, rule)
         if schedule.trouble.startswith(NOT_SERVED):
             schedule.trouble = ""
     save(connection, schedule, RESULT if ended_at is not None else ())
@@ -67,71 +64,55 @@ def save(
     schedule.save(using=connection.alias, update_fields=[*MOVED, *further])
 
 
-def begin_from(
-    connection: BaseDatabaseWrapper, schedule: Schedule, rule: Rule, now: datetime
-) -> None:
+def begin_from(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
     """Let the schedule count from `now` on: what the rule had before that is not made up for."""
+    rule = rules.from_json(schedule.rule)
     schedule.served_until = now
     if not rule.waits_for_end:
         schedule.next_at = rule.after(now)
-        return
-    if schedule.pk is not None and Runs(connection, schedule, now).has_open:
+    elif schedule.pk is not None and Runs(connection, schedule, now).has_open:
         schedule.next_at = None
-        return
-    last = schedule.last_finished_at
-    first = rule.start or now if last is None else rule.after(last)
-    schedule.next_at = None if first is None else _within(rule, max(first, now))
+    else:
+        last = schedule.last_finished_at
+        first = rule.start or now if last is None else rule.after(last)
+        begin = None if first is None else max(first, now)
+        is_over = begin is not None and rule.end is not None and begin > rule.end
+        schedule.next_at = None if is_over else begin
 
 
-def _serve_times(
-    connection: BaseDatabaseWrapper, schedule: Schedule, rule: Rule, runs: Runs, *, now: datetime
-) -> None:
+def _serve_times(runs: Runs, rule: Rule) -> None:
+    schedule, now = runs.schedule, runs.now
     due = list(islice(rule.between(schedule.served_until, now), BATCH + 1))
-    size = min(BATCH, _runs_end(schedule, due[:BATCH], now))
+    size = _size(schedule, due[:BATCH], now)
     has_more = len(due) > size
     due = due[:size]
     if due:
-        decisions = _decide(schedule, due, now=now, has_more=has_more)
+        reasons = decide(schedule, due, now, has_more=has_more)
         if schedule.overlap == Overlap.CANCEL:
-            decisions = _only_the_last(decisions)
-        _carry_out(connection, schedule, runs, decisions, now=now, in_bulk=has_more)
+            # Each run cancels the one before: of those that come together the last one begins.
+            running = [nominal_at for nominal_at, reason in reasons.items() if not reason]
+            reasons |= {
+                nominal_at: f"The run of {running[-1].isoformat()} has come."
+                for nominal_at in running[:-1]
+            }
+        _carry_out(runs, reasons, in_bulk=has_more)
         schedule.served_until = due[-1]
     schedule.next_at = rule.after(schedule.served_until)
 
 
-def _only_the_last(decisions: Sequence[Decision]) -> list[Decision]:
-    """Where each run cancels the one before, only the last of those that come together begins."""
-    last = max((decision.nominal_at for decision in decisions if not decision.reason), default=None)
-    return [
-        decision
-        if decision.reason or decision.nominal_at == last or last is None
-        else decision._replace(reason=f"The run of {last.isoformat()} has come.")
-        for decision in decisions
-    ]
+def _size(schedule: Schedule, due: Sequence[datetime], now: datetime) -> int:
+    """Return how many of these times one transaction serves, so that not too many of them run."""
+    if schedule.overlap in (Overlap.ALLOW, Overlap.QUEUE_ALL):
+        reasons = decide(schedule, due, now, has_more=True).values()
+        running = [place for place, reason in enumerate(reasons, start=1) if not reason]
+        if len(running) >= MOST_RUNS:
+            return running[MOST_RUNS - 1]
+    return BATCH  # By the other policies one or two of them run.
 
 
-def _runs_end(schedule: Schedule, due: Sequence[datetime], now: datetime) -> int:
-    """After how many of these times so many run that they are enough for one transaction."""
-    if schedule.overlap not in (Overlap.ALLOW, Overlap.QUEUE_ALL):
-        return len(due) + 1  # One or two of them run, whatever else is to.
-    runs = 0
-    for place, decision in enumerate(_decide(schedule, due, now=now, has_more=True), start=1):
-        runs += not decision.reason
-        if runs == MOST_RUNS:
-            return place
-    return len(due) + 1
-
-
-def _serve_after_end(
-    connection: BaseDatabaseWrapper,
-    schedule: Schedule,
-    rule: Rule,
-    runs: Runs,
-    *,
-    now: datetime,
-    ended_at: datetime | None,
-) -> None:
-    """There is one nominal time at most: so long after the last end."""
+def _serve_after_end(runs: Runs, rule: Rule, ended_at: datetime | None) -> None:
+    """Serve the one nominal time that there is at most: so long after the last end."""
+    schedule, now = runs.schedule, runs.now
     if runs.has_open:
         schedule.next_at = None
         return
@@ -140,79 +121,34 @@ def _serve_after_end(
     nominal_at = schedule.next_at
     if nominal_at is None or nominal_at > now:
         return
-    decisions = _decide(schedule, [nominal_at], now=now, has_more=False)
-    _carry_out(connection, schedule, runs, decisions, now=now, in_bulk=False)
+    _carry_out(runs, decide(schedule, [nominal_at], now), in_bulk=False)
     schedule.served_until = max(schedule.served_until, nominal_at)
     # One that did not run has no end to count from.
     schedule.next_at = None if runs.has_open else rule.after(now)
 
 
-def _decide(
-    schedule: Schedule, due: Sequence[datetime], *, now: datetime, has_more: bool
-) -> list[Decision]:
-    if reason := resting_reason(schedule):
-        return [Decision(nominal_at, reason) for nominal_at in due]
-    return decide(
-        due,
-        missed=schedule.missed,
-        window=schedule.missed_window,
-        now=now,
-        has_more=has_more,
-    )
+def _carry_out(runs: Runs, reasons: Mapping[datetime, str], *, in_bulk: bool) -> None:
+    """Begin the runs, and record those with a reason as skipped; in bulk, like neighbours as one.
 
-
-def _carry_out(
-    connection: BaseDatabaseWrapper,
-    schedule: Schedule,
-    runs: Runs,
-    decisions: Sequence[Decision],
-    *,
-    now: datetime,
-    in_bulk: bool,
-) -> None:
-    occurrences = Occurrence.objects.using(connection.alias)
+    An overlap is decided before anything is written, so that many can be kept as one.
+    """
+    occurrences = Occurrence.objects.using(runs.connection.alias)
     # None exists, unless the row was brought back from an older copy of the database.
-    known = frozenset(
-        occurrences.filter(
-            schedule_id=schedule.id, nominal_at__in=[decision.nominal_at for decision in decisions]
-        ).values_list("nominal_at", flat=True)
-    )
+    known = occurrences.filter(schedule_id=runs.schedule.id, nominal_at__in=list(reasons))
+    known_times = frozenset(known.values_list("nominal_at", flat=True))
     skipped: list[Occurrence] = []
-    for decision in decisions:
-        if decision.nominal_at in known:
+    for nominal_at, decided in reasons.items():
+        if nominal_at in known_times:
             continue
-        # An overlap is decided before anything is written, so that many can be kept as one.
-        reason = decision.reason or runs.refusal()
-        if reason:
-            skipped.append(
-                Occurrence(
-                    schedule_id=schedule.id,
-                    nominal_at=decision.nominal_at,
-                    status=OccurrenceStatus.SKIPPED,
-                    reason=reason[:1000],
-                    created_at=now,
-                )
-            )
+        reason = decided or runs.refusal()
+        if not reason:
+            runs.accept(nominal_at)
+        elif in_bulk and skipped and skipped[-1].reason == reason[:LONGEST_REASON]:
+            skipped[-1].nominal_until = nominal_at
+            skipped[-1].count += 1
         else:
-            runs.accept(decision.nominal_at)
-    occurrences.bulk_create(_merged(skipped) if in_bulk else skipped)
-
-
-def _merged(skipped: Iterable[Occurrence]) -> list[Occurrence]:
-    """One row for neighbours that were skipped for the same reason."""
-    merged: list[Occurrence] = []
-    for row in skipped:
-        last = merged[-1] if merged else None
-        if last is not None and last.reason == row.reason:
-            last.nominal_until = row.nominal_at
-            last.count += 1
-        else:
-            merged.append(row)
-    return merged
-
-
-def _within(rule: Rule, moment: datetime) -> datetime | None:
-    return None if rule.end is not None and moment > rule.end else moment
+            skipped.append(skipped_row(runs.schedule, nominal_at, reason, runs.now))
+    occurrences.bulk_create(skipped)
 
 
 def catch_up(
@@ -239,30 +175,13 @@ def catch_up(
         if schedule.next_at is None or schedule.next_at > now:
             return
     if written_off:
-        _write_off(connection, schedule, now, written_off)
-
-
-def _write_off(
-    connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime, reason: str
-) -> None:
-    rule = rules.from_json(schedule.rule)
-    count, first = 0, None
-    last: deque[datetime] = deque(maxlen=1)
-    for nominal_at in rule.between(schedule.served_until, now):
-        first = first or nominal_at
-        count += 1
-        last.append(nominal_at)
-    if first is None:
-        return
-    Occurrence.objects.using(connection.alias).create(
-        schedule_id=schedule.id,
-        nominal_at=first,
-        nominal_until=last[0] if count > 1 else None,
-        count=count,
-        status=OccurrenceStatus.SKIPPED,
-        reason=reason[:1000],
-        created_at=now,
-    )
-    schedule.served_until = last[0]
-    schedule.next_at = rule.after(last[0])
-    save(connection, schedule)
+        rule = rules.from_json(schedule.rule)
+        times = rule.between(schedule.served_until, now)
+        row = skipped_row(schedule, next(times), written_off, now)
+        for nominal_at in times:
+            row.nominal_until = nominal_at
+            row.count += 1
+        row.save(using=connection.alias)
+        schedule.served_until = row.nominal_until or row.nominal_at
+        schedule.next_at = rule.after(schedule.served_until)
+        save(connection, schedule)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -19,6 +19,7 @@ from taskqueue.engine.schedules.advancing import begin_from, catch_up
 from taskqueue.engine.specs import spec_of
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Schedule
+from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import Rule
 
 # The columns whose change lets a schedule count from now on.
@@ -29,22 +30,18 @@ SILENT = frozenset({"request"})
 
 def fields_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
     """The columns that a checked declaration fills. Raises `InvalidSchedule`."""
-    window: timedelta | None = None
-    if scheduled.missed_window is not None:
-        window = window_of(scheduled.missed_window)
+    window = scheduled.missed_window
+    options = options_from_json(scheduled.options)
     request = snapshot_of(scheduled, definition)
     return {
         "task_name": definition.name,
         "rule": scheduled.rule.as_json(),
         "args": json.loads(request["args"]),
         "kwargs": json.loads(request["kwargs"]),
-        "options": {
-            name: option_to_json(value)
-            for name, value in options_from_json(scheduled.options).items()
-        },
+        "options": {name: option_to_json(value) for name, value in options.items()},
         "request": request,
         "missed": str(scheduled.missed),
-        "missed_window": window,
+        "missed_window": None if window is None else window_of(window),
         "overlap": str(scheduled.overlap),
         "pause_after_failures": scheduled.pause_after_failures,
         "is_enabled": scheduled.enabled,
@@ -56,14 +53,9 @@ def snapshot_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> d
 
     A callable that makes the unique key is called here, for the arguments are always the same.
     """
-    own = definition_of(scheduled, definition)
     args, kwargs, unique_key = encode_call(scheduled, definition)
-    return {
-        "spec": spec_of(own).as_json(),
-        "args": args,
-        "kwargs": kwargs,
-        "unique_key": unique_key,
-    }
+    spec = spec_of(definition_of(scheduled, definition)).as_json()
+    return {"spec": spec, "args": args, "kwargs": kwargs, "unique_key": unique_key}
 
 
 def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
@@ -102,9 +94,18 @@ def require_call(
             )
 
 
+def new_schedule(
+    name: str, source: ScheduleSource, fields: Mapping[str, Any], now: datetime
+) -> Schedule:
+    """Return the row of a new schedule, which is not saved yet."""
+    return Schedule(
+        name=name, source=source, created_at=now, changed_at=now, served_until=now, **fields
+    )
+
+
 def begin(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
     """Let a new schedule, whose row is there and locked, count from now on."""
-    begin_from(connection, schedule, rules.from_json(schedule.rule), now)
+    begin_from(connection, schedule, now)
     schedule.save(using=connection.alias)
 
 
@@ -128,7 +129,7 @@ def apply(
         setattr(schedule, name, fields[name])
     schedule.removed_at = None
     if is_back or not COUNTING.isdisjoint(changed):
-        begin_from(connection, schedule, rules.from_json(schedule.rule), now)
+        begin_from(connection, schedule, now)
     visible = [name for name in changed if name not in SILENT]
     if is_back:
         visible.append("declared again")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from taskqueue import rules
 from taskqueue.core.suggestions import did_you_mean
@@ -16,6 +15,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
+from taskqueue.rules.base import LAST
 
 MOST_PREVIEWED = 1000
 # A nominal time that nobody has served for so long shows that no worker does.
@@ -47,16 +47,21 @@ def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetim
     if type(count) is not int or not 1 <= count <= MOST_PREVIEWED:
         raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")
     rule.check()
-    return list(islice(_times(rule, after), 1 if rule.waits_for_end else count))
+    return list(islice(rule.between(after, LAST), 1 if rule.waits_for_end else count))
 
 
 def get_schedule(name: str) -> Schedule:
-    """Its row. Raises `ScheduleDoesNotExist`, which suggests the nearest."""
-    connection = project_connection()
-    rows = Schedule.objects.using(connection.alias)
+    """Return its row. Raises `ScheduleDoesNotExist`, which suggests the nearest."""
+    return find(Schedule.objects.using(project_connection().alias), name)
+
+
+def find(rows: QuerySet[Schedule], name: str) -> Schedule:
+    """Return the one of that name. Raises `ScheduleDoesNotExist`, which suggests the nearest."""
     schedule = rows.filter(name=name).first() if is_storable(name) else None
     if schedule is None:
-        raise missing(connection, name)
+        names = Schedule.objects.using(rows.db).values_list("name", flat=True)
+        hint = did_you_mean(str(name), list(names[:MOST_PREVIEWED]))
+        raise ScheduleDoesNotExist(f"There is no schedule {name!r}.{hint}")
     return schedule
 
 
@@ -113,18 +118,3 @@ def _is_over(schedule: Schedule, now: datetime) -> bool:
         return False
     last, ended = schedule.last_nominal_at, schedule.last_finished_at
     return last is None or (ended is not None and ended >= last)
-
-
-def _times(rule: Rule, after: datetime) -> Iterator[datetime]:
-    moment = rule.after(after)
-    while moment is not None:
-        yield moment
-        moment = rule.after(moment)
-
-
-def missing(connection: BaseDatabaseWrapper, name: object) -> ScheduleDoesNotExist:
-    """Return the error for a name that no schedule has; it suggests the nearest."""
-    names = Schedule.objects.using(connection.alias).values_list("name", flat=True)
-    return ScheduleDoesNotExist(
-        f"There is no schedule {name!r}." + did_you_mean(str(name), list(names[:MOST_PREVIEWED]))
-    )

@@ -8,16 +8,15 @@ from datetime import datetime
 
 from django.db import InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 
-from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT, advance
 from taskqueue.engine.schedules.deciding import ON_TIME
+from taskqueue.engine.schedules.runs import ended_runs
 from taskqueue.engine.statement import Fact, Moment
-from taskqueue.models import Occurrence, Schedule, Task
-from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.models import Schedule
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -73,41 +72,37 @@ class Scheduler:
         """
         with installed(connection):
             at = now or dialect_for(connection).now(connection)
-            self._rouse()
+            rested = time.monotonic()
+            self._resting = {key: until for key, until in self._resting.items() if until > rested}
             needy = self._needy(connection, at)
             served = [
                 schedule_id for schedule_id in needy if self._serve(connection, schedule_id, now)
             ]
             at = now or dialect_for(connection).now(connection)
-            first = self._active(connection).filter(next_at__isnull=False).order_by("next_at")
+            schedules = Schedule.objects.using(connection.alias).filter(
+                is_enabled=True, removed_at=None, next_at__isnull=False
+            )
+            first = schedules.exclude(id__in=list(self._resting)).order_by("next_at")
             next_at = first.values_list("next_at", flat=True).first()
         self.has_served = bool(served)
         self.is_kept_out = bool(needy) and not served
         return None if next_at is None else max(0.0, (next_at - at).total_seconds())
-
-    def _rouse(self) -> None:
-        now = time.monotonic()
-        self._resting = {id: until for id, until in self._resting.items() if until > now}
-
-    def _active(self, connection: BaseDatabaseWrapper) -> QuerySet[Schedule]:
-        active = Schedule.objects.using(connection.alias).filter(is_enabled=True, removed_at=None)
-        return active.exclude(id__in=list(self._resting))
 
     def _needy(self, connection: BaseDatabaseWrapper, now: datetime) -> list[int]:
         """Return schedules that are due or have a run that ended; then, in turn, those behind.
 
         A schedule that catches up with a long outage must not keep the others from their times.
         """
-        late = Q(next_at__lte=now - ON_TIME, is_enabled=True, removed_at=None)
-        due = Q(next_at__lte=now, is_enabled=True, removed_at=None)
         rows = Schedule.objects.using(connection.alias).exclude(id__in=list(self._resting))
-        fresh = rows.filter(due | Exists(ended_runs(connection))).exclude(late)
-        ids = list(fresh.order_by("next_at", "id").values_list("id", flat=True)[:BATCH])
+        active = Q(is_enabled=True, removed_at=None)
+        late = active & Q(next_at__lte=now - ON_TIME)
+        due = active & Q(next_at__lte=now)
+        has_ended = Exists(ended_runs(connection, OuterRef("id")))
+        fresh = rows.filter(due | has_ended).exclude(late).order_by("next_at", "id")
+        ids = list(fresh.values_list("id", flat=True)[:BATCH])
         behind = rows.filter(late).order_by("id").values_list("id", flat=True)
-        turn = list(behind.filter(id__gt=self._behind_after)[:BATCH_BEHIND])
-        if len(turn) < BATCH_BEHIND:
-            turn += [id for id in behind[:BATCH_BEHIND] if id not in turn]
-        turn = turn[:BATCH_BEHIND]
+        after = behind.filter(id__gt=self._behind_after)
+        turn = list(dict.fromkeys([*after[:BATCH_BEHIND], *behind[:BATCH_BEHIND]]))[:BATCH_BEHIND]
         self._behind_after = turn[-1] if turn else 0
         return ids + turn
 
@@ -130,15 +125,3 @@ class Scheduler:
             self._resting[schedule_id] = time.monotonic() + REST
             rows.update(trouble=f"{NOT_SERVED}{type(error).__name__}: {error}"[:1000])
             return True
-
-
-def ended_runs(connection: BaseDatabaseWrapper) -> QuerySet[Occurrence]:
-    """Of a schedule in an outer query, the runs whose task has ended since anybody looked."""
-    going = (
-        Task.objects.using(connection.alias)
-        .filter(id=OuterRef("task_id"))
-        .exclude(status__in=FINISHED)
-    )
-    return Occurrence.objects.using(connection.alias).filter(
-        ~Exists(going), schedule_id=OuterRef("id"), status=OccurrenceStatus.ENQUEUED
-    )

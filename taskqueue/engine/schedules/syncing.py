@@ -6,9 +6,8 @@ says, holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -27,6 +26,7 @@ from taskqueue.engine.schedules.editing import (
     begin,
     differing,
     fields_of,
+    new_schedule,
     scheduled_of,
     snapshot_of,
 )
@@ -51,13 +51,6 @@ class Synced:
     refused: list[str] = field(default_factory=list)
 
 
-def declared() -> Iterator[tuple[str, Scheduled, BaseDefinition[Any, Any]]]:
-    """Every schedule that stands beside a task, by name."""
-    for definition in registry.all():
-        for name, scheduled in named(definition):
-            yield name, scheduled, definition
-
-
 def sync_schedules(*, worker: str = "") -> Synced:
     """Create and change schedules so that they are as the code declares them.
 
@@ -66,11 +59,12 @@ def sync_schedules(*, worker: str = "") -> Synced:
     one is served. A schedule that was created at run time is never changed by a declaration of
     its name.
     """
+    declared = [(task, *schedule) for task in registry.all() for schedule in named(task)]
     synced = Synced()
     names: dict[str, None] = {}
     rows = Schedule.objects.using(project_connection().alias)
     known = {row.name: row for row in rows.filter(source=ScheduleSource.CODE).defer(*RESULT)}
-    for name, scheduled, definition in declared():
+    for definition, name, scheduled in declared:
         is_taken = isinstance(name, str) and name in names
         if isinstance(name, str):
             names[name] = None  # The row of one that cannot work is left as it is.
@@ -78,7 +72,9 @@ def sync_schedules(*, worker: str = "") -> Synced:
             fields = _checked_fields(scheduled, definition)
             if is_taken:
                 raise InvalidSchedule("Another schedule has that name: give one another name=.")
-            if not _is_as_declared(known.get(name), fields):
+            row = known.get(name)
+            # Without a lock where there is nothing to do.
+            if row is None or row.removed_at is not None or differing(row, fields):
                 _sync_one(name, fields, synced)
         except InvalidSchedule as error:
             synced.refused.append(f"{name}: {error}")
@@ -105,11 +101,6 @@ def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) 
         raise InvalidSchedule(f"It cannot be read ({type(error).__name__}).") from error
 
 
-def _is_as_declared(row: Schedule | None, fields: dict[str, Any]) -> bool:
-    """Return whether there is nothing to do, so that no lock is needed."""
-    return row is not None and row.removed_at is None and not differing(row, fields)
-
-
 def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
     connection = project_connection()
     rows = Schedule.objects.using(connection.alias)
@@ -119,7 +110,8 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
         now = dialect_for(connection).now(connection)
         if known is None:
             # Two workers may start at once: who comes second finds it as it should be.
-            rows.bulk_create([_new(name, now, fields)], ignore_conflicts=True)
+            row = new_schedule(name, ScheduleSource.CODE, fields, now)
+            rows.bulk_create([row], ignore_conflicts=True)
             known = rows.select_for_update().get(name=name)
             if known.created_at != now:
                 return
@@ -137,13 +129,6 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
             detail = ", ".join(changed)
             audit(connection, "schedule", "edit", [Act(name, detail=detail)], person=CODE)
             synced.changed.append(name)
-
-
-def _new(name: str, now: datetime, fields: dict[str, Any]) -> Schedule:
-    return Schedule(
-        name=name, source=ScheduleSource.CODE, created_at=now, changed_at=now, served_until=now,
-        **fields,
-    )  # fmt: skip
 
 
 def rest_undeclared(
@@ -216,7 +201,8 @@ def _refresh(connection: BaseDatabaseWrapper) -> None:
     rows = Schedule.objects.using(connection.alias).filter(source=ScheduleSource.ROW)
     for schedule in list(rows.order_by("id").defer(*RESULT)):
         definition = registry.find(schedule.task_name)
-        if definition is None or _is_fresh(schedule, definition):
+        stored = (schedule.request, schedule.trouble)
+        if definition is None or _request_now(schedule, definition) == stored:
             continue
         with atomic(using=connection.alias):
             take_write_lock(connection)
@@ -225,10 +211,6 @@ def _refresh(connection: BaseDatabaseWrapper) -> None:
             if locked is not None and locked.task_name == definition.name:
                 request, trouble = _request_now(locked, definition)
                 rows.filter(id=locked.id).update(request=request, trouble=trouble)
-
-
-def _is_fresh(schedule: Schedule, definition: BaseDefinition[Any, Any]) -> bool:
-    return _request_now(schedule, definition) == (schedule.request, schedule.trouble)
 
 
 def _request_now(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -20,16 +20,24 @@ from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.scheduled import Scheduled, check_name
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.schedules.advancing import catch_up, save
-from taskqueue.engine.schedules.editing import apply, begin, fields_of, require_call, scheduled_of
-from taskqueue.engine.schedules.reading import missing, rule_text
-from taskqueue.engine.schedules.runs import Runs, resting_reason
+from taskqueue.engine.schedules.deciding import resting_reason
+from taskqueue.engine.schedules.editing import (
+    apply,
+    begin,
+    fields_of,
+    new_schedule,
+    require_call,
+    scheduled_of,
+)
+from taskqueue.engine.schedules.reading import find, rule_text
+from taskqueue.engine.schedules.runs import Runs
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import (
+    Duration,
     InvalidSchedule,
     ScheduleExists,
     TransitionRefused,
@@ -41,10 +49,22 @@ from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import Rule
 
 TRIES = 5
-EDITABLE = frozenset(
-    {"args", "enabled", "kwargs", "missed", "missed_window", "options", "overlap"}
-    | {"pause_after_failures", "rule", "task"}
-)
+
+
+class Declared(TypedDict, total=False):
+    """The arguments, options and policies of a schedule, as in `Scheduled`."""
+
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any] | None
+    options: Mapping[str, Any] | None
+    missed: str
+    missed_window: Duration | None
+    overlap: str
+    pause_after_failures: int | None
+    enabled: bool
+
+
+EDITABLE = frozenset({"rule", "task", *Declared.__annotations__})
 
 
 def create_schedule(
@@ -52,35 +72,19 @@ def create_schedule(
     task: BaseDefinition[Any, Any] | str,
     rule: Rule,
     *,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    options: Mapping[str, Any] | None = None,
-    missed: str = "latest",
-    missed_window: Any = None,
-    overlap: str = "skip",
-    pause_after_failures: int | None = None,
-    enabled: bool = True,
     by: object = "",
     reason: str = "",
+    **declared: Unpack[Declared],
 ) -> Schedule:
     """Create a schedule that counts from now on; its row.
 
-    `options` are those of `.using(...)`, as JSON values (durations in seconds). Raises
-    `InvalidSchedule` for what cannot work, a rule without a time to come included, its
-    `ScheduleExists` for a name that is taken, and `UnknownTask`.
+    `options` are those of `.using(...)`, as JSON values (durations in seconds). What is None, or
+    not given, is as `Scheduled` has it. Raises `InvalidSchedule` for what cannot work, a rule
+    without a time to come included, its `ScheduleExists` for a name that is taken, and
+    `UnknownTask`.
     """
-    scheduled = Scheduled(
-        rule,
-        name=check_name(name),
-        args=args,
-        kwargs={} if kwargs is None else kwargs,
-        options={} if options is None else options,
-        missed=missed,
-        missed_window=missed_window,
-        overlap=overlap,
-        pause_after_failures=pause_after_failures,
-        enabled=enabled,
-    )
+    given: dict[str, Any] = {key: value for key, value in declared.items() if value is not None}
+    scheduled = Scheduled(rule, name=check_name(name), **given)
     fields = _checked_fields(scheduled, _definition(task))
     connection = project_connection()
     _require_future(rule, dialect_for(connection).now(connection))
@@ -101,10 +105,7 @@ def _create(
     connection: BaseDatabaseWrapper, name: str, fields: dict[str, Any], *, person: Person
 ) -> Schedule:
     now = dialect_for(connection).now(connection)
-    schedule = Schedule(
-        name=name, source=ScheduleSource.ROW, created_at=now, changed_at=now, served_until=now,
-        **fields,
-    )  # fmt: skip
+    schedule = new_schedule(name, ScheduleSource.ROW, fields, now)
     schedule.save(using=connection.alias, force_insert=True)
     begin(connection, schedule, now)
     audit(connection, "schedule", "create", [Act(name, detail=rule_text(schedule))], person=person)
@@ -220,21 +221,18 @@ def _locked(name: str, seen: Seen) -> Iterator[tuple[BaseDatabaseWrapper, Schedu
     rows = Schedule.objects.using(connection.alias)
     with atomic(using=connection.alias):
         take_write_lock(connection)
-        schedule = rows.select_for_update().filter(name=name).first() if is_storable(name) else None
-        if schedule is None:
-            raise missing(connection, name)
+        schedule = find(rows.select_for_update(), name)
         require_seen(schedule, seen, f"Schedule {name!r}")
         yield connection, schedule, dialect_for(connection).now(connection)
 
 
 def _definition(task: BaseDefinition[Any, Any] | str) -> BaseDefinition[Any, Any]:
     """The registered definition. Raises `UnknownTask`."""
-    if not isinstance(task, BaseDefinition):
-        name = getattr(task, "module_path", task)  # That is where a task of Django's stands.
-        if not isinstance(name, str):
-            raise UnknownTask(f"A schedule needs a task or the name of one, not {task!r}.")
-        return registry.get(name)
-    return registry.get(task.name)
+    # The path of a module is where a task of Django's stands.
+    name = task.name if isinstance(task, BaseDefinition) else getattr(task, "module_path", task)
+    if not isinstance(name, str):
+        raise UnknownTask(f"A schedule needs a task or the name of one, not {task!r}.")
+    return registry.get(name)
 
 
 def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
