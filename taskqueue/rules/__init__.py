@@ -5,8 +5,7 @@ anything; `check()` raises for wrong values.
 """
 
 from taskqueue.rules.base import Rule
-from taskqueue.rules.cron import Cron
-from taskqueue.rules.daily_window import DailyWindow
+from taskqueue.rules.clock_rules import Cron, DailyWindow
 from taskqueue.rules.intervals import AfterEnd, Every, Once
 from taskqueue.rules.stored import KINDS, from_json
 

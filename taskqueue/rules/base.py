@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import values, wording
+from taskqueue.rules.values import Part
 
 FIRST = datetime.min.replace(tzinfo=UTC)
 LAST = datetime.max.replace(tzinfo=UTC)
@@ -19,6 +21,7 @@ RESOLUTION = timedelta(microseconds=1)
 LONG_ENOUGH = timedelta(days=100 * 366)
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class Rule(ABC):
     """An immutable value: a pure function from a moment to the next nominal time.
 
@@ -29,10 +32,22 @@ class Rule(ABC):
     kind: ClassVar[str]
     # Whether `after` takes the end of the last run instead of the last nominal time.
     waits_for_end: ClassVar[bool] = False
+    # The values that JSON has to give, and those that it may leave out.
+    required: ClassVar[Mapping[str, Part]]
+    optional: ClassVar[Mapping[str, Part]] = values.LIMITS
 
     start: datetime | None
     end: datetime | None
     refusal: str
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.parts())
+        return f"{type(self).__name__}({parts})"
+
+    @classmethod
+    def parts(cls) -> dict[str, Part]:
+        """Return its values by their names."""
+        return {**cls.required, **cls.optional}
 
     @abstractmethod
     def _times(self, after: datetime) -> Iterator[datetime]:
@@ -41,10 +56,6 @@ class Rule(ABC):
     @abstractmethod
     def _description(self) -> str:
         """Return the rule in words, without `start` and `end`."""
-
-    @abstractmethod
-    def _json_values(self) -> dict[str, Any]:
-        """Return what `as_json` adds to the kind and the limits."""
 
     def check(self) -> None:
         """Raise InvalidSchedule if a value is wrong, or if the rule never fires at all."""
@@ -89,13 +100,8 @@ class Rule(ABC):
         with wrong values.
         """
         self._require_sense()
-        return {"kind": self.kind} | self._json_values() | self._json_limits()
-
-    def _json_limits(self) -> dict[str, Any]:
-        return {
-            "start": self.start.isoformat() if self.start else None,
-            "end": self.end.isoformat() if self.end else None,
-        }
+        parts = self.parts().items()
+        return {"kind": self.kind} | {n: part.to_json(getattr(self, n)) for n, part in parts}
 
     def _not_before_start(self, after: datetime) -> datetime:
         """Return the moment to search from, so that no time is found before `start`."""
@@ -118,18 +124,23 @@ class Rule(ABC):
 
         `more` holds values that are only read.
         """
-        kept, refusal = dict(given), ""
+        kept: dict[str, Any] = {"start": None, "end": None, "refusal": "", **given}
         try:
             kept |= self._canonical(**given, **more)
-            kept |= values.limits(type(self).__name__, given.get("start"), given.get("end"))
+            if kept["start"] and kept["end"] and kept["start"] > kept["end"]:
+                raise InvalidSchedule(
+                    f"{type(self).__name__}: start ({kept['start'].isoformat()}) is later than end "
+                    f"({kept['end'].isoformat()}). Put start first."
+                )
         except InvalidSchedule as error:
-            refusal = str(error)
-        for name, value in (kept | {"refusal": refusal}).items():
+            kept["refusal"] = str(error)
+        for name, value in kept.items():
             object.__setattr__(self, name, value)
 
-    @abstractmethod
     def _canonical(self, **given: Any) -> dict[str, Any]:
         """Return the values in canonical form. Raises InvalidSchedule for those that are wrong."""
+        owner, parts = type(self).__name__, self.parts().items()
+        return {name: part.canonical(owner, name, given[name]) for name, part in parts}
 
 
 def _in_utc(moment: datetime) -> datetime:

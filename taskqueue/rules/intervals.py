@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from taskqueue.exceptions import Duration
 from taskqueue.rules import values, wording
 from taskqueue.rules.base import EPOCH, FIRST, LAST, RESOLUTION, Rule
+from taskqueue.rules.values import Part
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class _Interval(Rule):
     """A rule of one duration, given as a whole or in units that are added up."""
 
+    required: ClassVar[Mapping[str, Part]] = {"interval": values.DURATION}
     interval: timedelta
 
     def __init__(
@@ -34,13 +37,11 @@ class _Interval(Rule):
         self._settle({"interval": interval, "start": start, "end": end}, units=units)
 
     def _canonical(self, **given: Any) -> dict[str, Any]:
-        return {"interval": values.interval(type(self).__name__, given["interval"], given["units"])}
-
-    def _json_values(self) -> dict[str, Any]:
-        return {"interval": values.seconds(self.interval)}
+        whole = values.interval(type(self).__name__, given["interval"], given["units"])
+        return super()._canonical(**given | {"interval": whole})
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Every(_Interval):
     """Due every `interval` of real time, counted from `start`, else from the Unix epoch.
 
@@ -49,10 +50,6 @@ class Every(_Interval):
     """
 
     kind: ClassVar[str] = "every"
-    interval: timedelta
-    start: datetime | None
-    end: datetime | None
-    refusal: str = field(repr=False)
 
     def _times(self, after: datetime) -> Iterator[datetime]:
         anchor = EPOCH if self.start is None else self.start
@@ -69,7 +66,7 @@ class Every(_Interval):
         return wording.every(self.interval)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class AfterEnd(_Interval):
     """Due so long after the end of the last run: `after` wants the moment of that end.
 
@@ -80,10 +77,6 @@ class AfterEnd(_Interval):
 
     kind: ClassVar[str] = "after_end"
     waits_for_end: ClassVar[bool] = True
-    interval: timedelta
-    start: datetime | None
-    end: datetime | None
-    refusal: str = field(repr=False)
 
     def _not_before_start(self, after: datetime) -> datetime:
         if self.start is None or self.start - FIRST < self.interval:
@@ -100,21 +93,17 @@ class AfterEnd(_Interval):
         return f"{wording.duration(self.interval)} after the last end"
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Once(Rule):
     """Due once, `at` an aware datetime."""
 
     kind: ClassVar[str] = "once"
+    required: ClassVar[Mapping[str, Part]] = {"at": values.MOMENT}
+    optional: ClassVar[Mapping[str, Part]] = {}
     at: datetime
-    start: datetime | None = field(repr=False)
-    end: datetime | None = field(repr=False)
-    refusal: str = field(repr=False)
 
     def __init__(self, at: datetime) -> None:
         self._settle({"at": at})
-
-    def _canonical(self, **given: Any) -> dict[str, Any]:
-        return {"at": values.moment("Once", "at", given["at"])}
 
     def _times(self, after: datetime) -> Iterator[datetime]:
         if self.at > after:
@@ -122,9 +111,3 @@ class Once(Rule):
 
     def _description(self) -> str:
         return f"Once, at {wording.moment(self.at)}"
-
-    def _json_values(self) -> dict[str, Any]:
-        return {"at": self.at.isoformat()}
-
-    def _json_limits(self) -> dict[str, Any]:
-        return {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.exceptions import LONGEST_DURATION, InvalidSchedule
@@ -25,18 +25,6 @@ def shown(value: object) -> str:
     except Exception:
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 120 else f"{text[:119]}…"
-
-
-def limits(owner: str, start: object, end: object) -> dict[str, datetime | None]:
-    """Return `start` and `end` in UTC; None stands for no limit."""
-    begins = None if start is None else moment(owner, "start", start)
-    ends = None if end is None else moment(owner, "end", end)
-    if begins is not None and ends is not None and begins > ends:
-        raise InvalidSchedule(
-            f"{owner}: start ({begins.isoformat()}) is later than end ({ends.isoformat()}). "
-            "Put start first."
-        )
-    return {"start": begins, "end": ends}
 
 
 def moment(owner: str, name: str, value: object) -> datetime:
@@ -76,7 +64,7 @@ def duration(owner: str, name: str, value: object) -> timedelta:
     return span
 
 
-def interval(owner: str, whole: object, units: dict[str, object]) -> timedelta:
+def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
     """Return the timedelta that stands either in `whole` or in the sum of the units."""
     given = {name: value for name, value in units.items() if not _is_zero(value)}
     if whole is not None and given:
@@ -90,7 +78,15 @@ def interval(owner: str, whole: object, units: dict[str, object]) -> timedelta:
         raise InvalidSchedule(f"{owner}: give an interval, such as {owner}(minutes=5).")
     total = timedelta(0)
     for name, value in given.items():
-        total += _unit(owner, name, value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InvalidSchedule(f"{owner}: {name} must be a number, not {shown(value)}.")
+        try:
+            span = timedelta(**{name: value})
+        except (ValueError, OverflowError):
+            raise _not_within(owner, name, value) from None
+        if not 0 <= span.total_seconds() <= LONGEST_DURATION:
+            raise _not_within(owner, name, value)
+        total += span
     return duration(owner, "the interval", total)
 
 
@@ -120,16 +116,16 @@ def clock_time(owner: str, name: str, value: object) -> time:
     return value.replace(fold=0)
 
 
-def week_days(owner: str, value: object) -> tuple[str, ...]:
+def week_days(owner: str, name: str, value: object) -> tuple[str, ...]:
     """Return names of days in the order of the week. `value` is such as "mon-fri", "mon,wed"."""
     if not isinstance(value, str | Iterable):
-        raise InvalidSchedule(f'{owner}: days must be such as "mon-fri", not {shown(value)}.')
+        raise InvalidSchedule(f'{owner}: {name} must be such as "mon-fri", not {shown(value)}.')
     parts = value.split(",") if isinstance(value, str) else list(value)
     numbers: set[int] = set()
     for part in parts:
         numbers |= _day_range(owner, part)
     if not numbers:
-        raise InvalidSchedule(f'{owner}: days is empty. Name some, such as "mon-fri".')
+        raise InvalidSchedule(f'{owner}: {name} is empty. Name some, such as "mon-fri".')
     return tuple(DAYS[number] for number in sorted(numbers))
 
 
@@ -160,24 +156,6 @@ def _day(owner: str, name: str) -> int:
     raise InvalidSchedule(f"{owner}: {shown(name)} is not a day of the week.{hint}")
 
 
-def _unit(owner: str, name: str, value: object) -> timedelta:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidSchedule(f"{owner}: {name} must be a number, not {shown(value)}.")
-    try:
-        if value >= 0:
-            span: timedelta = timedelta(**{name: value})
-            return _within(owner, name, span, value)
-    except (ValueError, OverflowError, TypeError):
-        pass
-    raise _not_within(owner, name, value)
-
-
-def _within(owner: str, name: str, span: timedelta, value: object) -> timedelta:
-    if span.total_seconds() > LONGEST_DURATION:
-        raise _not_within(owner, name, value)
-    return span
-
-
 def _is_zero(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == 0
 
@@ -189,3 +167,58 @@ def _not_within(owner: str, name: str, value: object) -> InvalidSchedule:
         f"{owner}: {name} must be at least one second and at most 100 years "
         f"({LONGEST_DURATION:,} seconds), not {shown(value)}."
     )
+
+
+class Part(NamedTuple):
+    """How one value of a rule is checked, and how JSON has it.
+
+    `canonical` gets the rule's class, the value's name and the value; `from_json` the name and the
+    value. Both raise InvalidSchedule.
+    """
+
+    canonical: Callable[[str, str, Any], Any]
+    to_json: Callable[[Any], Any]
+    from_json: Callable[[str, Any], Any]
+
+
+def text_from_json(name: str, value: Any) -> str:
+    """Return the text. Raises InvalidSchedule."""
+    if not isinstance(value, str):
+        raise InvalidSchedule(f"{name} must be text, not {shown(value)}.")
+    return value
+
+
+def _seconds_from_json(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidSchedule(f"{name} must be a number of seconds, not {shown(value)}.")
+    return value
+
+
+def _moment_from_json(name: str, value: Any) -> datetime:
+    text = text_from_json(name, value)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidSchedule(
+            f"{name} must be a datetime, such as '2026-12-01T09:00:00+00:00', not {shown(value)}."
+        ) from None
+
+
+def _days_from_json(name: str, value: Any) -> str | list[str]:
+    if isinstance(value, list) and all(isinstance(day, str) for day in value):
+        return value
+    if isinstance(value, str):
+        return value
+    raise InvalidSchedule(f"{name} must be names of days, not {shown(value)}.")
+
+
+MOMENT = Part(moment, datetime.isoformat, _moment_from_json)
+LIMIT = Part(
+    lambda owner, name, value: None if value is None else moment(owner, name, value),
+    lambda value: None if value is None else value.isoformat(),
+    lambda name, value: None if value is None else _moment_from_json(name, value),
+)
+LIMITS = {"start": LIMIT, "end": LIMIT}
+DURATION = Part(duration, seconds, _seconds_from_json)
+CLOCK = Part(clock_time, time.isoformat, text_from_json)
+WEEK_DAYS = Part(week_days, list, _days_from_json)

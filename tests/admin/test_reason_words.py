@@ -55,7 +55,8 @@ def test_what_the_engine_says_of_a_resting_schedule_is_known(
 def test_what_the_engine_says_of_missed_times_is_known(missed: Missed) -> None:
     times = [NOW - timedelta(hours=hours) for hours in (3, 2, 1)]
     window = timedelta(minutes=90) if missed == Missed.WINDOW else None
-    reasons = [each.reason for each in decide(times, now=NOW, missed=missed, window=window)]
+    schedule = Schedule(missed=missed, missed_window=window)
+    reasons = list(decide(schedule, times, NOW).values())
     assert all(reason_words(reason).startswith("[") for reason in reasons if reason)
 
 

@@ -1,0 +1,184 @@
+"""Rules of the wall clock: a cron expression, and a daily window with a steady pace."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from itertools import takewhile
+from typing import ClassVar
+
+from taskqueue.exceptions import Duration, InvalidSchedule
+from taskqueue.rules import cron_words, values, wording, zones
+from taskqueue.rules.base import Rule
+from taskqueue.rules.cron_fields import HOUR, Fields, canonical_expression, fields_of
+from taskqueue.rules.values import CLOCK, DAY, DURATION, LIMITS, SECOND, WEEK_DAYS, Part
+from taskqueue.rules.wall_clock import nominal_times
+
+MIDNIGHT = time()
+
+
+def _pace(owner: str, name: str, value: object) -> timedelta:
+    every = values.duration(owner, name, value)
+    if every > DAY:
+        raise InvalidSchedule(
+            f"{owner}: {name} must be at most one day, not {values.shown(value)}. "
+            "Choose the days by `days`."
+        )
+    return every
+
+
+ZONE = Part(lambda owner, name, tz: zones.zone_name(owner, tz), str, values.text_from_json)
+PACE = DURATION._replace(canonical=_pace)
+EXPRESSION = Part(lambda owner, name, text: canonical_expression(text), str, values.text_from_json)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class _ClockRule(Rule):
+    """A rule in terms of the wall clock of a zone."""
+
+    tz: str
+
+    @abstractmethod
+    def walls_from(self, wall: datetime) -> Iterator[datetime]:
+        """Yield the nominal times at or after `wall`, which is naive, strictly increasing."""
+
+    @abstractmethod
+    def keeps_pace(self, low: datetime, high: datetime) -> bool:
+        """Return whether the rule is steady in real time through a gap or fold of [low, high)."""
+
+    def _times(self, after: datetime) -> Iterator[datetime]:
+        return nominal_times(self, zones.zone(self.tz), after)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Cron(_ClockRule):
+    """Due when the wall clock of `tz` fits a cron expression of five or six fields.
+
+    The fields are minute, hour, day of the month, month, day of the week, and second (0 if it
+    is left out). Where both days are restricted, either will do, as in cron. Names, `L`, `#`, `W`
+    and the likes of `@daily` are croniter's.
+
+    As in Vixie cron, a time that daylight saving leaves out is due once, at the first moment after
+    the gap, and one that comes twice is due once, at its first time; but where every hour is due
+    at the same minutes, and a change of the clock leaves them the same, nothing is made up for and
+    what comes twice is due twice: `*/10 * * * *` is due every ten minutes whatever the clock does.
+    """
+
+    kind: ClassVar[str] = "cron"
+    required: ClassVar[Mapping[str, Part]] = {"expression": EXPRESSION}
+    optional: ClassVar[Mapping[str, Part]] = {"tz": ZONE, **LIMITS}
+    expression: str
+
+    def __init__(
+        self,
+        expression: str,
+        tz: str | object = "UTC",
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> None:
+        self._settle({"expression": expression, "tz": tz, "start": start, "end": end})
+
+    def walls_from(self, wall: datetime) -> Iterator[datetime]:
+        """Yield the nominal times at or after `wall`, which is naive, strictly increasing."""
+        fields = self._fields
+        for day in fields.days_from(wall):
+            # All of a day but the first is at or after `wall`.
+            since = max(wall - day, timedelta(0))
+            for hour in fields.hours[bisect_left(fields.hours, since - HOUR + SECOND) :]:
+                begin = day + hour
+                for within in fields.within_hour[bisect_left(fields.within_hour, since - hour) :]:
+                    yield begin + within
+
+    def keeps_pace(self, low: datetime, high: datetime) -> bool:
+        """Return whether every hour has the same times, also after a shift by `high - low`."""
+        return self._fields.is_steady_through(high - low)
+
+    @property
+    def _fields(self) -> Fields:
+        return fields_of(self.expression)
+
+    def _description(self) -> str:
+        return f"{cron_words.described(self.expression)} ({self.tz})"
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class DailyWindow(_ClockRule):
+    """Due at `first`, then `every` so often, not after `last`, by the wall clock of `tz`.
+
+    `first` and `last` are times, or text such as "09:00"; where `last` is earlier than `first`,
+    the window goes on past midnight. `every` is seconds or a timedelta, from a second to a day.
+    `days` are the days on which the window begins: "mon-fri", "mon,wed", or several names.
+
+    A time that daylight saving leaves out is due once, at the first moment after the gap, and one
+    that comes twice is due once, at its first time; but where times come `every` so often on both
+    sides of the change, and go on in the same steps of real time through it, they do so.
+    """
+
+    kind: ClassVar[str] = "daily_window"
+    required: ClassVar[Mapping[str, Part]] = {"first": CLOCK, "last": CLOCK, "every": PACE}
+    optional: ClassVar[Mapping[str, Part]] = {"days": WEEK_DAYS, "tz": ZONE, **LIMITS}
+    first: time
+    last: time
+    every: timedelta
+    days: tuple[str, ...]
+
+    def __init__(
+        self,
+        first: str | time,
+        last: str | time,
+        *,
+        every: Duration,
+        days: str | Iterable[str] = "mon-sun",
+        tz: str | object = "UTC",
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> None:
+        given = {"first": first, "last": last, "every": every, "days": days, "tz": tz}
+        self._settle(given | {"start": start, "end": end})
+
+    def walls_from(self, wall: datetime) -> Iterator[datetime]:
+        """Yield the nominal times at or after `wall`, which is naive, strictly increasing."""
+        length = datetime.combine(wall, self.last) - datetime.combine(wall, self.first)
+        length %= DAY
+        numbers = {values.DAYS.index(name) for name in self.days}
+        day = datetime.combine(wall, MIDNIGHT)
+        if day > datetime.min:
+            day -= DAY  # yesterday's window may go on past midnight
+        while day < datetime.max - 2 * DAY:
+            if day.weekday() in numbers:
+                begin = datetime.combine(day, self.first)
+                skipped = max(0, -((begin - wall) // self.every))
+                moment = begin + skipped * self.every
+                while moment - begin <= length:
+                    yield moment
+                    moment += self.every
+            day += DAY
+
+    def keeps_pace(self, low: datetime, high: datetime) -> bool:
+        """Return whether times come at the pace `every` throughout [low, high), and around it.
+
+        Then putting the clock forward or back by that length does not disturb them.
+        """
+        if (high - low) % self.every:
+            return False
+        around = takewhile(lambda wall: wall < high + self.every, self.walls_from(low - self.every))
+        first = next(around, None)
+        if first is None or first >= low:
+            return False
+        expected = first
+        for following in around:
+            expected += self.every
+            if following != expected:
+                return False
+        return expected >= high
+
+    def _description(self) -> str:
+        over = " the next day" if self.last < self.first else ""
+        return (
+            f"{wording.every(self.every)} from {wording.clock(self.first)} "
+            f"to {wording.clock(self.last)}{over}, {wording.days(self.days)} ({self.tz})"
+        )
