@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +11,9 @@ from typing import ClassVar
 
 from taskqueue.exceptions import Duration, InvalidSchedule
 from taskqueue.rules import cron_words, values, wording, zones
-from taskqueue.rules.base import Rule
 from taskqueue.rules.cron_fields import HOUR, Fields, canonical_expression, fields_of
 from taskqueue.rules.values import CLOCK, DAY, DURATION, LIMITS, SECOND, WEEK_DAYS, Part
-from taskqueue.rules.wall_clock import nominal_times
+from taskqueue.rules.wall_clock import ClockRule
 
 MIDNIGHT = time()
 
@@ -36,25 +34,7 @@ EXPRESSION = Part(lambda owner, name, text: canonical_expression(text), str, val
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class _ClockRule(Rule):
-    """A rule in terms of the wall clock of a zone."""
-
-    tz: str
-
-    @abstractmethod
-    def walls_from(self, wall: datetime) -> Iterator[datetime]:
-        """Yield the nominal times at or after `wall`, which is naive, strictly increasing."""
-
-    @abstractmethod
-    def keeps_pace(self, low: datetime, high: datetime) -> bool:
-        """Return whether the rule is steady in real time through a gap or fold of [low, high)."""
-
-    def _times(self, after: datetime) -> Iterator[datetime]:
-        return nominal_times(self, zones.zone(self.tz), after)
-
-
-@dataclass(frozen=True, init=False, repr=False)
-class Cron(_ClockRule):
+class Cron(ClockRule):
     """Due when the wall clock of `tz` fits a cron expression of five or six fields.
 
     The fields are minute, hour, day of the month, month, day of the week, and second (0 if it
@@ -106,7 +86,7 @@ class Cron(_ClockRule):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class DailyWindow(_ClockRule):
+class DailyWindow(ClockRule):
     """Due at `first`, then `every` so often, not after `last`, by the wall clock of `tz`.
 
     `first` and `last` are times, or text such as "09:00"; where `last` is earlier than `first`,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from heapq import merge
-from typing import Any
+from typing import Any, NamedTuple
 
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.values import shown, suggestion
@@ -41,8 +41,7 @@ _SHORT = {
 _WRITE = 'Write five or six fields, such as "0 6 * * mon-fri".'
 
 
-@dataclass(frozen=True)
-class _Field:
+class _Field(NamedTuple):
     """The name of a field, its largest useful step, and the remedy for a larger one."""
 
     name: str
@@ -50,16 +49,15 @@ class _Field:
     remedy: str
 
 
-_MONTHS = "Write the months, such as 1,7"
+_DAY_OF_WEEK = _Field("day of the week", 7, "Use Every(days={})")
 _FIELDS = (
     _Field("minute", 59, "Use Every(minutes={})"),
     _Field("hour", 23, "Use Every(hours={})"),
     _Field("day of the month", 30, "Use Every(days={}), or write the one day"),
-    _Field("month", 12, _MONTHS),
-    _Field("day of the week", 7, "Use Every(days={})"),
+    _Field("month", 12, "Write the months, such as 1,7"),
+    _DAY_OF_WEEK,
     _Field("second", 59, "Use Every(seconds={})"),
 )
-_DAY_OF_WEEK = _FIELDS[4]
 
 
 @dataclass(frozen=True)
@@ -88,11 +86,17 @@ class Fields:
 def canonical_expression(value: object) -> str:
     """Return the expression with single spaces, short forms written out.
 
-    Raises InvalidSchedule for a text that is not one, or that leaves its times open.
+    Raises InvalidSchedule for a text that is not one, that leaves its times open, or that other
+    crons read differently.
     """
-    expression = well_formed(value)
-    fields_of(expression)
-    return expression
+    if not isinstance(value, str):
+        raise InvalidSchedule(f"Cron: the expression must be text, not {shown(value)}. {_WRITE}")
+    expression = _SHORT.get(value.strip().lower(), value)
+    _check_text(expression, f"Cron: {shown(value)}")
+    _check_fields(expression.lower().split(), f"Cron: {shown(value)}")
+    canonical = " ".join(expression.split())
+    fields_of(canonical)
+    return canonical
 
 
 @lru_cache(maxsize=1024)
@@ -162,20 +166,6 @@ def _no_expression(expression: str, reason: object) -> InvalidSchedule:
     )
 
 
-def well_formed(value: object) -> str:
-    """Return the expression with single spaces, short forms written out.
-
-    Raises InvalidSchedule for a text that has not the form of an expression, that leaves its times
-    open, or that other crons read differently.
-    """
-    if not isinstance(value, str):
-        raise InvalidSchedule(f"Cron: the expression must be text, not {shown(value)}. {_WRITE}")
-    expression = _SHORT.get(value.strip().lower(), value)
-    _check_text(expression, f"Cron: {shown(value)}")
-    _check_fields(expression.lower().split(), f"Cron: {shown(value)}")
-    return " ".join(expression.split())
-
-
 def _check_text(expression: str, name: str) -> None:
     if not expression.strip():
         raise InvalidSchedule(f"Cron: the expression is empty. {_WRITE}")
@@ -222,25 +212,18 @@ def _check_part(part: str, field: _Field, name: str) -> None:
             f"{field.largest_step}). {field.remedy.format(int(step[1]))}."
         )
     match = _RANGE.fullmatch(part)
-    if match:
-        _check_range(match, field, name)
-
-
-def _check_range(match: re.Match[str], field: _Field, name: str) -> None:
-    first, last = _number(match[1]), _number(match[2])
+    first, last = (_number(match[1]), _number(match[2])) if match else (None, None)
     if first is None or last is None:
         return
     if first == last or (field is _DAY_OF_WEEK and first == 7 and last == 0):
         # croniter takes such a range for the whole cycle, other crons for the one value.
-        raise InvalidSchedule(
-            f"{name} has a range of one value ({match[0]!r}). Write the value alone."
-        )
+        raise InvalidSchedule(f"{name} has a range of one value ({part!r}). Write the value alone.")
     if field is _DAY_OF_WEEK:  # Sunday begins the week or ends it
         first, last = first % 7, last or 7
-    if match[3] and first > last:
+    if "/" in part and first > last:
         # croniter miscounts past the end: "sat-mon/2" is Saturday alone.
         raise InvalidSchedule(
-            f"{name} has a step over a range that goes past the end ({match[0]!r}). "
+            f"{name} has a step over a range that goes past the end ({part!r}). "
             "Write the values one by one."
         )
 

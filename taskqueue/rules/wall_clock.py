@@ -8,15 +8,18 @@ through the change are not disturbed: what comes twice runs twice, nothing is ma
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Protocol
 from zoneinfo import ZoneInfo
 
-RESOLUTION = timedelta(microseconds=1)
-SECOND = timedelta(seconds=1)
+from taskqueue.rules.base import RESOLUTION, Rule
+from taskqueue.rules.values import SECOND
+from taskqueue.rules.zones import zone
+
 EARLIEST = datetime(1, 1, 4)
 # Beyond these no wall clock is asked, in UTC: a zone's own time might leave the calendar.
 LATEST = datetime(9999, 12, 29)
@@ -27,14 +30,41 @@ _PROBE = timedelta(hours=6)
 _LOOK_BACK = timedelta(days=2)
 
 
-class WallTimes(Protocol):
-    """A rule in terms of a wall clock: naive datetimes, whatever the zone."""
+@dataclass(frozen=True, init=False, repr=False)
+class ClockRule(Rule):
+    """A rule in terms of the wall clock of a zone."""
 
+    tz: str
+
+    @abstractmethod
     def walls_from(self, wall: datetime) -> Iterator[datetime]:
-        """Yield the nominal wall times at or after `wall`, strictly increasing."""
+        """Yield the nominal times at or after `wall`, which is naive, strictly increasing."""
 
+    @abstractmethod
     def keeps_pace(self, low: datetime, high: datetime) -> bool:
         """Return whether the rule is steady in real time through a gap or fold of [low, high)."""
+
+    def _times(self, after: datetime) -> Iterator[datetime]:
+        """Yield the nominal times strictly after `after`; those beyond the year 9999 are none."""
+        naive = after.replace(tzinfo=None)
+        if naive >= LATEST:
+            return
+        earliest = max(naive + RESOLUTION, EARLIEST)
+        before: Stretch | None = None
+        for stretch in stretches(zone(self.tz), earliest - _LOOK_BACK):
+            if stretch.end > earliest:
+                begin = stretch.first_wall
+                if before is not None and before.offset != stretch.offset:
+                    made_up, begin = _through_change(self, before, stretch)
+                    if made_up and stretch.start >= earliest:
+                        yield stretch.start.replace(tzinfo=UTC)
+                for wall in self.walls_from(max(begin, earliest + stretch.offset)):
+                    if wall >= stretch.wall_end:
+                        break
+                    yield (wall - stretch.offset).replace(tzinfo=UTC)
+                else:
+                    return
+            before = stretch
 
 
 @dataclass(frozen=True)
@@ -54,33 +84,6 @@ class Stretch:
         return self.end + self.offset
 
 
-def nominal_times(rule: WallTimes, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
-    """Yield the nominal times strictly after `after`, in UTC, strictly increasing.
-
-    `after` is in UTC. Times beyond the year 9999 are none.
-    """
-    naive = after.replace(tzinfo=None)
-    if naive >= LATEST:
-        return
-    earliest = max(naive + RESOLUTION, EARLIEST)
-    before: Stretch | None = None
-    for stretch in stretches(zone, earliest - _LOOK_BACK):
-        if stretch.end > earliest:
-            begin = stretch.first_wall
-            if before is not None and before.offset != stretch.offset:
-                made_up, begin = _through_change(rule, before, stretch)
-                if made_up and stretch.start >= earliest:
-                    yield stretch.start.replace(tzinfo=UTC)
-            offset, wall_end = stretch.offset, stretch.wall_end
-            for wall in rule.walls_from(max(begin, earliest + offset)):
-                if wall >= wall_end:
-                    break
-                yield (wall - offset).replace(tzinfo=UTC)
-            else:
-                return
-        before = stretch
-
-
 def stretches(zone: ZoneInfo, start: datetime) -> Iterator[Stretch]:
     """Yield the stretches of `zone` from `start` on, which is naive in UTC.
 
@@ -94,7 +97,7 @@ def stretches(zone: ZoneInfo, start: datetime) -> Iterator[Stretch]:
                 begin = change
 
 
-def _through_change(rule: WallTimes, before: Stretch, now: Stretch) -> tuple[bool, datetime]:
+def _through_change(rule: ClockRule, before: Stretch, now: Stretch) -> tuple[bool, datetime]:
     """Return whether a time is to be made up for at the change, and the wall to go on from."""
     was, is_now = before.wall_end, now.first_wall
     if rule.keeps_pace(min(was, is_now), max(was, is_now)):
@@ -117,28 +120,24 @@ def _changes(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
     while probe < end:
         following = min(probe + _PROBE, end)
         if _offset(zone, following) != offset:
-            change = _bisected(zone, probe, following)
-            offset = _offset(zone, change)
-            changes.append(change)
-            following = change
+            following = _first_change(zone, probe, following)
+            offset = _offset(zone, following)
+            changes.append(following)
         probe = following
     return tuple(changes)
 
 
+def _first_change(zone: ZoneInfo, low: datetime, high: datetime) -> datetime:
+    """Return the first second after `low`, up to `high`, with another offset than that of `low`."""
+    offset = _offset(zone, low)
+    seconds = range((high - low) // SECOND)
+    return low + SECOND * bisect_left(
+        seconds, True, key=lambda second: _offset(zone, low + second * SECOND) != offset
+    )
+
+
 def _end_of(year: int) -> datetime:
     return LATEST if year == LATEST.year else datetime(year + 1, 1, 1)
-
-
-def _bisected(zone: ZoneInfo, low: datetime, high: datetime) -> datetime:
-    """Return the first second after `low` at which the offset is not that of `low`."""
-    offset = _offset(zone, low)
-    while high - low > SECOND:
-        middle = low + (high - low) // SECOND // 2 * SECOND
-        if _offset(zone, middle) == offset:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def _offset(zone: ZoneInfo, moment: datetime) -> timedelta:
