@@ -14,7 +14,7 @@ from django.db.transaction import atomic
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
-from taskqueue.engine.control.retrying import reopen
+from taskqueue.engine.control.changes import reopen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.multi_worker import begin_anew
 from taskqueue.engine.notify import wake

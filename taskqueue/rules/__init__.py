@@ -4,9 +4,42 @@ A rule is a pure function from a moment to its next nominal time. Constructors a
 anything; `check()` raises for wrong values.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.base import Rule
-from taskqueue.rules.clock_rules import Cron, DailyWindow
-from taskqueue.rules.intervals import AfterEnd, Every, Once
-from taskqueue.rules.stored import KINDS, from_json
+from taskqueue.rules.kinds import AfterEnd, Cron, DailyWindow, Every, Once
+from taskqueue.rules.values import shown, suggestion
 
 __all__ = ["KINDS", "AfterEnd", "Cron", "DailyWindow", "Every", "Once", "Rule", "from_json"]
+
+KINDS: Mapping[str, type[Rule]] = {
+    rule.kind: rule for rule in (Cron, Every, AfterEnd, DailyWindow, Once)
+}
+
+
+def from_json(stored: Mapping[str, Any]) -> Rule:
+    """Return the rule that `as_json` has written.
+
+    Raises InvalidSchedule for a kind that is unknown, for keys that are unknown or missing, and
+    for values of a wrong type; `check()` raises for other mistakes.
+    """
+    if not isinstance(stored, Mapping):
+        raise InvalidSchedule(f"A stored rule must be a JSON object, not {shown(stored)}.")
+    kind = stored.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        hint = suggestion(kind, KINDS) or f" The kinds are {', '.join(KINDS)}."
+        raise InvalidSchedule(f"There is no kind of rule {shown(kind)}.{hint}")
+    rule = KINDS[kind]
+    parts = rule.parts()
+    values = {name: value for name, value in stored.items() if name != "kind"}
+    for name in values:
+        if name not in parts:
+            hint = suggestion(name, parts)
+            raise InvalidSchedule(f"A rule of the kind {kind!r} has no {shown(name)}.{hint}")
+    if missing := sorted(rule.required.keys() - values.keys()):
+        raise InvalidSchedule(f"A rule of the kind {kind!r} needs {', '.join(missing)}.")
+    return rule(**{name: parts[name].from_json(name, value) for name, value in values.items()})

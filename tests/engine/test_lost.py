@@ -26,8 +26,8 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control.audit import person
+from taskqueue.engine.control.changes import retry_each
 from taskqueue.engine.control.locking import Selection
-from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each
 from taskqueue.engine.dialect import dialect_for

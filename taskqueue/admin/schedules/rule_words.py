@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from taskqueue.engine.schedules.reading import rule_of, rule_text
 from taskqueue.models import Schedule
-from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule, cron_words, wording
+from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule, wording
 from taskqueue.rules.values import DAYS, FULL_DAYS
 
 CRON_LOCALES = {"zh-hans": "zh_CN"}
@@ -60,7 +60,7 @@ def _said(rule: Rule, language: str) -> str:
         case DailyWindow():
             return _window(rule)
         case Cron():
-            words = cron_words.described(rule.expression, CRON_LOCALES[language])
+            words = wording.described(rule.expression, CRON_LOCALES[language])
             named = ENGLISH_NAMES.sub(lambda found: str(NAMES[found[1]]), words)
             return f"{named} ({rule.tz})"
     return rule.text

@@ -17,7 +17,7 @@ from taskqueue import rules
 from taskqueue.display import in_zone
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
-from taskqueue.rules.zones import zone_name
+from taskqueue.rules.wall_clock import zone_name
 
 KINDS = {
     Cron.kind: gettext_lazy("cron: an expression"),

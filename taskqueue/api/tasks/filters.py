@@ -19,7 +19,7 @@ from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from taskqueue.engine.control.filter_fields import MOMENT, NUMBER, Described, FilterKind
+from taskqueue.engine.control.conditions import MOMENT, NUMBER, Described, FilterKind
 from taskqueue.engine.control.filters import FILTERS, each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.reading import now

@@ -1,4 +1,4 @@
-"""Filters as conditions on the rows of tasks.
+"""How filters are described for all faces, and their conditions on the rows of tasks.
 
 Texts are compared as they are: SQLite's LIKE would not tell A from a. Only arguments that everybody
 who sees the tasks may see can be searched: whoever may search for a value learns it, letter by
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import reduce
 from operator import and_, or_
 from typing import Any
@@ -156,3 +158,43 @@ def _position(
         return names.index(parameter), rest
     further = place_of(rest[0]) if rest else None  # One of `*parameter`.
     return None if further is None else names.index(parameter) + further, rest[1:]
+
+
+class FilterKind(Enum):
+    """The values that a filter takes."""
+
+    LIST = "several texts, of which one fits"
+    WORDS = "several texts, all of which fit"
+    TEXTS = "one text, or several of which one fits"
+    PATHS = "texts by path"
+    NUMBER = "whole number"
+    MOMENT = "time"
+    FLAG = "true or false"
+
+
+LIST, WORDS, TEXTS, PATHS, NUMBER, MOMENT, FLAG = FilterKind
+# The value of a filter that is not given, where it is not None.
+ABSENT: dict[FilterKind, Any] = {WORDS: (), TEXTS: "", FLAG: False}
+
+
+@dataclass(frozen=True)
+class Described:
+    """How one filter is applied and offered; empty names: a face does not offer it."""
+
+    kind: FilterKind
+    help: str = ""
+    condition: Condition | None = None
+    qualifier: str = ""  # The word before the colon in a search.
+    parameter: str = ""  # The parameter of the REST API's list.
+    flag: str = ""  # The flag of the CLI.
+    syntax: str = ""  # What its qualifier takes besides plain values.
+
+
+def described(
+    kind: FilterKind, help: str = "", condition: Condition | None = None, **names: str
+) -> Any:
+    """Return a field of `TaskFilter` that holds its own description."""
+    metadata = {"filter": Described(kind, help, condition, **names)}
+    if kind is PATHS:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=ABSENT.get(kind), metadata=metadata)

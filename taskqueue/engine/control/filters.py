@@ -20,7 +20,7 @@ from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.control import conditions
 from taskqueue.engine.control.at_path import split_path
-from taskqueue.engine.control.filter_fields import (
+from taskqueue.engine.control.conditions import (
     FLAG,
     LIST,
     MOMENT,

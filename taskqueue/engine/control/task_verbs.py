@@ -22,12 +22,12 @@ from taskqueue.engine.control.changes import (
     delete_each,
     moment_of,
     reschedule_each,
+    retry_each,
     run_now_each,
     update_each,
 )
 from taskqueue.engine.control.copying import duplicate_each, retry_with_each
 from taskqueue.engine.control.mutable_options import check_changes, refusals
-from taskqueue.engine.control.retrying import retry_each
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each, request_stop_each
 from taskqueue.engine.control.verb import Parameter, TaskVerb
 from taskqueue.engine.dialect import dialect_for

@@ -1,7 +1,13 @@
 """One verb done to many tasks in the background: asked for here, served by any worker."""
 
-from taskqueue.engine.operations.asking import cancel_operation, start_operation
-from taskqueue.engine.operations.stored import get_operation, held_count, operations, which_of
+from taskqueue.engine.operations.asking import (
+    cancel_operation,
+    get_operation,
+    held_count,
+    operations,
+    start_operation,
+    which_of,
+)
 from taskqueue.engine.operations.walking import Estimate, estimate
 
 __all__ = [

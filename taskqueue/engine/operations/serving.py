@@ -20,7 +20,7 @@ from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Selection, Statuses
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.operations.stored import Walk, which_of
+from taskqueue.engine.operations.asking import Walk, which_of
 from taskqueue.engine.operations.walking import Walker, fitting
 from taskqueue.engine.statement import Fact
 from taskqueue.engine.transient_errors import is_busy

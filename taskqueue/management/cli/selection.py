@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.control.filter_fields import LIST, MOMENT, Described
+from taskqueue.engine.control.conditions import LIST, MOMENT, Described
 from taskqueue.engine.control.filters import FILTERS
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.subcommand import Argument, argument, group, not_empty

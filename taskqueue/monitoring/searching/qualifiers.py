@@ -14,7 +14,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.suggestions import nearest
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.at_path import split_path
-from taskqueue.engine.control.filter_fields import MOMENT, NUMBER, PATHS, Described
+from taskqueue.engine.control.conditions import MOMENT, NUMBER, PATHS, Described
 from taskqueue.engine.control.filters import FILTERS
 from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value, moment
 

@@ -15,7 +15,7 @@ from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.subcommand import Argument, argument, group, one_of
 from taskqueue.management.cli.values import duration, wall_moment
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
-from taskqueue.rules.zones import zone, zone_name
+from taskqueue.rules.wall_clock import zone, zone_name
 
 # The word that removes a limit.
 NONE = "none"
