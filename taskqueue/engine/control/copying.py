@@ -69,11 +69,7 @@ def duplicate_each(
     with enqueued_once(selection.connection, new_id):
         tasks = selection.rows().filter(status__in=sorted(selection.statuses))
         for old in tasks.defer("return_value").order_by("id"):
-            texts = (
-                encode(old.args, limit=LARGEST, what="args"),
-                encode(old.kwargs, limit=LARGEST, what="kwargs"),
-            )
-            new = _enqueue_like(selection, old, Payload(wanted[old.id], *texts, None))
+            new = _enqueue_like(selection, old, wanted[old.id], old.args, old.kwargs, LARGEST)
             made[old.id] = new
             acts.append(Act(str(old.id), old.status, f"as {new}"))
             acts.append(Act(str(new), detail=f"of {old.id}"))
@@ -99,13 +95,13 @@ def retry_with_each(
     made: dict[UUID, UUID] = {}
     with enqueued_once(selection.connection, new_id):
         for old in selection.of(task.id for task in selection.locked()).rows():
-            texts = _encoded(
-                old.name,
-                old.args if args is None else args,
-                old.kwargs if kwargs is None else kwargs,
-            )
+            new_args = list(old.args if args is None else args)
+            new_kwargs = dict(old.kwargs if kwargs is None else kwargs)
+            if (definition := registry.find(old.name)) is not None:
+                definition.signature.check(old.name, new_args, new_kwargs)
+            limit = get_settings().MAX_ARGUMENTS
             new_hex = uuid7_hex() if new_id is None else new_id.hex
-            new = _enqueue_like(selection, old, Payload(new_hex, *texts, None))
+            new = _enqueue_like(selection, old, new_hex, new_args, new_kwargs, limit)
             selection.of([new]).rows().update(retry_of_id=old.id)
             act = Act(str(old.id), before=old.status, detail=f"with other arguments, as {new}")
             selection.audit("retry", [act])
@@ -113,11 +109,16 @@ def retry_with_each(
     return made
 
 
-def _enqueue_like(selection: Selection, old: Task, payload: Payload) -> UUID:
+def _enqueue_like(
+    selection: Selection, old: Task, new_hex: str, args: Any, kwargs: Any, limit: int
+) -> UUID:
+    args_text = encode(args, limit=limit, what="args")
+    kwargs_text = encode(kwargs, limit=limit - len(args_text), what="kwargs")
+    payload = Payload(new_hex, args_text, kwargs_text, None)
     connection = selection.connection
     if dialect_for(connection).insert(connection, spec_like(old), payload) is None:
-        raise TaskQueueError(f"Task {payload.id} exists already.")
-    return UUID(hex=payload.id)
+        raise TaskQueueError(f"Task {new_hex} exists already.")
+    return UUID(hex=new_hex)
 
 
 def _check_kinds(args: object, kwargs: object) -> None:
@@ -133,16 +134,6 @@ def _check_kinds(args: object, kwargs: object) -> None:
     for name in kwargs:
         if not isinstance(name, str):
             raise InvalidArguments(f"kwargs must have names as keys, not {name!r}.")
-
-
-def _encoded(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, str]:
-    """The arguments as they are stored, checked as at an enqueue."""
-    definition = registry.find(name)
-    if definition is not None:
-        definition.signature.check(name, args, dict(kwargs))
-    limit = get_settings().MAX_ARGUMENTS
-    args_text = encode(list(args), limit=limit, what="args")
-    return args_text, encode(dict(kwargs), limit=limit - len(args_text), what="kwargs")
 
 
 def spec_like(old: Task) -> EnqueueSpec:

@@ -22,6 +22,11 @@ from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import Rule
 
+# The columns that a declaration has by the same names.
+SAME = (
+    "name", "args", "kwargs", "options", "missed", "missed_window", "overlap",
+    "pause_after_failures",
+)  # fmt: skip
 # The columns whose change lets a schedule count from now on.
 COUNTING = frozenset({"rule", "is_enabled"})
 # The columns that follow the code; their change is none of the schedule's own.
@@ -63,18 +68,9 @@ def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
 
     Raises `InvalidSchedule` if this version cannot read the rule.
     """
-    return Scheduled(
-        rules.from_json(schedule.rule) if rule is None else rule,
-        name=schedule.name,
-        args=schedule.args,
-        kwargs=schedule.kwargs,
-        options=schedule.options,
-        missed=schedule.missed,
-        missed_window=schedule.missed_window,
-        overlap=schedule.overlap,
-        pause_after_failures=schedule.pause_after_failures,
-        enabled=schedule.is_enabled,
-    )
+    same = {name: getattr(schedule, name) for name in SAME}
+    own = rules.from_json(schedule.rule) if rule is None else rule
+    return Scheduled(own, enabled=schedule.is_enabled, **same)
 
 
 def require_call(

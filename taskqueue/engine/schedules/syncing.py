@@ -6,7 +6,8 @@ says, holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,6 @@ from django.db.transaction import atomic
 
 from taskqueue.declarations.declared_schedules import check_scheduled, named
 from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.engine.connections import installed, orm_transaction, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.dialect import dialect_for
@@ -62,14 +62,17 @@ def sync_schedules(*, worker: str = "") -> Synced:
     declared = [(task, *schedule) for task in registry.all() for schedule in named(task)]
     synced = Synced()
     names: dict[str, None] = {}
-    rows = Schedule.objects.using(project_connection().alias)
+    connection = project_connection()
+    rows = Schedule.objects.using(connection.alias)
     known = {row.name: row for row in rows.filter(source=ScheduleSource.CODE).defer(*RESULT)}
     for definition, name, scheduled in declared:
         is_taken = isinstance(name, str) and name in names
         if isinstance(name, str):
             names[name] = None  # The row of one that cannot work is left as it is.
         try:
-            fields = _checked_fields(scheduled, definition)
+            with _readable():
+                check_scheduled(scheduled, definition)
+                fields = fields_of(scheduled, definition)
             if is_taken:
                 raise InvalidSchedule("Another schedule has that name: give one another name=.")
             row = known.get(name)
@@ -78,7 +81,6 @@ def sync_schedules(*, worker: str = "") -> Synced:
                 _sync_one(name, fields, synced)
         except InvalidSchedule as error:
             synced.refused.append(f"{name}: {error}")
-    connection = project_connection()
     if worker:
         workers = Worker.objects.using(connection.alias).filter(name=worker)
         workers.update(schedules=list(names))
@@ -90,14 +92,14 @@ def sync_schedules(*, worker: str = "") -> Synced:
     return synced
 
 
-def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
-    """The columns that it fills. Raises `InvalidSchedule`, whatever is wrong with it."""
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raise `InvalidSchedule` whatever is wrong: one schedule must not keep back the others."""
     try:
-        check_scheduled(scheduled, definition)
-        return fields_of(scheduled, definition)
+        yield
     except InvalidSchedule:
         raise
-    except Exception as error:  # One declaration must not keep the others from the rows.
+    except Exception as error:
         raise InvalidSchedule(f"It cannot be read ({type(error).__name__}).") from error
 
 
@@ -167,8 +169,12 @@ def _undeclared(connection: BaseDatabaseWrapper, besides: Sequence[str] | None) 
     rows = list(_declared_rows(connection).order_by("id").only("name", "declared_at"))
     if not rows:
         return []
-    live = _live_workers(connection)
-    if live is None or (not live and besides is None):
+    now = dialect_for(connection).now(connection)
+    workers = Worker.objects.using(connection.alias).filter(status__in=LIVE)
+    lean = workers.only("schedules", "seen_at", "lease_seconds", "started_at")
+    live = [worker for worker in lean if not worker.is_silent(now)]
+    is_known = all(worker.schedules is not None for worker in live)
+    if not is_known or (not live and besides is None):
         return []
     known = set(besides or ()).union(*(worker.schedules or () for worker in live))
     started_at = max((worker.started_at for worker in live), default=None)
@@ -182,18 +188,6 @@ def _undeclared(connection: BaseDatabaseWrapper, besides: Sequence[str] | None) 
             or (started_at is not None and started_at > row.declared_at)
         )
     ]
-
-
-def _live_workers(connection: BaseDatabaseWrapper) -> list[Worker] | None:
-    """The live workers with what their code declares; None if that is not known of all."""
-    now = dialect_for(connection).now(connection)
-    rows = Worker.objects.using(connection.alias).filter(status__in=LIVE)
-    live = [
-        worker
-        for worker in rows.only("schedules", "seen_at", "lease_seconds", "started_at")
-        if not worker.is_silent(now)
-    ]
-    return None if any(worker.schedules is None for worker in live) else live
 
 
 def _refresh(connection: BaseDatabaseWrapper) -> None:
@@ -219,8 +213,7 @@ def _request_now(
     """Return its tasks' options by this code; or the stored ones, and why they stay."""
     trouble = schedule.trouble if schedule.trouble.startswith(NOT_SERVED) else ""
     try:
-        return snapshot_of(scheduled_of(schedule), definition), trouble
+        with _readable():
+            return snapshot_of(scheduled_of(schedule), definition), trouble
     except InvalidSchedule as error:
         return schedule.request, str(error)
-    except Exception as error:  # One schedule must not keep the others from being refreshed.
-        return schedule.request, f"It cannot be read ({type(error).__name__})."

@@ -19,7 +19,7 @@ from taskqueue.declarations.declared_schedules import check_scheduled
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.scheduled import Scheduled, check_name
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.audit import Act, Person, audit, person
+from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
@@ -91,7 +91,14 @@ def create_schedule(
     for _ in range(TRIES):
         try:
             with atomic(using=connection.alias):
-                return _create(connection, name, fields, person=person(by, reason))
+                now = dialect_for(connection).now(connection)
+                schedule = new_schedule(name, ScheduleSource.ROW, fields, now)
+                schedule.save(using=connection.alias, force_insert=True)
+                begin(connection, schedule, now)
+                act = Act(name, detail=rule_text(schedule))
+                audit(connection, "schedule", "create", [act], person=person(by, reason))
+                wake(connection, "")
+            return schedule
         except IntegrityError:
             # One of that name that was deleted meanwhile is in nobody's way.
             if Schedule.objects.using(connection.alias).filter(name=name).exists():
@@ -99,18 +106,6 @@ def create_schedule(
     raise ScheduleExists(
         f"There is a schedule {name!r} already. Edit that one, or choose another name."
     )
-
-
-def _create(
-    connection: BaseDatabaseWrapper, name: str, fields: dict[str, Any], *, person: Person
-) -> Schedule:
-    now = dialect_for(connection).now(connection)
-    schedule = new_schedule(name, ScheduleSource.ROW, fields, now)
-    schedule.save(using=connection.alias, force_insert=True)
-    begin(connection, schedule, now)
-    audit(connection, "schedule", "create", [Act(name, detail=rule_text(schedule))], person=person)
-    wake(connection, "")
-    return schedule
 
 
 def edit_schedule(
