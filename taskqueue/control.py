@@ -28,7 +28,7 @@ from taskqueue.engine.control.workers import (
     resume_workers,
     stop_worker,
 )
-from taskqueue.engine.operations import (
+from taskqueue.engine.operations.asking import (
     cancel_operation,
     get_operation,
     operations,

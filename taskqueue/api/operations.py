@@ -20,7 +20,7 @@ from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.detail import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
 from taskqueue.engine.control.task_verbs import BULK_VERBS
-from taskqueue.engine.operations import estimate
+from taskqueue.engine.operations.walking import estimate
 from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Operation

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from itertools import chain
 
 from django.utils.translation import gettext_lazy as _
 
@@ -174,7 +174,7 @@ OPERATION_VERBS = _table(
         details="Needs the permission of the operation's verb.",
     ),
 )
-OTHER_VERBS = (
+OTHER_VERBS = _table(
     Verb(
         noun="task",
         name="enqueue",
@@ -184,15 +184,8 @@ OTHER_VERBS = (
     ),
     Verb(noun="", name="prune", permissions=(), label=_("Prune"), entry=_("prune")),
 )
+TABLES: tuple[Mapping[str, Verb], ...] = (
+    TASK_VERBS, QUEUE_VERBS, WORKER_VERBS, SCHEDULE_VERBS, OPERATION_VERBS, OTHER_VERBS,
+)  # fmt: skip
 # All verbs, by noun and name, as audit entries store them.
-VERBS: dict[tuple[str, str], Verb] = {
-    (verb.noun, verb.name): verb
-    for verb in chain(
-        TASK_VERBS.values(),
-        QUEUE_VERBS.values(),
-        WORKER_VERBS.values(),
-        SCHEDULE_VERBS.values(),
-        OPERATION_VERBS.values(),
-        OTHER_VERBS,
-    )
-}
+VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Any, ClassVar
 
 from taskqueue.exceptions import InvalidSchedule
@@ -84,7 +85,8 @@ class Rule(ABC):
         after, until = _in_utc(after), _in_utc(until)
         if self.end is not None:
             until = min(until, self.end)
-        return self._bounded(self._not_before_start(after), until)
+        times = self._times(self._not_before_start(after))
+        return takewhile(lambda moment: moment <= until, times)
 
     @property
     def text(self) -> str:
@@ -108,12 +110,6 @@ class Rule(ABC):
         if self.start is None or self.start == FIRST:
             return after
         return max(after, self.start - RESOLUTION)
-
-    def _bounded(self, after: datetime, until: datetime) -> Iterator[datetime]:
-        for moment in self._times(after):
-            if moment > until:
-                return
-            yield moment
 
     def _require_sense(self) -> None:
         if self.refusal:

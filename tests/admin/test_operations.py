@@ -14,7 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from taskqueue.control import TaskFilter, cancel_operation, get_operation, start_operation
-from taskqueue.engine.operations import serving, which_of
+from taskqueue.engine.operations import serving
+from taskqueue.engine.operations.asking import which_of
 from taskqueue.models import Audit, Operation, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL

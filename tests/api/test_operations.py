@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.operations import which_of
+from taskqueue.engine.operations.asking import which_of
 from taskqueue.models import Audit, Operation, Task
 from tests.api.conftest import ApiClient
 from tests.sample.tasks import add, log_in

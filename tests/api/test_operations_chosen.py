@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.operations import which_of
+from taskqueue.engine.operations.asking import which_of
 from taskqueue.models import Operation
 from tests.api.conftest import ApiClient
 from tests.api.test_operations import make_task

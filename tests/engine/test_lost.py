@@ -32,7 +32,8 @@ from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.tasks import cancel_each, request_stop_each
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import ENDED_BY_HAND, lost_attempts
-from taskqueue.engine.operations import serving, start_operation
+from taskqueue.engine.operations import serving
+from taskqueue.engine.operations.asking import start_operation
 from taskqueue.engine.rows import Held
 from taskqueue.engine.takeover import LOST
 from taskqueue.models import Audit, Lease, Rollup, Task, Worker

@@ -12,15 +12,14 @@ from django.db import connection
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.operations import (
+from taskqueue.engine.operations import serving, walking
+from taskqueue.engine.operations.asking import (
     cancel_operation,
-    estimate,
     get_operation,
     operations,
-    serving,
     start_operation,
-    walking,
 )
+from taskqueue.engine.operations.walking import estimate
 from taskqueue.engine.pruning import OPERATIONS
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Lease, Operation, Task

@@ -11,7 +11,9 @@ from django.utils import timezone
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.operations import estimate, serving, start_operation, walking
+from taskqueue.engine.operations import serving, walking
+from taskqueue.engine.operations.asking import start_operation
+from taskqueue.engine.operations.walking import estimate
 from taskqueue.models import Task
 from tests.engine.operation_steps import fill, serve_all, statuses
 from tests.engine.steps import another_connection, claim, end

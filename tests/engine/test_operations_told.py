@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.engine.operations import serving, start_operation
+from taskqueue.engine.operations import serving
+from taskqueue.engine.operations.asking import start_operation
 from taskqueue.models import Audit
 from tests.engine.operation_steps import figures, fill, seen, serve_all
 

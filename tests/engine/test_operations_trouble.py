@@ -13,7 +13,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.task_verbs import BULK_VERBS
-from taskqueue.engine.operations import cancel_operation, held_count, serving, start_operation
+from taskqueue.engine.operations import serving
+from taskqueue.engine.operations.asking import cancel_operation, held_count, start_operation
 from taskqueue.engine.operations.serving import HAS_OPERATIONS
 from taskqueue.engine.statement import change
 from taskqueue.models import Operation, Task

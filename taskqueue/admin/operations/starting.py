@@ -22,7 +22,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
-from taskqueue.engine.operations import estimate
+from taskqueue.engine.operations.walking import estimate
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching import NEEDED_TO_SEE, SearchError, without

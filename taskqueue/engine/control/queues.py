@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Q, QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.core.suggestions import did_you_mean
@@ -43,17 +42,15 @@ def pause(
     who = person(by, reason)
     with atomic(using=connection.alias):
         workers.remember_queues(connection, [name])
-        _require_seen(connection, name, seen)
-        now = dialect_for(connection).now(connection)
+        queue, now = _locked(connection, name, seen)
         ends = None if until is None else moment_of(until, now, what="until")
         if ends is not None and ends <= now:
             raise InvalidTask(f"until must be in the future, not at {ends.isoformat()}.")
-        before = _paused(connection, now).filter(name=name).exists()
+        before = "paused" if queue is not None and queue.is_paused_at(now) else ""
         Queue.objects.using(connection.alias).filter(name=name).update(
             paused_at=now, paused_until=ends, paused_by=who.by, pause_reason=who.reason
         )
-        detail = "" if ends is None else f"until {ends.isoformat()}"
-        act = Act(name, "paused" if before else "", detail)
+        act = Act(name, before, "" if ends is None else f"until {ends.isoformat()}")
         audit(connection, "queue", "pause", [act], person=who)
 
 
@@ -65,33 +62,26 @@ def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -
     connection = project_connection()
     who = person(by, reason)
     with atomic(using=connection.alias):
-        _require_seen(connection, name, seen)
-        now = dialect_for(connection).now(connection)
-        resumed = is_storable(name) and (
-            _paused(connection, now)
-            .filter(name=name)
-            .update(paused_at=None, paused_until=None, paused_by="", pause_reason="")
+        queue, now = _locked(connection, name, seen)
+        rows = Queue.objects.using(connection.alias)
+        if queue is None or not queue.is_paused_at(now):
+            paused = [row.name for row in rows.exclude(paused_at=None) if row.is_paused_at(now)]
+            hint = did_you_mean(name, paused)
+            raise TransitionRefused(f"Queue {name!r} is not paused.{hint}")
+        rows.filter(name=name).update(
+            paused_at=None, paused_until=None, paused_by="", pause_reason=""
         )
-        if not resumed:
-            raise TransitionRefused(_not_paused(connection, name, now))
         audit(connection, "queue", "resume", [Act(name, "paused")], person=who)
         wake(connection, "")
 
 
-def _require_seen(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> None:
-    if seen is not None and is_storable(name):
-        take_write_lock(connection)
-        rows = Queue.objects.using(connection.alias).filter(name=name)
-        for queue in rows.select_for_update():
-            require_seen(queue, seen, f"Queue {name!r}")
-
-
-def _paused(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Queue]:
-    """The queues that are paused at that moment: a pause whose time is over is none."""
-    lasting = Q(paused_until=None) | Q(paused_until__gt=now)
-    return Queue.objects.using(connection.alias).filter(lasting, paused_at__isnull=False)
-
-
-def _not_paused(connection: BaseDatabaseWrapper, name: str, now: datetime) -> str:
-    names = _paused(connection, now).values_list("name", flat=True)
-    return f"Queue {name!r} is not paused." + did_you_mean(name, list(names))
+def _locked(
+    connection: BaseDatabaseWrapper, name: str, seen: Seen
+) -> tuple[Queue | None, datetime]:
+    """Lock the queue, if it has a row, as the caller saw it; return it and the time."""
+    take_write_lock(connection)
+    rows = Queue.objects.using(connection.alias).filter(name=name)
+    queue = rows.select_for_update().first() if is_storable(name) else None
+    if queue is not None:
+        require_seen(queue, seen, f"Queue {name!r}")
+    return queue, dialect_for(connection).now(connection)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
 from django.db import DatabaseError, InterfaceError
@@ -12,12 +12,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import rules
-from taskqueue.core.policies import Overlap
-from taskqueue.engine.schedules.deciding import decide
+from taskqueue.core.policies import Missed, Overlap
+from taskqueue.engine.schedules.reading import resting_reason
 from taskqueue.engine.schedules.runs import LONGEST_REASON, Runs, settle_ended, skipped_row
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.rules import Rule
 
+# A nominal time that is served no later than this, and before the next one, was not missed.
+ON_TIME = timedelta(seconds=60)
 # The beginning of trouble that is over with the next time that is served.
 NOT_SERVED = "Not served: "
 MOVED = (
@@ -108,6 +110,34 @@ def _size(schedule: Schedule, due: Sequence[datetime], now: datetime) -> int:
         if len(running) >= MOST_RUNS:
             return running[MOST_RUNS - 1]
     return BATCH  # By the other policies one or two of them run.
+
+
+def decide(
+    schedule: Schedule, due: Sequence[datetime], now: datetime, *, has_more: bool = False
+) -> dict[datetime, str]:
+    """Return why each of these nominal times, in order, does not run; empty where it runs.
+
+    `has_more`: later ones have come too.
+    """
+    if resting := resting_reason(schedule):
+        return dict.fromkeys(due, resting)
+    reasons = {nominal_at: _missed_reason(schedule, now - nominal_at) for nominal_at in due}
+    is_last = bool(due) and not has_more
+    if is_last and (now - due[-1] <= ON_TIME or schedule.missed == Missed.LATEST):
+        reasons[due[-1]] = ""
+    return reasons
+
+
+def _missed_reason(schedule: Schedule, late: timedelta) -> str:
+    """Return why one that was missed, and is not the latest, does not run; empty where it does."""
+    window = schedule.missed_window
+    if schedule.missed == Missed.ALL:
+        return ""
+    if schedule.missed == Missed.LATEST:
+        return "Missed; the latest one makes up for it."
+    if schedule.missed == Missed.WINDOW and window is not None:
+        return "" if late <= window else f"Missed by more than {window.total_seconds():g} s."
+    return "Missed: nobody served the schedule in time."
 
 
 def _serve_after_end(runs: Runs, rule: Rule, ended_at: datetime | None) -> None:

@@ -1,4 +1,4 @@
-"""Reading schedules: by name, in words, with their next times."""
+"""Reading schedules: by name, in words, with their next times, and why they rest."""
 
 from __future__ import annotations
 
@@ -118,3 +118,15 @@ def _is_over(schedule: Schedule, now: datetime) -> bool:
         return False
     last, ended = schedule.last_nominal_at, schedule.last_finished_at
     return last is None or (ended is not None and ended >= last)
+
+
+def resting_reason(schedule: Schedule) -> str:
+    """Return why nothing of a schedule is begun now; empty where it is."""
+    if schedule.removed_at is not None:
+        return "No code declares the schedule any more."
+    if not schedule.is_enabled:
+        return "The schedule is not enabled."
+    if schedule.paused_at is None:
+        return ""
+    by = f" by {schedule.paused_by}" if schedule.paused_by else ""
+    return f"Paused{by}: {schedule.pause_reason}" if schedule.pause_reason else f"Paused{by}."

@@ -18,7 +18,7 @@ from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
 from taskqueue.engine.enqueue import enqueue
-from taskqueue.engine.schedules.deciding import resting_reason
+from taskqueue.engine.schedules.reading import resting_reason
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Occurrence, Schedule, Task

@@ -12,8 +12,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.schedules.advancing import NOT_SERVED, RESULT, advance
-from taskqueue.engine.schedules.deciding import ON_TIME
+from taskqueue.engine.schedules.advancing import NOT_SERVED, ON_TIME, RESULT, advance
 from taskqueue.engine.schedules.runs import ended_runs
 from taskqueue.engine.statement import Fact, Moment
 from taskqueue.models import Schedule

@@ -24,7 +24,6 @@ from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import wake
 from taskqueue.engine.schedules.advancing import catch_up, save
-from taskqueue.engine.schedules.deciding import resting_reason
 from taskqueue.engine.schedules.editing import (
     apply,
     begin,
@@ -33,7 +32,7 @@ from taskqueue.engine.schedules.editing import (
     require_call,
     scheduled_of,
 )
-from taskqueue.engine.schedules.reading import find, rule_text
+from taskqueue.engine.schedules.reading import find, resting_reason, rule_text
 from taskqueue.engine.schedules.runs import Runs
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import (

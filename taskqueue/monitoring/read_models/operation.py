@@ -10,7 +10,8 @@ from uuid import UUID
 from taskqueue.access.permissions import VIEW_ARGUMENTS, VIEW_LEASES
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.redaction import REDACTED
-from taskqueue.engine.operations import Estimate, held_count, which_of
+from taskqueue.engine.operations.asking import held_count, which_of
+from taskqueue.engine.operations.walking import Estimate
 from taskqueue.models import Operation
 from taskqueue.models.operation import OperationStatus
 from taskqueue.monitoring.read_models.base import Viewer, about, from_row

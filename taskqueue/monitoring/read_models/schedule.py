@@ -16,8 +16,13 @@ from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_TASKS
 from taskqueue.core.policies import Missed, Overlap
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.schedules.deciding import resting_reason
-from taskqueue.engine.schedules.reading import conditions, due_at, rule_of, rule_text
+from taskqueue.engine.schedules.reading import (
+    conditions,
+    due_at,
+    resting_reason,
+    rule_of,
+    rule_text,
+)
 from taskqueue.models import Occurrence, Schedule, Task
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.schedule import ScheduleSource

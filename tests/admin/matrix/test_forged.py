@@ -11,7 +11,7 @@ from django.db.transaction import atomic, set_rollback
 
 from taskqueue.access.roles import OPERATOR, VIEWER
 from taskqueue.core.states import PENDING
-from taskqueue.engine.operations import which_of
+from taskqueue.engine.operations.asking import which_of
 from taskqueue.models import Operation
 from tests.admin.everything import Everything
 from tests.admin.matrix.cells import act_address, filled_in, page_address
