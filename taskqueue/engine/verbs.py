@@ -146,24 +146,11 @@ SCHEDULE_VERBS = _table(
         help="delete a schedule with its history; its tasks stay",
         is_grave=True,
     ),
-    schedule_verb(
-        name="disable",
-        label=_("Disable"),
-        entry=_("edit schedule"),
-    ),
-    schedule_verb(
-        name="remove",
-        permissions=(),
-        label=_("Remove"),
-        entry=_("remove schedule"),
-    ),
+    schedule_verb(name="disable", label=_("Disable"), entry=_("edit schedule")),
+    schedule_verb(name="remove", permissions=(), label=_("Remove"), entry=_("remove schedule")),
 )
 OPERATION_VERBS = _table(
-    operation_verb(
-        name="start",
-        label=_("Start"),
-        entry=_("start operation"),
-    ),
+    operation_verb(name="start", label=_("Start"), entry=_("start operation")),
     operation_verb(
         name="cancel",
         function=cancel_operation,

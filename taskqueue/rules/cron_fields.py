@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from heapq import merge
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from taskqueue.exceptions import InvalidSchedule
@@ -69,13 +70,10 @@ class Fields:
     day_expressions: tuple[str, ...]
 
     def days_from(self, wall: datetime) -> Iterator[datetime]:
-        """Yield the days that fit, as their midnights, from that of `wall` on, increasing."""
+        """Return the days that fit, as their midnights, from that of `wall` on, increasing."""
         midnight = wall.replace(hour=0, minute=0, second=0, microsecond=0)
-        last = None
-        for day in merge(*(_days(expression, midnight) for expression in self.day_expressions)):
-            if day != last:
-                yield day
-            last = day
+        days = merge(*(_days(expression, midnight) for expression in self.day_expressions))
+        return (day for day, _ in groupby(days))
 
     def is_steady_through(self, shift: timedelta) -> bool:
         """Return whether all hours have the same times, also if they begin `shift` later."""

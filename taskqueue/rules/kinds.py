@@ -6,11 +6,11 @@ Daylight saving moves the former alone.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from itertools import takewhile
-from typing import Any, ClassVar
+from itertools import pairwise, takewhile
+from typing import Any
 
 from taskqueue.exceptions import Duration, InvalidSchedule
 from taskqueue.rules import values, wall_clock, wording
@@ -51,9 +51,9 @@ class Cron(ClockRule):
     what comes twice is due twice: `*/10 * * * *` is due every ten minutes whatever the clock does.
     """
 
-    kind: ClassVar[str] = "cron"
-    required: ClassVar[Mapping[str, Part]] = {"expression": EXPRESSION}
-    optional: ClassVar[Mapping[str, Part]] = {"tz": ZONE, **LIMITS}
+    kind = "cron"
+    required = {"expression": EXPRESSION}
+    optional = {"tz": ZONE, **LIMITS}
     expression: str
 
     def __init__(
@@ -102,9 +102,9 @@ class DailyWindow(ClockRule):
     sides of the change, and go on in the same steps of real time through it, they do so.
     """
 
-    kind: ClassVar[str] = "daily_window"
-    required: ClassVar[Mapping[str, Part]] = {"first": CLOCK, "last": CLOCK, "every": PACE}
-    optional: ClassVar[Mapping[str, Part]] = {"days": WEEK_DAYS, "tz": ZONE, **LIMITS}
+    kind = "daily_window"
+    required = {"first": CLOCK, "last": CLOCK, "every": PACE}
+    optional = {"days": WEEK_DAYS, "tz": ZONE, **LIMITS}
     first: time
     last: time
     every: timedelta
@@ -150,15 +150,13 @@ class DailyWindow(ClockRule):
         if (high - low) % self.every:
             return False
         around = takewhile(lambda wall: wall < high + self.every, self.walls_from(low - self.every))
-        first = next(around, None)
-        if first is None or first >= low:
-            return False
-        expected = first
-        for following in around:
-            expected += self.every
-            if following != expected:
-                return False
-        return expected >= high
+        times = list(around)
+        return (
+            bool(times)
+            and times[0] < low
+            and times[-1] >= high
+            and all(after - before == self.every for before, after in pairwise(times))
+        )
 
     def _description(self) -> str:
         over = " the next day" if self.last < self.first else ""
@@ -172,7 +170,7 @@ class DailyWindow(ClockRule):
 class _Interval(Rule):
     """A rule of one duration, given as a whole or in units that are added up."""
 
-    required: ClassVar[Mapping[str, Part]] = {"interval": values.DURATION}
+    required = {"interval": values.DURATION}
     interval: timedelta
 
     def __init__(
@@ -204,7 +202,7 @@ class Every(_Interval):
     pure arithmetic in microseconds: they never drift, and daylight saving does not move them.
     """
 
-    kind: ClassVar[str] = "every"
+    kind = "every"
 
     def _times(self, after: datetime) -> Iterator[datetime]:
         anchor = EPOCH if self.start is None else self.start
@@ -230,8 +228,8 @@ class AfterEnd(_Interval):
     follow each other.
     """
 
-    kind: ClassVar[str] = "after_end"
-    waits_for_end: ClassVar[bool] = True
+    kind = "after_end"
+    waits_for_end = True
 
     def _not_before_start(self, after: datetime) -> datetime:
         if self.start is None or self.start - FIRST < self.interval:
@@ -252,9 +250,9 @@ class AfterEnd(_Interval):
 class Once(Rule):
     """Due once, `at` an aware datetime."""
 
-    kind: ClassVar[str] = "once"
-    required: ClassVar[Mapping[str, Part]] = {"at": values.MOMENT}
-    optional: ClassVar[Mapping[str, Part]] = {}
+    kind = "once"
+    required = {"at": values.MOMENT}
+    optional = {}
     at: datetime
 
     def __init__(self, at: datetime) -> None:

@@ -66,7 +66,7 @@ def duration(owner: str, name: str, value: object) -> timedelta:
 
 def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
     """Return the timedelta that stands either in `whole` or in the sum of the units."""
-    given = {name: value for name, value in units.items() if not _is_zero(value)}
+    given = {name: value for name, value in units.items() if value is False or value != 0}
     if whole is not None and given:
         raise InvalidSchedule(
             f"{owner}: give either an interval or units, not both {shown(whole)} "
@@ -154,10 +154,6 @@ def _day(owner: str, name: str) -> int:
             return names.index(wanted)
     hint = suggestion(wanted, (*DAYS, *FULL_DAYS)) or f" The days are {', '.join(DAYS)}."
     raise InvalidSchedule(f"{owner}: {shown(name)} is not a day of the week.{hint}")
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == 0
 
 
 def _not_within(owner: str, name: str, value: object) -> InvalidSchedule:

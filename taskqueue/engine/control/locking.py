@@ -7,6 +7,7 @@ attempts locks in the same order. A verb on many tasks waits for none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -44,11 +45,9 @@ def id_of(task: object) -> UUID:
     given = getattr(task, "id", task)
     if isinstance(given, UUID):
         return given
-    try:
+    with suppress(ValueError):
         if isinstance(given, str):
             return UUID(given)
-    except ValueError:
-        pass
     raise TaskDoesNotExist(f"{task!r} is not the id of a task: write a UUID.")
 
 

@@ -36,10 +36,9 @@ from taskqueue.engine.multi_worker import has_all_successes
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
 
+IS_SHARED = Q(workers__gt=1) | Q(broadcast=True)
 # As `has_all_successes` says of a row.
-HAS_ALL_SUCCESSES = Q(workers__gt=1) & Q(successes__gte=F("workers")) | Q(
-    broadcast=True, workers__gt=0, successes__gte=F("workers")
-)
+HAS_ALL_SUCCESSES = IS_SHARED & Q(workers__gt=0, successes__gte=F("workers"))
 
 
 def _retriable(
