@@ -66,7 +66,8 @@ def _of_models() -> Iterator[str]:
     from django.urls import NoReverseMatch, reverse
     from django.utils import timezone
 
-    from taskqueue.monitoring.searching import find, parse
+    from taskqueue.monitoring.searching.finding import find
+    from taskqueue.monitoring.searching.search import parse
 
     for model in apps.get_app_config("taskqueue").get_models():
         if not admin.site.is_registered(model):

@@ -70,7 +70,7 @@ def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
 @register.simple_tag
 def taskqueue_search(**words: str) -> str:
     """Return the query of the list of tasks that match these words."""
-    from taskqueue.monitoring.searching import search_text  # Django loads tags without the admin.
+    from taskqueue.monitoring.searching.search_tokens import search_text
 
     return urlencode({"q": search_text(**words)})
 

@@ -18,7 +18,7 @@ from django.urls import reverse
 from taskqueue.admin.tasks import export
 from taskqueue.admin.tasks.export_formats import Csv
 from taskqueue.models import Task
-from taskqueue.monitoring.searching import Effort
+from taskqueue.monitoring.searching.finding import Effort
 from tests.admin.conftest import LogIn
 from tests.admin.rows import SECRET, Rows
 from tests.monitoring.searching.rows import make_tasks

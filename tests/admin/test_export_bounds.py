@@ -24,7 +24,7 @@ from taskqueue.engine import exports
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.exports import begin_export, end_export, renew_export
 from taskqueue.models import Export, Task
-from taskqueue.monitoring.searching import Effort
+from taskqueue.monitoring.searching.finding import Effort
 from tests.admin.conftest import LogIn
 from tests.admin.test_export import EXPORT, read
 from tests.monitoring.searching.rows import make_tasks

@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from taskqueue.models import Lease, Task
-from taskqueue.monitoring.searching import search_text
+from taskqueue.monitoring.searching.search_tokens import search_text
 from tests.admin.conftest import LogIn
 from tests.admin.markup import Markup
 from tests.admin.rows import EVIL, SECRET

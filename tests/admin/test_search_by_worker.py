@@ -8,8 +8,8 @@ import pytest
 
 from taskqueue.control import TaskFilter
 from taskqueue.models import Operation, Task
-from taskqueue.monitoring import searching
-from taskqueue.monitoring.searching import SearchError
+from taskqueue.monitoring.searching import search as searching
+from taskqueue.monitoring.searching.search_tokens import SearchError
 from tests.admin.conftest import LogIn
 from tests.api.conftest import ROOT
 from tests.engine.steps import claim

@@ -15,7 +15,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from taskqueue.models import Lease, Queue, Task
-from taskqueue.monitoring.searching import Effort, finding
+from taskqueue.monitoring.searching import finding
+from taskqueue.monitoring.searching.finding import Effort
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET, Rows
 from tests.monitoring.searching.rows import make_tasks

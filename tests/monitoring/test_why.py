@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import TaskStatus
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.monitoring.why import Reason, why
-from taskqueue.monitoring.why.codes import SENTENCES
+from taskqueue.monitoring.why.codes import FULLER, SENTENCES
 from taskqueue.results import TaskResult
 from tests.engine.steps import claim_one, end, end_overdue, past, run_out, task_of
 from tests.engine.test_apart import take
@@ -51,12 +52,9 @@ def test_a_task_of_any_status_has_a_reason(status: TaskStatus) -> None:
 
 
 def test_every_code_has_a_sentence_that_asks_for_nothing_else_than_names() -> None:
-    for sentences in SENTENCES.values():
-        names = [
-            [name for _, name, _, _ in string.Formatter().parse(each) if name is not None]
-            for each in sentences
-        ]
-        assert all(name.isidentifier() for each in names for name in each)
+    for sentence in (*SENTENCES.values(), *chain(*FULLER.values())):
+        names = [name for _, name, _, _ in string.Formatter().parse(sentence) if name is not None]
+        assert all(name.isidentifier() for name in names)
 
 
 # Waiting

@@ -18,7 +18,7 @@ from taskqueue.display import number
 from taskqueue.models import Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.notices import Notice
-from taskqueue.monitoring.searching import search_text
+from taskqueue.monitoring.searching.search_tokens import search_text
 
 OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
 OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself"})

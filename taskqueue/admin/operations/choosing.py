@@ -14,7 +14,8 @@ from django.utils.translation import ngettext
 from taskqueue.control import TaskFilter
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.monitoring.searching import SearchError, parse, permitted_search
+from taskqueue.monitoring.searching.search import parse, permitted_search
+from taskqueue.monitoring.searching.search_tokens import SearchError
 
 MOST_CHOSEN = 1000
 """Tasks that can be ticked; a page of the list shows fewer."""

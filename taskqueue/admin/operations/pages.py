@@ -26,7 +26,7 @@ from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Operation
 from taskqueue.monitoring.read_models.operation import operation_details
 from taskqueue.monitoring.read_models.worker import read_workers
-from taskqueue.monitoring.searching import hidden_from, without
+from taskqueue.monitoring.searching.search import hidden_from, without
 
 LONGEST_WORDS = 80
 CANCEL = OPERATION_VERBS["cancel"]

@@ -25,7 +25,8 @@ from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.operations.walking import estimate
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.read_models.worker import read_workers
-from taskqueue.monitoring.searching import NEEDED_TO_SEE, SearchError, without
+from taskqueue.monitoring.searching.search import NEEDED_TO_SEE, without
+from taskqueue.monitoring.searching.search_tokens import SearchError
 
 
 class OperationStart(ReadOnlyAdmin):

@@ -17,7 +17,7 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.display import EMPTY, badge, breakable, short_duration, short_moment
-from taskqueue.monitoring.searching import search_text
+from taskqueue.monitoring.searching.search_tokens import search_text
 
 SHORT = 8
 """Digits of an id in the list: the last ones, since the first tell the time."""

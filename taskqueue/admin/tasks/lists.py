@@ -31,7 +31,9 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.counts import Count, status_counts
-from taskqueue.monitoring.searching import Page, Search, SearchError, find
+from taskqueue.monitoring.searching.finding import Page, find
+from taskqueue.monitoring.searching.search import Search
+from taskqueue.monitoring.searching.search_tokens import SearchError
 
 TOGGLE = 'id="action-toggle"'
 

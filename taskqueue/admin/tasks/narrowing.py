@@ -17,7 +17,9 @@ from taskqueue.display import WORDS
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.searching import Page, Search, parse, permitted_search, search_text
+from taskqueue.monitoring.searching.finding import Page
+from taskqueue.monitoring.searching.search import Search, parse, permitted_search
+from taskqueue.monitoring.searching.search_tokens import search_text
 
 Counts = Mapping[str, Count]
 

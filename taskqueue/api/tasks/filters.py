@@ -23,14 +23,15 @@ from taskqueue.engine.control.conditions import MOMENT, NUMBER, Described, Filte
 from taskqueue.engine.control.filters import FILTERS, each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.searching import (
-    SearchError,
-    SearchNotAllowed,
-    parse,
-    permitted_search,
-)
 from taskqueue.monitoring.searching.orders import is_cursor
-from taskqueue.monitoring.searching.search_tokens import LONGEST, MOST_VALUES, Term, Value
+from taskqueue.monitoring.searching.search import SearchNotAllowed, parse, permitted_search
+from taskqueue.monitoring.searching.search_tokens import (
+    LONGEST,
+    MOST_VALUES,
+    SearchError,
+    Term,
+    Value,
+)
 
 PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
 # By the name of a parameter, the filter that it sets.

@@ -30,7 +30,7 @@ from taskqueue.monitoring.read_models.task import (
     task_as,
     task_columns,
 )
-from taskqueue.monitoring.searching import find
+from taskqueue.monitoring.searching.finding import find
 from taskqueue.results.audited_enqueue import enqueue_batches_by_hand, enqueue_by_hand
 
 MOST = 1000

@@ -14,7 +14,7 @@ from taskqueue.engine.control.filters import FILTERS
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.subcommand import Argument, argument, group, not_empty
 from taskqueue.management.cli.values import past
-from taskqueue.monitoring.searching import parse
+from taskqueue.monitoring.searching.search import parse
 
 ALL_AND_SOME = "--all chooses every task: omit it, or the other flags that choose tasks."
 NOTHING_SAID = "The query is empty: it chooses no tasks."

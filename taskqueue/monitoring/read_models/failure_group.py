@@ -16,7 +16,7 @@ from taskqueue.engine.sqlite.values import loaded
 from taskqueue.engine.statement import Statement, fetch
 from taskqueue.monitoring.read_models.base import Viewer, about
 from taskqueue.monitoring.reading import read
-from taskqueue.monitoring.searching import search_text
+from taskqueue.monitoring.searching.search_tokens import search_text
 
 # Failed tasks that are looked at.
 NEWEST = 10_000

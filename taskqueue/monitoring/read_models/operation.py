@@ -15,7 +15,7 @@ from taskqueue.engine.operations.walking import Estimate
 from taskqueue.models import Operation
 from taskqueue.models.operation import OperationStatus
 from taskqueue.monitoring.read_models.base import Viewer, about, from_row
-from taskqueue.monitoring.searching import shown_to
+from taskqueue.monitoring.searching.search import shown_to
 
 # Seconds after which a pace can be told.
 SOONEST_PACE = 1.0

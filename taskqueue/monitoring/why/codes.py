@@ -1,7 +1,6 @@
 """The reasons why a task has its status, with a sentence for each code.
 
-The first sentence of a code whose values are all known is used. The sentences are in English; the
-admin's pages translate them.
+The sentences are in English; the admin's pages translate them.
 """
 
 from __future__ import annotations
@@ -28,23 +27,78 @@ Code = Literal[
     "succeeded", "failed", "cancelled", "no_attempts_left", "no_crashes_left",
 ]  # fmt: skip
 
-SENTENCES: dict[Code, tuple[str, ...]] = {
-    "blocked": (_("It waits for other tasks of its workflow."),),
-    "not_due": (_("It is not due until {moment}."),),
+SENTENCES: dict[Code, str] = {
+    "blocked": _("It waits for other tasks of its workflow."),
+    "not_due": _("It is not due until {moment}."),
+    "retry_due": _("Its next attempt is due at {moment}."),
+    "due": _("It has been due since {moment}. The next running worker makes it ready."),
+    "deadline_passed": _(
+        "Its deadline passed at {moment}. It is no longer started; a running worker ends it."
+    ),
+    "expired": _("It expired at {moment}. It is no longer started; a running worker ends it."),
+    "unknown": _(
+        "Since {moment} only workers whose code does not know {subject} have claimed it. It"
+        " fails at {fails_at} unless a worker knows it by then."
+    ),
+    "queue_paused": _("The queue {subject} is paused."),
+    "unserved": _("No running worker serves the queue {subject}."),
+    "not_taking": _(
+        "The workers of the queue {subject} are quiet or stopping: they claim no new tasks."
+    ),
+    "workers_absent": _("Only certain workers may run it, and none of them is running: {subject}."),
+    "worker_trouble": _("The worker {subject} cannot work: {trouble}"),
+    "slots_busy": _("All {slots} slots of the workers of the queue {subject} are busy."),
+    "behind": _(
+        "Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."
+    ),
+    "in_line": _("It is next: it runs as soon as a worker of its queue has a free slot."),
+    "unseated": _(
+        "It is to run on every worker of the queue {subject}; no worker has seen it yet."
+    ),
+    "more_workers": _(
+        "It is to run on {wanted} workers. Done: {done}, running: {running}, open: {open}."
+    ),
+    "too_few_workers": _(
+        "It needs {open} more workers of the queue {subject}, but only {able} others that may"
+        " run it are running."
+    ),
+    "worker_waits": _("The worker {subject} tries it again at {moment}; other workers go first."),
+    "running": _(
+        "The worker {subject} has been running it since {moment}, as attempt {attempt}. Its"
+        " lease expires at {expires_at} unless it is renewed."
+    ),
+    "claimed": _(
+        "The worker {subject} claimed it at {moment}, as attempt {attempt}. Its"
+        " lease expires at {expires_at} unless it is renewed."
+    ),
+    "lease_over": _(
+        "The lease of the worker {subject} expired at {moment}. The next running worker takes"
+        " the task over."
+    ),
+    "worker_lost": _("The worker {subject} no longer exists."),
+    "worker_replaced": _(
+        "Another process has taken the name of the worker {subject} since it claimed the task."
+    ),
+    "lost_holds": _(
+        "The lease keeps other workers from the task until {moment}. To end it at once, stop,"
+        " cancel or retry the task. Its code may still be running if the worker's host is only"
+        " disconnected."
+    ),
+    "stop_requested": _("It was asked to stop at {moment}."),
+    "wedged": _(
+        "It has produced no output for far longer than similar tasks; noticed at {moment}."
+    ),
+    "changing": _("It is changing right now: look again."),
+    "succeeded": _("It succeeded at {moment}, in attempt {attempt}."),
+    "failed": _("It failed at {moment}."),
+    "cancelled": _("It was cancelled at {moment}."),
+    "no_attempts_left": _("{most} of {most} attempts failed."),
+    "no_crashes_left": _("{most} attempts were lost, the maximum."),
+}
+# Sentences that are used instead where all their values are known: the first of them.
+FULLER: dict[Code, tuple[str, ...]] = {
     "retry_due": (
         _("Its next attempt is due at {moment}: attempt {attempt} ended with {subject}."),
-        _("Its next attempt is due at {moment}."),
-    ),
-    "due": (_("It has been due since {moment}. The next running worker makes it ready."),),
-    "deadline_passed": (
-        _("Its deadline passed at {moment}. It is no longer started; a running worker ends it."),
-    ),
-    "expired": (_("It expired at {moment}. It is no longer started; a running worker ends it."),),
-    "unknown": (
-        _(
-            "Since {moment} only workers whose code does not know {subject} have claimed it. It"
-            " fails at {fails_at} unless a worker knows it by then."
-        ),
     ),
     "queue_paused": (
         _("The queue {subject} is paused until {moment}, by {by}: {reason}"),
@@ -52,93 +106,23 @@ SENTENCES: dict[Code, tuple[str, ...]] = {
         _("The queue {subject} is paused until {moment}."),
         _("The queue {subject} is paused, by {by}: {reason}"),
         _("The queue {subject} is paused, by {by}."),
-        _("The queue {subject} is paused."),
     ),
-    "unserved": (_("No running worker serves the queue {subject}."),),
-    "not_taking": (
-        _("The workers of the queue {subject} are quiet or stopping: they claim no new tasks."),
-    ),
-    "workers_absent": (
-        _("Only certain workers may run it, and none of them is running: {subject}."),
-    ),
-    "worker_trouble": (_("The worker {subject} cannot work: {trouble}"),),
-    "slots_busy": (_("All {slots} slots of the workers of the queue {subject} are busy."),),
-    "behind": (
-        _("At least {at_least} tasks are ahead of it in the queue {subject}."),
-        _("Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."),
-    ),
-    "in_line": (_("It is next: it runs as soon as a worker of its queue has a free slot."),),
-    "unseated": (
-        _("It is to run on every worker of the queue {subject}; no worker has seen it yet."),
-    ),
-    "more_workers": (
-        _("It is to run on {wanted} workers. Done: {done}, running: {running}, open: {open}."),
-    ),
-    "too_few_workers": (
-        _(
-            "It needs {open} more workers of the queue {subject}, but only {able} others that may"
-            " run it are running."
-        ),
-    ),
-    "worker_waits": (
-        _("The worker {subject} tries it again at {moment}; other workers go first."),
-    ),
-    "running": (
-        _(
-            "The worker {subject} has been running it since {moment}, as attempt {attempt}. Its"
-            " lease expires at {expires_at} unless it is renewed."
-        ),
-    ),
-    "claimed": (
-        _(
-            "The worker {subject} claimed it at {moment}, as attempt {attempt}. Its"
-            " lease expires at {expires_at} unless it is renewed."
-        ),
-    ),
-    "lease_over": (
-        _(
-            "The lease of the worker {subject} expired at {moment}. The next running worker takes"
-            " the task over."
-        ),
-    ),
-    "worker_lost": (
-        _("The worker {subject} has sent no heartbeat since {moment}."),
-        _("The worker {subject} no longer exists."),
-    ),
-    "worker_replaced": (
-        _("Another process has taken the name of the worker {subject} since it claimed the task."),
-    ),
-    "lost_holds": (
-        _(
-            "The lease keeps other workers from the task until {moment}. To end it at once, stop,"
-            " cancel or retry the task. Its code may still be running if the worker's host is only"
-            " disconnected."
-        ),
-    ),
+    "behind": (_("At least {at_least} tasks are ahead of it in the queue {subject}."),),
+    "worker_lost": (_("The worker {subject} has sent no heartbeat since {moment}."),),
     "stop_requested": (
         _("{subject} asked it to stop at {moment}: {reason}"),
         _("{subject} asked it to stop at {moment}."),
         _("It was asked to stop at {moment}: {reason}"),
-        _("It was asked to stop at {moment}."),
     ),
-    "wedged": (
-        _("It has produced no output for far longer than similar tasks; noticed at {moment}."),
-    ),
-    "changing": (_("It is changing right now: look again."),),
-    "succeeded": (_("It succeeded at {moment}, in attempt {attempt}."),),
     "failed": (
         _("It failed at {moment} with {subject}: {message}"),
         _("It failed at {moment} with {subject}."),
-        _("It failed at {moment}."),
     ),
     "cancelled": (
         _("It was cancelled at {moment} by {subject}: {reason}"),
         _("It was cancelled at {moment} by {subject}."),
         _("It was cancelled at {moment}: {reason}"),
-        _("It was cancelled at {moment}."),
     ),
-    "no_attempts_left": (_("{most} of {most} attempts failed."),),
-    "no_crashes_left": (_("{most} attempts were lost, the maximum."),),
 }
 
 
@@ -162,7 +146,8 @@ class Reason:
     def template(self) -> str:
         """The first sentence of its code whose values are all known, as a template."""
         known = {name for name, value in self._values().items() if value not in (None, "")}
-        return next(each for each in SENTENCES[self.code] if _names_in(each) <= known)
+        sentences = (*FULLER.get(self.code, ()), SENTENCES[self.code])
+        return next(each for each in sentences if _names_in(each) <= known)
 
     @property
     def sentence(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue.monitoring.searching import without
+from taskqueue.monitoring.searching.search import without
 
 SEARCHES = [
     ("status:failed  name:shop.*", "status:failed  name:shop.*"),

@@ -15,7 +15,9 @@ from django.utils import timezone
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Occurrence, Schedule, Task
-from taskqueue.monitoring.searching import Effort, Page, find, parse, streams
+from taskqueue.monitoring.searching import streams
+from taskqueue.monitoring.searching.finding import Effort, Page, find
+from taskqueue.monitoring.searching.search import parse
 from tests.monitoring.searching.rows import make_tasks
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,8 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskqueue.monitoring.searching import SearchError, parse, search_text
+from taskqueue.monitoring.searching.search import parse
+from taskqueue.monitoring.searching.search_tokens import SearchError, search_text
 
 NOW = datetime(2026, 11, 22, 15, 30, tzinfo=UTC)
 ID = UUID("01900000-0000-7000-8000-000000000000")

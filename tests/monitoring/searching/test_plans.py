@@ -9,7 +9,8 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue.models import Task
-from taskqueue.monitoring.searching import Effort, find, parse
+from taskqueue.monitoring.searching.finding import Effort, find
+from taskqueue.monitoring.searching.search import parse
 from tests.monitoring.many import fill
 from tests.monitoring.searching.test_finding import SEARCHES
 

@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from taskqueue.engine.control.filters import TaskFilter
-from taskqueue.monitoring.searching import Effort, find, parse, streams
-from taskqueue.monitoring.searching.finding import _Work
+from taskqueue.monitoring.searching import streams
+from taskqueue.monitoring.searching.finding import Effort, _Work, find
+from taskqueue.monitoring.searching.search import parse
 from tests.monitoring.searching.rows import make_tasks
 from tests.monitoring.searching.test_finding import SEARCHES, expected, ids, pages_of
 
