@@ -87,8 +87,8 @@ def test_of_an_unknown_definition_nothing_may_be_shown() -> None:
 
 def test_no_result_shows_its_arguments_when_it_is_printed() -> None:
     from taskqueue.backend.framework import TaskResultStatus
-    from taskqueue.backend.lazy import make
     from taskqueue.backend.results import QueueResult
+    from taskqueue.backend.tasks import make
 
     values = {
         "id": "1",

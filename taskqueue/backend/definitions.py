@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.utils import timezone
 
-from taskqueue.backend.context import QueueContext
 from taskqueue.backend.framework import (
+    AnyContext,
     AnyResult,
     AnyTask,
     TaskResultStatus,
     signals,
     task_backends,
 )
-from taskqueue.backend.lazy import make_lazy
-from taskqueue.backend.tasks import QueueTask, values_of
+from taskqueue.backend.tasks import QueueTask, make_lazy, values_of
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import class_path
 from taskqueue.declarations.context import AttemptContext
@@ -126,17 +126,10 @@ class TaskDefinition(BaseDefinition[Any, Any]):
 def _running_result(task: AnyTask, context: AttemptContext) -> AnyResult:
     from taskqueue.backend.results import QueueResult, read_rows, result_values
 
-    values: dict[str, Any] | None = None
-
+    @cache
     def read() -> dict[str, Any]:
-        nonlocal values
-        if values is None:
-            rows = read_rows([UUID(context.task_id)])
-            values = result_values(rows[UUID(context.task_id)], task, backend=task.backend)
-        return values
-
-    def read_task() -> dict[str, Any]:
-        return values_of(read()["task"])
+        task_id = UUID(context.task_id)
+        return result_values(read_rows([task_id])[task_id], task, backend=task.backend)
 
     known: dict[str, Any] = {
         "id": context.task_id,
@@ -147,7 +140,9 @@ def _running_result(task: AnyTask, context: AttemptContext) -> AnyResult:
     }
     if isinstance(task, QueueTask):
         of_any = {name: value for name, value in values_of(task).items() if name not in OF_THE_TASK}
-        known["task"] = make_lazy(type(task), of_any, OF_THE_TASK, read_task)
+        known["task"] = make_lazy(
+            type(task), of_any, OF_THE_TASK, lambda: values_of(read()["task"])
+        )
     else:
         known["task"] = read()["task"]
     if context.attempt == 1:
@@ -198,3 +193,33 @@ def _demote(record: logging.LogRecord) -> bool:
 
 
 signals.logger.addFilter(_demote)
+
+
+class QueueContext(AnyContext):
+    """Django's `TaskContext` with the methods of `taskqueue.Context`."""
+
+    def __init__(self, context: AttemptContext, result: Callable[[], AnyResult]) -> None:
+        object.__setattr__(self, "_context", context)
+        object.__setattr__(self, "_result", result)
+
+    _context: AttemptContext
+    _result: Callable[[], AnyResult]
+
+    def __repr__(self) -> str:
+        return f"<context of attempt {self.attempt} of {self.task_id}>"
+
+    @property
+    def task_result(self) -> AnyResult:  # type: ignore[override]
+        """The result of the running task; fields of the database are read when needed."""
+        return self._result()
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._context.attempt
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what `taskqueue.Context` has besides, such as `progress` and `stop_requested`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._context, name)

@@ -13,8 +13,7 @@ from django.db import connections
 
 from taskqueue import models, results
 from taskqueue.backend.framework import AnyResult, AnyTask, TaskError, TaskResultStatus
-from taskqueue.backend.lazy import Lazy, make
-from taskqueue.backend.tasks import changed
+from taskqueue.backend.tasks import Lazy, changed, make
 from taskqueue.core.retries import class_path
 from taskqueue.core.states import PENDING, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias

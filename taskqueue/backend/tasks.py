@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from asgiref.sync import sync_to_async
 
 from taskqueue import exceptions
 from taskqueue.backend.framework import AnyResult, AnyTask, InvalidTask, Task
-from taskqueue.backend.lazy import Lazy, make
 from taskqueue.declarations.definition import BaseDefinition, Call
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.exceptions import Duration
@@ -20,9 +19,48 @@ from taskqueue.exceptions import Duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+T = TypeVar("T")
 DJANGO_FIELDS = frozenset(field.name for field in fields(Task))
 DEFAULTS = {"priority": 0, "backend": "default", "queue_name": "default", "run_after": None}
 """The defaults of Django 6.1; the fields of 6.0 have none."""
+
+
+class Lazy:
+    """A frozen record whose missing fields are read from the database on first use.
+
+    The base of a subclass, with a `__dict__`, of a dataclass with slots. A worker's child knows the
+    id and the function of a task, which is all that Django's logging needs. It opens no connection
+    for fields that nobody reads.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        # Python comes here for a slot that was never filled.
+        state = self.__dict__
+        if name not in state.get("_missing", ()):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        values = state["_read"]()
+        for missing in state["_missing"]:
+            object.__setattr__(self, missing, values[missing])
+        object.__setattr__(self, "_missing", frozenset())
+        return getattr(self, name)
+
+
+def make(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Return a record of these values, which are not validated again."""
+    record = kind.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+    return record
+
+
+def make_lazy(
+    kind: type[T],
+    values: Mapping[str, Any],
+    missing: frozenset[str],
+    read: Callable[[], Mapping[str, Any]],
+) -> T:
+    """Return a record of these values, which calls `read` for the missing ones, once."""
+    return make(kind, {**values, "_missing": missing - values.keys(), "_read": read})
 
 
 class InvalidQueueTask(InvalidTask, exceptions.InvalidTask):

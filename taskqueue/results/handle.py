@@ -1,257 +1,171 @@
-"""The handle on a task, as it was when last read."""
+"""The handle on a task: its attributes, and verbs that read it again."""
 
 from __future__ import annotations
 
-import json
+import math
 import time
-from datetime import datetime
-from functools import cached_property
-from typing import Any, Generic, Self, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, Self, TypeVar
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
+from taskqueue import control
 from taskqueue.core.retries import seconds_of
-from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.engine.connections import database_alias
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.option_kinds import Moment
 from taskqueue.engine.control.locking import id_of
-from taskqueue.engine.specs import Enqueued
 from taskqueue.exceptions import Duration
-from taskqueue.models import Lease, Task
-from taskqueue.results.reading import (
-    AttemptError,
-    AttemptRecord,
-    Cancellation,
-    Progress,
-    cancellation_of,
-    errors_of,
-    naming_arefresh,
-    record_of,
-    row_of,
-)
-from taskqueue.results.verbs import TaskVerbs
+from taskqueue.results.reading import row_of
+from taskqueue.results.snapshot import TaskSnapshot
 
+P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
 """The pauses of a `wait` between two reads grow from the first to the second, in seconds."""
 
 
-class TaskResult(TaskVerbs, Generic[R]):
-    """A handle on one task. Its attributes are as last read; `refresh()` reads them again."""
+class TaskResult(TaskSnapshot[R]):
+    """A handle on one task. Its attributes are as last read; `refresh()` reads them again.
 
-    def __init__(self, enqueued: Enqueued, definition: BaseDefinition[Any, R] | None) -> None:
-        self._id = enqueued.id
-        self.status: str = enqueued.status
-        self.enqueued_at: datetime = enqueued.enqueued_at
-        self.ready_at: datetime | None = enqueued.ready_at
-        self.started_at: datetime | None = None
-        self.finished_at: datetime | None = None
-        self.attempts = 0
-        self.created = enqueued.created
-        self.updated = enqueued.updated
-        self.definition = definition
-        self._name = enqueued.name
-        self._row: Task | None = None
-        self._args: str | list[Any] | None = None
-        self._kwargs: str | dict[str, Any] | None = None
-        self._errors: list[AttemptError] | None = None
-        self._attempts: list[Lease] | None = None
-        self._cancellation: tuple[Cancellation | None] | None = None
+    Verbs take `by`, which may be a user object, and `reason` for the audit. Each raises
+    `TransitionRefused` if the task's status does not allow it, and `TaskDoesNotExist`. Async code
+    uses the versions that begin with `a`; all attributes may be read after them.
+    """
 
-    @classmethod
-    def of(cls, task: Task, definition: BaseDefinition[Any, R] | None = None) -> Self:
-        """Return the handle on a row."""
-        result = cls(
-            Enqueued(
-                task.id.hex, task.status, task.enqueued_at, task.ready_at,
-                created=False, name=task.name,
-            ),
-            definition,
-        )  # fmt: skip
-        result._take(task)
-        return result
-
-    @cached_property
-    def id(self) -> UUID:
-        """The id of the task."""
-        return UUID(hex=self._id)
-
-    def __repr__(self) -> str:
-        return f"<TaskResult {self.id} {self.status}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TaskResult) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    @property
-    def name(self) -> str:
-        """The name of the definition."""
-        if self._name is None:
-            self._name = self.definition.name if self.definition else self._loaded.name
-        return self._name
-
-    @property
-    def args(self) -> list[Any]:
-        """The positional arguments, as JSON gives them back."""
-        if isinstance(self._args, str):
-            self._args = list(json.loads(self._args))
-        return self._loaded.args if self._args is None else self._args
-
-    @property
-    def kwargs(self) -> dict[str, Any]:
-        """The keyword arguments, as JSON gives them back."""
-        if isinstance(self._kwargs, str):
-            self._kwargs = dict(json.loads(self._kwargs))
-        return self._loaded.kwargs if self._kwargs is None else self._kwargs
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The JSON object that travels with the task."""
-        return dict(self._loaded.metadata)
-
-    @property
-    def is_finished(self) -> bool:
-        """Return whether the task has succeeded, failed or been cancelled."""
-        return self.status in FINISHED
-
-    @property
-    def return_value(self) -> R:
-        """Return the value of the body. Raises ValueError unless the task has succeeded."""
-        if self.status == TaskStatus.SUCCEEDED:
-            return cast(R, self._loaded.return_value)
-        if self.is_finished:
-            verb = "is" if self.status == TaskStatus.CANCELLED else "has"
-            raise ValueError(f"Task {self.id} {verb} {self.status} and has no return value.")
-        raise ValueError(f"Task {self.id} is {self.status}: it has not finished yet.")
-
-    @property
-    def errors(self) -> list[AttemptError]:
-        """Return the errors of attempts, oldest first; they are kept on a later success."""
-        if self._errors is None:
-            self._errors = self._read_errors()
-        return self._errors
-
-    @property
-    def cancelled_by(self) -> str:
-        """The person who cancelled the task or asked it to stop; empty if nobody did."""
-        cancellation = self._read_cancellation()
-        return cancellation.by if cancellation else ""
-
-    @property
-    def cancel_reason(self) -> str:
-        """Return the reason of the cancellation or request to stop; empty if there is none."""
-        cancellation = self._read_cancellation()
-        return cancellation.reason if cancellation else ""
-
-    @property
-    def history(self) -> list[AttemptRecord]:
-        """Return all attempts of all workers, oldest first, with results, errors and times."""
-        return [record_of(lease) for lease in self._seen_leases()]
-
-    @property
-    def progress(self) -> Progress:
-        """Return the progress of the latest attempt: now, or as `arefresh` read it.
-
-        A success is 100 percent if its body reported any progress.
-        """
-        lease = self._latest_lease()
-        return Progress(lease.progress, lease.progress_message) if lease else Progress(None, "")
-
-    @property
-    def worker_names(self) -> list[str]:
-        """Return the worker of each attempt."""
-        return [lease.worker_id for lease in self._seen_leases()]
-
-    def refresh(self) -> None:
-        """Read the task again. Raises `TaskDoesNotExist` if it was deleted."""
-        self._take(row_of(self.id))
-
-    async def arefresh(self) -> None:
-        """Async version of `refresh`: all attributes may then be read in async code too."""
-        await self._read_after(self.refresh)
-
-    def wait(self, timeout: Duration | None = None) -> TaskResult[R]:
+    def wait(self, timeout: Duration | None = None) -> Self:
         """Wait until the task has finished, and read it.
 
         Raises TimeoutError after `timeout` seconds. Do not wait within the transaction that
         enqueued the task: no worker can see it there.
         """
-        pauses = Pauses(timeout)
-        while True:
+        for pause in growing_pauses(timeout):
             self.refresh()
             if self.is_finished:
                 return self
-            time.sleep(pauses.next(f"Task {self.id} is {self.status}"))
+            time.sleep(pause)
+        raise TimeoutError(f"Task {self.id} is {self.status} after {timeout} s.")
 
-    async def async_wait(self, timeout: Duration | None = None) -> TaskResult[R]:
+    async def async_wait(self, timeout: Duration | None = None) -> Self:
         """Async version of `wait`."""
         import asyncio
 
-        pauses = Pauses(timeout)
-        while True:
+        for pause in growing_pauses(timeout):
             await sync_to_async(self.refresh, thread_sensitive=True)()
             if self.is_finished:
                 await self.arefresh()
                 return self
-            await asyncio.sleep(pauses.next(f"Task {self.id} is {self.status}"))
+            await asyncio.sleep(pause)
+        raise TimeoutError(f"Task {self.id} is {self.status} after {timeout} s.")
 
-    def successor(self, task_id: UUID) -> Self:
-        """Return the handle on a task that was made from this one."""
-        return type(self).of(row_of(task_id), self.definition)
+    def cancel(self, reason: str = "", *, by: object = "") -> None:
+        """Cancel the task: a waiting one ends now, a running one is asked to stop.
 
-    @property
-    def _loaded(self) -> Task:
-        if self._row is None:
-            with naming_arefresh():
-                self.refresh()
-        assert self._row is not None
-        return self._row
+        An attempt whose worker is lost ends at once, as with `request_stop`.
+        """
+        control.cancel(self.id, by=by, reason=reason)
+        self.refresh()
 
-    def _take(self, task: Task) -> None:
-        self._row = task
-        self._args, self._kwargs, self._errors, self._attempts = None, None, None, None
-        self._cancellation = None
-        self.status = task.status
-        self.attempts = task.attempt
-        self.enqueued_at, self.ready_at = task.enqueued_at, task.ready_at
-        self.started_at, self.finished_at = task.started_at, task.finished_at
+    def request_stop(self, reason: str = "", *, by: object = "") -> None:
+        """Ask a running task to stop; after a grace period it is interrupted, after another killed.
 
-    def know_arguments(self, args: str, kwargs: str) -> None:
-        """Keep the arguments as they were written, as JSON text."""
-        self._args, self._kwargs = args, kwargs
+        An attempt whose worker is lost (silent for longer than its lease) ends at once, and the
+        task is cancelled. If the worker's host is only cut off from the database, the body may
+        still run there until the worker reaches the database again.
+        """
+        control.request_stop(self.id, by=by, reason=reason)
+        self.refresh()
 
-    def read_all(self) -> None:
-        """Read everything that the attributes need."""
-        assert self._loaded
-        self._attempts = list(self._leases())
-        self._read_cancellation()
+    def retry(
+        self,
+        reason: str = "",
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        by: object = "",
+    ) -> Self:
+        """Run a finished task again; with other arguments, return the handle on a new task.
 
-    def _leases(self) -> Any:
-        return Lease.objects.using(database_alias()).filter(task_id=self.id).order_by("attempt")
+        A running task whose worker is lost is ready at once: its attempt ends, with the same
+        warning as for `request_stop`.
 
-    def _read_errors(self) -> list[AttemptError]:
-        return errors_of(self._loaded, self._seen_leases())
+        `None` leaves `args` or `kwargs` unchanged. Raises `ArgumentsDoNotBind` and
+        `InvalidArguments`.
+        """
+        if args is None and kwargs is None:
+            control.retry(self.id, by=by, reason=reason)
+            self.refresh()
+            return self
+        new_id = control.retry_with(self.id, args=args, kwargs=kwargs, by=by, reason=reason)
+        return type(self).of(row_of(new_id), self.definition)
 
-    def _read_cancellation(self) -> Cancellation | None:
-        if self._cancellation is None:
-            with naming_arefresh():
-                self._cancellation = (cancellation_of(self._loaded, self._seen_leases()),)
-        return self._cancellation[0]
+    def run_now(self, reason: str = "", *, by: object = "") -> None:
+        """Make the task ready, if it waits for its time."""
+        control.run_now(self.id, by=by, reason=reason)
+        self.refresh()
 
-    def _latest_lease(self) -> Lease | None:
-        if self._attempts is None:
-            with naming_arefresh():
-                return cast("Lease | None", self._leases().last())
-        return self._attempts[-1] if self._attempts else None
+    def reschedule(self, run_after: Moment, reason: str = "", *, by: object = "") -> None:
+        """Give a waiting task another time: a datetime, or a duration from now.
 
-    def _seen_leases(self) -> list[Lease]:
-        if self._attempts is None:
-            with naming_arefresh():
-                return list(self._leases())
-        return self._attempts
+        Raises `InvalidTask` for an impossible time.
+        """
+        control.reschedule(self.id, run_after, by=by, reason=reason)
+        self.refresh()
+
+    def update(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
+        """Change options, such as `priority=5`, of an unfinished task; return whether any changed.
+
+        Raises `InvalidTask`, naming what may change.
+        """
+        changed = control.update(self.id, changes, by=by, reason=reason)
+        self.refresh()
+        return changed
+
+    async def arefresh(self) -> None:
+        """Async version of `refresh`: all attributes may then be read in async code too."""
+        await self._read_after(self.refresh)
+
+    async def acancel(self, reason: str = "", *, by: object = "") -> None:
+        """Async version of `cancel`."""
+        await self._read_after(self.cancel, reason, by=by)
+
+    async def arequest_stop(self, reason: str = "", *, by: object = "") -> None:
+        """Async version of `request_stop`."""
+        await self._read_after(self.request_stop, reason, by=by)
+
+    async def aretry(
+        self,
+        reason: str = "",
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        by: object = "",
+    ) -> Self:
+        """Async version of `retry`."""
+        return await self._read_after(self.retry, reason, args=args, kwargs=kwargs, by=by)
+
+    async def arun_now(self, reason: str = "", *, by: object = "") -> None:
+        """Async version of `run_now`."""
+        await self._read_after(self.run_now, reason, by=by)
+
+    async def areschedule(self, run_after: Moment, reason: str = "", *, by: object = "") -> None:
+        """Async version of `reschedule`."""
+        await self._read_after(self.reschedule, run_after, reason, by=by)
+
+    async def aupdate(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
+        """Async version of `update`."""
+        return await self._read_after(self.update, reason, by=by, **changes)
+
+    async def _read_after(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a verb, and read all attributes of the handle that has its task."""
+
+        def call() -> T:
+            answer = verb(*args, **kwargs)
+            (answer if isinstance(answer, TaskResult) else self).read_all()
+            return answer
+
+        return await sync_to_async(call, thread_sensitive=True)()
 
 
 def get_result(task_id: UUID | str) -> TaskResult[Any]:
@@ -260,19 +174,11 @@ def get_result(task_id: UUID | str) -> TaskResult[Any]:
     return TaskResult.of(task, registry.find(task.name))
 
 
-class Pauses:
-    """Growing pauses between two reads, until the timeout."""
-
-    def __init__(self, timeout: Duration | None) -> None:
-        self._end = None if timeout is None else time.monotonic() + seconds_of(timeout)
-        self._timeout, self._pause = timeout, FIRST_PAUSE
-
-    def next(self, waited_for: str) -> float:
-        """Return the seconds until the next read. Raises TimeoutError with that text."""
-        pause, self._pause = self._pause, min(LONGEST_PAUSE, self._pause * 1.5)
-        if self._end is None:
-            return pause
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError(f"{waited_for} after {self._timeout} s.")
-        return min(pause, left)
+def growing_pauses(timeout: Duration | None) -> Iterator[float]:
+    """Yield the seconds to pause after each read; the last one, when the time is over, is 0."""
+    end = math.inf if timeout is None else time.monotonic() + seconds_of(timeout)
+    pause, left = FIRST_PAUSE, math.inf
+    while left > 0:
+        left = max(0.0, end - time.monotonic())
+        yield min(pause, left)
+        pause = min(LONGEST_PAUSE, pause * 1.5)

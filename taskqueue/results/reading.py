@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -77,20 +77,10 @@ class AttemptRecord:
 
 def record_of(lease: Lease) -> AttemptRecord:
     """Return the attempt of a lease."""
-    return AttemptRecord(
-        attempt=lease.attempt,
-        worker_name=lease.worker_id,
-        status=lease.status,
-        return_value=lease.return_value,
-        error=error_of(lease) if did_not_succeed(lease) else None,
-        claimed_at=lease.claimed_at,
-        started_at=lease.started_at,
-        finished_at=lease.finished_at,
-        stop_requested_at=lease.stop_requested_at,
-        stop_requested_by=lease.stop_requested_by,
-        stop_reason=lease.stop_reason,
-        stop_seen_at=lease.stop_seen_at,
-    )
+    error = error_of(lease) if did_not_succeed(lease) else None
+    own: dict[str, Any] = {"worker_name": lease.worker_id, "error": error}
+    names = {field.name for field in fields(AttemptRecord)} - own.keys()
+    return AttemptRecord(**own, **{name: getattr(lease, name) for name in names})
 
 
 def did_not_succeed(lease: Lease) -> bool:

@@ -19,7 +19,7 @@ from rest_framework.request import Request
 
 from taskqueue.api.base import ApiView
 from taskqueue.conf import get_settings
-from taskqueue.results.handle import LONGEST_PAUSE, Pauses
+from taskqueue.results.handle import LONGEST_PAUSE, growing_pauses
 
 # Seconds: proxies cut off what is silent for longer.
 LONGEST_WAIT = 60
@@ -87,11 +87,8 @@ def waited(
         if not has_seat:
             view.headers["Retry-After"] = str(RETRY_AFTER)
             return seen
-        pauses = Pauses(seconds)
-        while not is_enough(seen):
-            try:
-                pause = pauses.next("It waits")
-            except TimeoutError:
+        for pause in growing_pauses(seconds):
+            if not pause or is_enough(seen):
                 break
             if pause >= LONGEST_PAUSE:
                 _let_go()
