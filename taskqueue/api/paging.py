@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from taskqueue.api.base import ApiView
+from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Strict, Text
 from taskqueue.api.problems import InvalidQuery
-from taskqueue.api.serializing import serializer_for
 from taskqueue.monitoring.read_models.base import json_form
 
 R = TypeVar("R")

@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from taskqueue import rules, schedules
 from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import MOMENT, DescribedField, Moment, Strict, Whole
-from taskqueue.api.serializing import serializer_for
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.reading import now

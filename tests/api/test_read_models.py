@@ -12,7 +12,7 @@ import pytest
 from rest_framework import serializers
 
 from taskqueue import schedules
-from taskqueue.api.serializing import serializer_for
+from taskqueue.api.describing import serializer_for
 from taskqueue.control import TaskFilter, start_operation
 from taskqueue.monitoring.read_models.base import about, from_row, json_form
 from taskqueue.rules import Every

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.utils.text import capfirst
-from django.utils.translation import override
 from rest_framework import serializers
 
 from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.paging import Digits
 from taskqueue.api.problems import InvalidQuery, Problem
+from taskqueue.api.tasks.bodies import exposed_definitions
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
-from taskqueue.declarations.definition import registry
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.conditions import MOMENT, NUMBER, Described, FilterKind
 from taskqueue.engine.control.filters import FILTERS, each_of
@@ -38,33 +38,13 @@ PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
 PARAMETERS = {filter.parameter: filter for filter in FILTERS.values() if filter.parameter}
 
 
-class Which(Strict):
-    """The filter of a list: all parameters have to match."""
+class Page(Strict):
+    """Which tasks, and which page of them: all parameters have to match."""
 
     q = Text(
         required=False, default="", allow_blank=True, max_length=LONGEST,
         help_text="The search of the admin, such as `status:failed name:mail.* args.user.id:42`.",
     )  # fmt: skip
-
-    def get_fields(self) -> dict[str, Any]:
-        """Return a field for each filter that has a parameter, and the others."""
-        filters = {name: _parameter_field(filter) for name, filter in PARAMETERS.items()}
-        return {**super().get_fields(), **filters}
-
-
-def _parameter_field(filter: Described) -> serializers.Field[Any, Any, Any, Any]:
-    if filter.kind is MOMENT:
-        return Moment(required=False, help_text=capfirst(f"{filter.help}."))
-    if filter.kind is NUMBER:
-        return Text(required=False, max_length=20, help_text=f"{filter.syntax}.")
-    syntax = f"; {filter.syntax}" if filter.syntax else ""
-    text = capfirst(f"{filter.help}{syntax}. Separate several values with commas.")
-    return Text(required=False, max_length=LONGEST, help_text=text)
-
-
-class Page(Which):
-    """Which tasks, and which page of them."""
-
     limit = Digits(default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page.")
     before = Text(required=False, help_text="A cursor, from `next`.")
     after = Text(required=False, help_text="A cursor, from `previous`.")
@@ -72,6 +52,11 @@ class Page(Which):
         choices=["arguments"], required=False,
         help_text=f"With it, a page has at most {MOST_WITH_ARGUMENTS} rows.",
     )  # fmt: skip
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return a field for each filter that has a parameter, and the others."""
+        filters = {name: _parameter_field(filter) for name, filter in PARAMETERS.items()}
+        return {**super().get_fields(), **filters}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse cursors that would always give the first page, and pages that are too large."""
@@ -86,23 +71,31 @@ class Page(Which):
         return attrs
 
 
+def _parameter_field(filter: Described) -> serializers.Field[Any, Any, Any, Any]:
+    if filter.kind is MOMENT:
+        return Moment(required=False, help_text=capfirst(f"{filter.help}."))
+    if filter.kind is NUMBER:
+        return Text(required=False, max_length=20, help_text=f"{filter.syntax}.")
+    syntax = f"; {filter.syntax}" if filter.syntax else ""
+    text = capfirst(f"{filter.help}{syntax}. Separate several values with commas.")
+    return Text(required=False, max_length=LONGEST, help_text=text)
+
+
 def which_of(query: Mapping[str, Any], user: Any) -> TaskFilter:
     """Return the filter of a list. Raises 400, and 403 for a search that is not permitted."""
-    with override("en"):
-        which = _searched(query["q"], "q")
-        for name, filter in PARAMETERS.items():
-            if query.get(name) is not None:
-                is_moment = filter.kind is MOMENT
-                more = {name: query[name]} if is_moment else _parameter(name, query[name])
-                which = _narrowed(which, more, name)
+    which = _searched(query["q"], "q")
+    for name in filter(query.__contains__, PARAMETERS):
+        more = _filters_of(name, query[name])
+        if twice := more.keys() & which.given.keys() - {"everything"}:
+            raise InvalidQuery({name: [f"{sorted(twice)[0]} is already part of q."]})
+        which = replace(which, everything=False, **more)
     return usable_by(which, user)
 
 
 def usable_by(which: TaskFilter, user: Any) -> TaskFilter:
     """Return the filter as this user may use it. Raises 403 for one that is not permitted."""
     try:
-        with override("en"):
-            return permitted_search(which, user)
+        return permitted_search(which, user)
     except SearchNotAllowed as error:
         raise Problem(403, "permission_denied", str(error)) from None
 
@@ -114,23 +107,17 @@ def _searched(text: str, name: str) -> TaskFilter:
         raise InvalidQuery({name: [str(error)]}) from None
 
 
-def _parameter(name: str, text: str) -> dict[str, Any]:
-    """Return the fields that a parameter sets, as its qualifier does in a search."""
-    parts = [part for part in text.split(",") if part]
+def _filters_of(name: str, value: Any) -> dict[str, Any]:
+    """Return the filters that a parameter sets, as its qualifier does in a search."""
+    if isinstance(value, datetime):
+        return {name: value}
+    parts = [part for part in value.split(",") if part]
     if not parts:
         raise InvalidQuery({name: ["May not be empty."]})
     if len(parts) > MOST_VALUES:
         raise InvalidQuery({name: [f"Takes at most {MOST_VALUES} values."]})
     term = Term(PARAMETERS[name].qualifier, "", tuple(map(Value, parts)))
-    fields: dict[str, Any] = _searched(str(term), name).given
-    return fields
-
-
-def _narrowed(which: TaskFilter, more: Mapping[str, Any], name: str) -> TaskFilter:
-    known = which.given
-    if twice := more.keys() & known.keys() - {"everything"}:
-        raise InvalidQuery({name: [f"{sorted(twice)[0]} is already part of q."]})
-    return replace(which, everything=False, **more)
+    return _searched(str(term), name).given
 
 
 CANONICAL = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -149,19 +136,15 @@ class Id(serializers.UUIDField):
         return super().to_internal_value(data)
 
 
-class Texts(serializers.ListField):
-    """Texts, one of which has to match."""
-
-    def __init__(self, **options: Any) -> None:
-        options.setdefault("child", Text(max_length=LONGEST_QUERY))
-        super().__init__(required=False, min_length=1, max_length=MOST_VALUES, **options)
-
-
-class Paths(serializers.DictField):
-    """Texts by a dotted path, one of which has to match there."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(child=Texts(), required=False, **options)
+def _texts(child: Any = None, help_text: str = "") -> serializers.ListField:
+    """Return the field of texts, one of which has to match."""
+    return serializers.ListField(
+        child=child or Text(max_length=LONGEST_QUERY),
+        required=False,
+        min_length=1,
+        max_length=MOST_VALUES,
+        help_text=help_text,
+    )
 
 
 NOT_IN_BODIES = frozenset({"ids", "error_path", "arguments_of_unknown", "everything"})
@@ -193,15 +176,15 @@ def _field(filter: Described) -> serializers.Field[Any, Any, Any, Any]:
     match filter.kind:
         case FilterKind.LIST:
             statuses = serializers.ChoiceField(choices=[status.value for status in TaskStatus])
-            return Texts(child=statuses, help_text=text)
+            return _texts(statuses, text)
         case FilterKind.PATHS:
-            return Paths(help_text=text)
+            return serializers.DictField(child=_texts(), required=False, help_text=text)
         case FilterKind.NUMBER:
             return Whole(required=False, help_text=text, **PRIORITY)
         case FilterKind.MOMENT:
             return Moment(required=False, help_text=text)
         case _:
-            return Texts(help_text=text)
+            return _texts(help_text=text)
 
 
 class TaskChoice(Strict):
@@ -224,18 +207,30 @@ def chosen(choice: Mapping[str, Any], user: Any) -> TaskFilter:
     Raises 422 unless exactly one way is used, and 403 for a search that is not permitted.
     """
     ways = [way for way in WAYS if choice.get(way) not in (None, False)]
-    if len(ways) != 1:
-        raise _refused(f"Choose tasks by exactly one of {', '.join(WAYS)}, not by {len(ways)}.")
     try:
-        which = _read(ways[0], choice)
+        if len(ways) != 1:
+            names = ", ".join(WAYS)
+            raise ValueError(f"Choose tasks by exactly one of {names}, not by {len(ways)}.")
+        which = _read(ways[0], choice[ways[0]])
     except (ValueError, TypeError) as error:  # SearchError is one.
-        raise _refused(str(error)) from None
+        raise Problem(422, "invalid_filter", str(error)) from None
     return usable_by(which, user)
+
+
+def _read(way: str, value: Any) -> TaskFilter:
+    if way == "filter":
+        return TaskFilter(**value)
+    if way != "q":
+        return TaskFilter(**{way: value})
+    which = parse(value, now=now()).which
+    if which.everything:
+        raise SearchError("The search is empty. Use everything: true to choose all tasks.")
+    return which
 
 
 def exposed_only(which: TaskFilter) -> TaskFilter:
     """Narrow the filter to task types that may be enqueued over REST. Raises 403 for none."""
-    names = [definition.name for definition in registry.all() if definition.options.api]
+    names = [definition.name for definition in exposed_definitions()]
     filters = which.given
     if "name" in filters or "name_prefix" in filters:
         whole = each_of(filters.get("name", ()))
@@ -245,21 +240,3 @@ def exposed_only(which: TaskFilter) -> TaskFilter:
         detail = "None of these task types is marked api=True, so none may be enqueued over REST."
         raise Problem(403, "task_not_exposed", detail)
     return replace(which, name=sorted(names), name_prefix="", everything=False)
-
-
-def _read(way: str, choice: Mapping[str, Any]) -> TaskFilter:
-    if way == "ids":
-        return TaskFilter(ids=choice["ids"])
-    if way == "filter":
-        return TaskFilter(**choice["filter"])
-    if way == "everything":
-        return TaskFilter(everything=True)
-    with override("en"):
-        which = parse(choice["q"], now=now()).which
-        if which.everything:
-            raise SearchError("The search is empty. Use everything: true to choose all tasks.")
-    return which
-
-
-def _refused(detail: str) -> Problem:
-    return Problem(422, "invalid_filter", detail)

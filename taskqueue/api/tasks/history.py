@@ -23,9 +23,9 @@ from taskqueue.access.permissions import (
 )
 from taskqueue.api.access import has_all
 from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Strict
 from taskqueue.api.paging import Digits
-from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias, project_connection

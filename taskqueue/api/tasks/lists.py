@@ -15,9 +15,9 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
 from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Moment, Reasoned
 from taskqueue.api.problems import Problem
-from taskqueue.api.serializing import serializer_for
 from taskqueue.api.tasks.bodies import Enqueue, Wanted, wanted
 from taskqueue.api.tasks.filters import Page, which_of
 from taskqueue.engine.connections import database_alias
