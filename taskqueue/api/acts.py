@@ -22,6 +22,7 @@ Check = Callable[[Any], None]
 class OneView(ApiView):
     """Shows one resource, or does a verb to it as the client has seen it."""
 
+    has_etag = True
     is_conditional = True
     # The attributes that If-Match compares: all others change by themselves.
     compared: ClassVar[Sequence[str]]
@@ -85,7 +86,7 @@ class OneView(ApiView):
 
 
 def act_view(
-    base: type[OneView], verb: Verb, *, looks: Sequence[str], called: str = "", **attributes: Any
+    base: type[OneView], verb: Verb, *, called: str = "", **attributes: Any
 ) -> type[OneView]:
     """Return the view of a verb, for those who may also look at what it is done to.
 
@@ -98,7 +99,7 @@ def act_view(
     post.__doc__ = f"{verb.help[0].upper()}{verb.help[1:]}.\n\n{verb.details}"
     first, *rest = (called or verb.name).split("_")
     name = "".join(word.capitalize() for word in (first, verb.noun, *rest))
-    needs = {"POST": (*looks, *verb.permissions)}
+    needs = {"POST": (*base.needs["GET"], *verb.permissions)}
     view: Any = type(name, (base,), {"verb": verb, "needs": needs, **attributes})
     declare = endpoint(
         f"{name[0].lower()}{name[1:]}",

@@ -21,7 +21,7 @@ from taskqueue.api.fields import Anything, DescribedField, NoQuery, OneOf, Stric
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.operation import OperationStatus
-from taskqueue.monitoring.read_models.base import json_fields_of, json_form
+from taskqueue.monitoring.read_models.base import json_fields_of
 
 try:
     from drf_spectacular.openapi import AutoSchema
@@ -226,14 +226,7 @@ PLAIN: dict[Any, type[AnyField]] = {
     timedelta: serializers.FloatField,
     UUID: serializers.UUIDField,
 }
-_MADE: dict[tuple[type[Any], frozenset[str]], type[ReadModelSerializer]] = {}
-
-
-class ReadModelSerializer(serializers.Serializer[Any]):
-    """Serializes a read model, in the JSON form that the CLI and exports have too."""
-
-    def to_representation(self, instance: Any) -> Any:
-        return json_form(instance)
+_MADE: dict[tuple[type[Any], frozenset[str]], type[serializers.Serializer[Any]]] = {}
 
 
 def serializer_for(
@@ -241,7 +234,7 @@ def serializer_for(
     *,
     optional: frozenset[str] = frozenset(),
     described: Mapping[str, type[AnyField]] = NOTHING,
-) -> type[ReadModelSerializer]:
+) -> type[serializers.Serializer[Any]]:
     """Make the serializer of a read model.
 
     `optional` fields may be missing in what it shows; `described` names fields of DRF that have a
@@ -256,7 +249,7 @@ def serializer_for(
         if name in described:
             options["own"] = described[name]
         members[name] = _field(hints[name], field.metadata, **options)
-    made = type(model.__name__.removeprefix("Shown"), (ReadModelSerializer,), members)
+    made = type(model.__name__.removeprefix("Shown"), (serializers.Serializer,), members)
     _MADE[model, optional] = made
     return made
 

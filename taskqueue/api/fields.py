@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC
 from typing import Any, ClassVar, NoReturn
 
@@ -22,7 +23,6 @@ from taskqueue.core.suggestions import did_you_mean_option
 from taskqueue.declarations.payload import LARGEST_INTEGER
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
-from taskqueue.monitoring.read_models.base import json_form
 
 MOMENT = {"type": "string", "format": "date-time"}
 # Unknown fields that are reported at most.
@@ -99,19 +99,13 @@ class Moment(serializers.DateTimeField):
     def to_internal_value(self, value: Any) -> Any:
         if not isinstance(value, str):
             self.fail("invalid", format="ISO 8601 with an offset")
-        try:
+        with suppress(ValueError, OverflowError):
             moment = parse_datetime(value)
-            aware = None if moment is None or moment.tzinfo is None else moment.astimezone(UTC)
-        except (ValueError, OverflowError):
-            aware = None
-        if aware is None:
-            raise serializers.ValidationError(
-                "Must be a time with an offset, such as 2026-01-31T12:00:00Z.", code="invalid"
-            )
-        return aware
-
-    def to_representation(self, value: Any) -> Any:
-        return json_form(value)
+            if moment is not None and moment.tzinfo is not None:
+                return moment.astimezone(UTC)
+        raise serializers.ValidationError(
+            "Must be a time with an offset, such as 2026-01-31T12:00:00Z.", code="invalid"
+        )
 
 
 class Seconds(serializers.FloatField):

@@ -76,8 +76,12 @@ def answered(request: Request, act: Callable[[], Response]) -> Response:
     """
     if HEADER not in request.META:
         return act()
-    key = _checked(request.META[HEADER])
-    connection, actor = project_connection(), _actor_of(request)
+    key, identity = request.META[HEADER], identity_of(request.user)
+    if not 1 <= len(key) <= LONGEST_KEY or not (key.isascii() and key.isprintable()):
+        raise _invalid_key(f"must be 1 to {LONGEST_KEY} printable ASCII characters.")
+    if identity is None:
+        raise _invalid_key("requires a user with a primary key.")
+    connection, actor = project_connection(), hashlib.sha256(identity.encode()).hexdigest()
     first = first_answer(connection, actor=actor, key=key, fingerprint=_fingerprint(request))
     if first is not None:
         headers = {**first.headers, "Idempotency-Replayed": "true"}
@@ -90,22 +94,8 @@ def answered(request: Request, act: Callable[[], Response]) -> Response:
     return response
 
 
-def _checked(key: str) -> str:
-    if not 1 <= len(key) <= LONGEST_KEY or not (key.isascii() and key.isprintable()):
-        raise Problem(
-            400, "invalid_idempotency_key",
-            f"Idempotency-Key must be 1 to {LONGEST_KEY} printable ASCII characters.",
-        )  # fmt: skip
-    return key
-
-
-def _actor_of(request: Request) -> str:
-    identity = identity_of(request.user)
-    if identity is None:
-        raise Problem(
-            400, "invalid_idempotency_key", "Idempotency-Key requires a user with a primary key."
-        )
-    return hashlib.sha256(identity.encode()).hexdigest()
+def _invalid_key(mistake: str) -> Problem:
+    return Problem(400, "invalid_idempotency_key", f"Idempotency-Key {mistake}")
 
 
 def _fingerprint(request: Request) -> str:

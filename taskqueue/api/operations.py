@@ -60,6 +60,7 @@ Operations = page_of(ShownOperation, "Operations, the newest first.")
 class OperationView(OneView):
     """One operation. If-Match compares its status, not its progress."""
 
+    needs = {"GET": (VIEW_OPERATIONS,)}
     tag = "operations"
     compared = ("id", "status")
     answers = {200: OperationDetails}
@@ -75,7 +76,6 @@ class OperationList(OperationView):
     """All operations."""
 
     needs = {"GET": (VIEW_OPERATIONS,), "POST": (VIEW_TASKS,)}
-    has_etag = True
     is_conditional = False
     located = (202,)
 
@@ -127,9 +127,6 @@ class OperationList(OperationView):
 class OperationDetail(OperationView):
     """The state of one operation."""
 
-    needs = {"GET": (VIEW_OPERATIONS,)}
-    has_etag = True
-
     @endpoint("getOperation", answers={200: OperationDetails}, problems=(404,))
     def get(self, request: Request, operation_id: str) -> Response:
         """Return an operation and its progress."""
@@ -147,4 +144,4 @@ class CancelView(OperationView):
         return super().run(request, key)
 
 
-ACTS = {"cancel": act_view(CancelView, OPERATION_VERBS["cancel"], looks=(VIEW_OPERATIONS,))}
+ACTS = {"cancel": act_view(CancelView, OPERATION_VERBS["cancel"])}

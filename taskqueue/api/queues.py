@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_QUEUES
 from taskqueue.api.acts import OneView, act_view
-from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Reasoned, When
 from taskqueue.api.paging import LongPaged, page, page_of
 from taskqueue.api.problems import Problem
@@ -26,23 +26,10 @@ class Pause(Reasoned):
     )  # fmt: skip
 
 
-class QueueList(ApiView):
-    """All queues."""
-
-    needs = {"GET": (VIEW_QUEUES,)}
-    tag = "queues"
-    has_etag = True
-
-    @endpoint("listQueues", answers={200: Queues}, query=LongPaged)
-    def get(self, request: Request) -> Response:
-        """Queues by name, with the numbers of waiting and running tasks."""
-        cursor, limit = self.parameters["cursor"], self.parameters["limit"]
-        return page(self, queues_after(cursor, limit=limit + 1), "name")
-
-
 class QueueView(OneView):
     """One queue. If-Match compares its pause, not its tasks."""
 
+    needs = {"GET": (VIEW_QUEUES,)}
     tag = "queues"
     compared = ("name", "paused_at", "paused_until", "paused_by", "pause_reason")
     answers = {200: ShownQueue}
@@ -54,11 +41,18 @@ class QueueView(OneView):
         return queue
 
 
+class QueueList(QueueView):
+    """All queues."""
+
+    @endpoint("listQueues", answers={200: Queues}, query=LongPaged)
+    def get(self, request: Request) -> Response:
+        """Queues by name, with the numbers of waiting and running tasks."""
+        cursor, limit = self.parameters["cursor"], self.parameters["limit"]
+        return page(self, queues_after(cursor, limit=limit + 1), "name")
+
+
 class QueueDetail(QueueView):
     """The state of one queue."""
-
-    needs = {"GET": (VIEW_QUEUES,)}
-    has_etag = True
 
     @endpoint("getQueue", answers={200: ShownQueue}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
@@ -68,6 +62,6 @@ class QueueDetail(QueueView):
 
 BODIES = {"pause": Pause}
 ACTS = {
-    name: act_view(QueueView, verb, looks=(VIEW_QUEUES,), body=BODIES.get(name, Reasoned))
+    name: act_view(QueueView, verb, body=BODIES.get(name, Reasoned))
     for name, verb in QUEUE_VERBS.items()
 }

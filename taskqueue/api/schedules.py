@@ -104,6 +104,7 @@ class ScheduleCreated(ScheduleEdited):
 class ScheduleView(OneView):
     """One schedule. If-Match compares only what people edit: its next time changes by itself."""
 
+    needs = {"GET": (VIEW_SCHEDULES,)}
     tag = "schedules"
     compared = ("pk", "changed_at", "removed_at", "paused_at")
     answers = {200: OneScheduleJSON}
@@ -131,7 +132,6 @@ class ScheduleList(ScheduleView):
         "GET": (VIEW_SCHEDULES,),
         "POST": (VIEW_SCHEDULES, *SCHEDULE_VERBS["create"].permissions),
     }
-    has_etag = True
     is_conditional = False
 
     @endpoint("listSchedules", answers={200: Schedules}, query=ScheduleQuery)
@@ -170,7 +170,6 @@ class ScheduleDetail(ScheduleView):
         "PATCH": (VIEW_SCHEDULES, *SCHEDULE_VERBS["disable"].permissions),
         "DELETE": (VIEW_SCHEDULES, *SCHEDULE_VERBS["delete"].permissions),
     }
-    has_etag = True
 
     @endpoint("getSchedule", answers={200: OneScheduleJSON}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
@@ -273,9 +272,8 @@ class ScheduleRun(ScheduleView):
         return Response(json_form(shown), status=202)
 
 
-LOOKS = (VIEW_SCHEDULES,)
 ACTS = {
-    "run": act_view(ScheduleRun, SCHEDULE_VERBS["run_now"], looks=LOOKS, called="run"),
-    "pause": act_view(ScheduleView, SCHEDULE_VERBS["pause"], looks=LOOKS),
-    "resume": act_view(ScheduleView, SCHEDULE_VERBS["resume"], looks=LOOKS),
+    "run": act_view(ScheduleRun, SCHEDULE_VERBS["run_now"], called="run"),
+    "pause": act_view(ScheduleView, SCHEDULE_VERBS["pause"]),
+    "resume": act_view(ScheduleView, SCHEDULE_VERBS["resume"]),
 }

@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_WORKERS
 from taskqueue.api.acts import OneView, act_view
-from taskqueue.api.base import ApiView, endpoint
+from taskqueue.api.base import endpoint
 from taskqueue.api.paging import LongPaged, page, page_of
 from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.exceptions import WorkerDoesNotExist
@@ -16,23 +16,10 @@ from taskqueue.monitoring.read_models.worker import ShownWorker, worker_named, w
 Workers = page_of(ShownWorker, "Workers by name.")
 
 
-class WorkerList(ApiView):
-    """All workers."""
-
-    needs = {"GET": (VIEW_WORKERS,)}
-    tag = "workers"
-    has_etag = True
-
-    @endpoint("listWorkers", answers={200: Workers}, query=LongPaged)
-    def get(self, request: Request) -> Response:
-        """Workers by name, including those that were lost or stopped lately."""
-        cursor, limit = self.parameters["cursor"], self.parameters["limit"]
-        return page(self, workers_after(cursor, limit=limit + 1), "name")
-
-
 class WorkerView(OneView):
     """One worker, which sees a request with its next ping."""
 
+    needs = {"GET": (VIEW_WORKERS,)}
     tag = "workers"
     compared = ("id", "state", "request")
     answers = {202: ShownWorker}
@@ -44,11 +31,18 @@ class WorkerView(OneView):
         return worker
 
 
+class WorkerList(WorkerView):
+    """All workers."""
+
+    @endpoint("listWorkers", answers={200: Workers}, query=LongPaged)
+    def get(self, request: Request) -> Response:
+        """Workers by name, including those that were lost or stopped lately."""
+        cursor, limit = self.parameters["cursor"], self.parameters["limit"]
+        return page(self, workers_after(cursor, limit=limit + 1), "name")
+
+
 class WorkerDetail(WorkerView):
     """The state of one worker."""
-
-    needs = {"GET": (VIEW_WORKERS,)}
-    has_etag = True
 
     @endpoint("getWorker", answers={200: ShownWorker}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
@@ -56,6 +50,4 @@ class WorkerDetail(WorkerView):
         return self.answer(name)
 
 
-ACTS = {
-    name: act_view(WorkerView, verb, looks=(VIEW_WORKERS,)) for name, verb in WORKER_VERBS.items()
-}
+ACTS = {name: act_view(WorkerView, verb) for name, verb in WORKER_VERBS.items()}

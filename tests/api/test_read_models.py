@@ -131,10 +131,8 @@ def test_what_json_has_no_form_for_is_refused() -> None:
         json_form({"a": object()})
 
 
-def test_a_serializer_serialises_a_model_and_describes_its_fields() -> None:
+def test_a_serializer_describes_the_fields_of_a_model() -> None:
     serializer: Any = serializer_for(Outer, optional=frozenset({"value"}))
-    assert serializer(outer()).data == json_form(outer())
-    assert serializer([outer()], many=True).data == [json_form(outer())]
     fields = serializer().fields
     assert list(fields) == ["id", "status", "names", "wait", "parts", "last", "value"]
     assert fields["status"].help_text == "How it is."

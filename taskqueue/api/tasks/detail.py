@@ -62,6 +62,7 @@ class Change(Reasoned, ChangeableOptions):
 class TaskView(OneView):
     """One task."""
 
+    needs = {"GET": (VIEW_TASKS,)}
     tag = "tasks"
     compared = STEPS
     answers = {200: ShownTask}
@@ -92,7 +93,6 @@ class TaskDetail(TaskView):
         "PATCH": (VIEW_TASKS, *TASK_VERBS["update"].permissions),
         "DELETE": (VIEW_TASKS, *TASK_VERBS["delete"].permissions),
     }
-    has_etag = True
 
     @endpoint("getTask", answers={200: ShownTask, 304: None}, query=Waiting, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
@@ -223,7 +223,7 @@ def _view(verb: TaskVerb) -> type[OneView]:
         fields = {each.name: KINDS[each.kind]() for each in verb.parameters}
         name = verb.name.capitalize()
         attributes["body"] = type(name, (Reasoned,), {"__doc__": verb.help, **fields})
-    return act_view(BASES.get(verb.name, TaskAct), verb, looks=(VIEW_TASKS,), **attributes)
+    return act_view(BASES.get(verb.name, TaskAct), verb, **attributes)
 
 
 # By the last part of the address.
