@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING
 
 from taskqueue.exceptions import Duration
-from taskqueue.results import TaskResult
 from taskqueue.testing.asserting import assert_enqueued, assert_enqueues, assert_not_enqueued
-from taskqueue.testing.choices import Options, Which
 from taskqueue.testing.immediacy import eager
 from taskqueue.testing.journeys import travelling
 from taskqueue.testing.lasting import leftovers_ended
-from taskqueue.testing.looking import Expected
-from taskqueue.testing.running import Run, run_due
+from taskqueue.testing.running import run_due
 
 if TYPE_CHECKING:
     from unittest import TestCase as Base
@@ -41,24 +38,8 @@ class TaskQueueTestMixin(Base):
         """Move the clock until the end of the test. See `taskqueue.testing.travelling`."""
         self.enterContext(travelling(to))
 
-    def run_due(self, *tasks: Which, **options: Unpack[Options]) -> list[Run]:
-        """See `taskqueue.testing.run_due`."""
-        return run_due(*tasks, **options)
-
-    def assertEnqueued(  # noqa: N802  (named as those of unittest are)
-        self, which: Which | None = None, *, times: int = 1, **expected: Unpack[Expected]
-    ) -> list[TaskResult[Any]]:
-        """See `taskqueue.testing.assert_enqueued`."""
-        return assert_enqueued(which, times=times, **expected)
-
-    def assertNotEnqueued(  # noqa: N802
-        self, which: Which | None = None, **expected: Unpack[Expected]
-    ) -> None:
-        """See `taskqueue.testing.assert_not_enqueued`."""
-        assert_not_enqueued(which, **expected)
-
-    def assertEnqueues(  # noqa: N802
-        self, which: Which | None = None, *, times: int = 1, **expected: Unpack[Expected]
-    ) -> assert_enqueues:
-        """See `taskqueue.testing.assert_enqueues`."""
-        return assert_enqueues(which, times=times, **expected)
+    run_due = staticmethod(run_due)
+    # Named as those of unittest are.
+    assertEnqueued = staticmethod(assert_enqueued)  # noqa: N815
+    assertNotEnqueued = staticmethod(assert_not_enqueued)  # noqa: N815
+    assertEnqueues = assert_enqueues  # noqa: N815

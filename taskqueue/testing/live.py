@@ -56,17 +56,16 @@ class LiveWorker:
         """Return once it has ended. Raises AssertionError if it ended badly, or does not at all."""
         try:
             code = self.process.wait(LONGEST_END)
-        except BaseException as error:
+        except subprocess.TimeoutExpired:
+            raise self._error(f"The worker has not ended in {LONGEST_END:g} s") from None
+        finally:
             self.process.kill()
             self.process.wait()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            said = self.log()[-8000:]
-            raise AssertionError(
-                f"The worker has not ended in {LONGEST_END:g} s:\n{said}"
-            ) from None
         if code != 0:
-            raise AssertionError(f"The worker ended with {code}:\n{self.log()[-8000:]}")
+            raise self._error(f"The worker ended with {code}")
+
+    def _error(self, message: str) -> AssertionError:
+        return AssertionError(f"{message}:\n{self.log()[-8000:]}")
 
     def end_after(self, error: BaseException) -> None:
         """End it where the test fails with an error already, which is told more of at most."""
@@ -86,8 +85,7 @@ class LiveWorker:
             if _rows().filter(pid=self.pid).exclude(id__in=known).exists():
                 return
             if time.monotonic() > deadline:
-                said = self.log()[-8000:]
-                raise AssertionError(f"No worker within {LONGEST_START:g} s:\n{said}")
+                raise self._error(f"No worker within {LONGEST_START:g} s")
             time.sleep(LOOK_EVERY)
         self.end()
 

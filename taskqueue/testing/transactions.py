@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, cast
+from unittest.mock import patch
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -44,42 +45,25 @@ def as_if_committed() -> Iterator[None]:
     with ExitStack() as stack:
         for connection in in_transactions():
             stack.enter_context(_surviving(connection))
-            stack.enter_context(_kept_open(connection))
+            stack.enter_context(patch.object(connection, "close"))
         yield
 
 
 @contextmanager
 def _surviving(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    mark = connection.savepoint()
+    mark: Any = connection.savepoint()
     waiting = len(connection.run_on_commit)
     try:
         yield
-    except BaseException:
-        _end(connection, mark, waiting)
-        raise
-    if not _end(connection, mark, waiting):
-        raise TransactionManagementError(BROKEN)
-
-
-@contextmanager
-def _kept_open(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    vars(connection)["close"] = lambda: None
-    try:
-        yield
     finally:
-        vars(connection).pop("close", None)
-
-
-def _end(connection: BaseDatabaseWrapper, mark: Any, waiting: int) -> bool:
-    """Keep what was written since the mark; return whether that was possible."""
-    if not _is_broken(connection):
+        is_broken = _is_broken(connection)
+        if is_broken:
+            connection.needs_rollback = False
+            connection.savepoint_rollback(mark)
+            del connection.run_on_commit[waiting:]
         connection.savepoint_commit(mark)
-        return True
-    connection.needs_rollback = False
-    connection.savepoint_rollback(mark)
-    connection.savepoint_commit(mark)
-    del connection.run_on_commit[waiting:]
-    return False
+    if is_broken:
+        raise TransactionManagementError(BROKEN)
 
 
 def _is_broken(connection: BaseDatabaseWrapper) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from contextlib import ExitStack
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
@@ -34,7 +34,7 @@ class Workers:
         self._choice = choice
         queues = {choice.queue_name: 1} if choice.queue_name else {}
         self._quotas = QueueQuotas(queues)
-        self._registered: list[tuple[Registered, Registration]] = []
+        self._registrations = ExitStack()
         self._known: set[str] = set()
 
     def claim(self) -> tuple[str, Claimed] | None:
@@ -42,8 +42,10 @@ class Workers:
         with transaction(self._connection):
             left_out = self._names_left_out()
             for name in self._names():
-                claimed = self._claims(name).claim(self._connection, 1, left_out)
-                if claimed:
+                # New each time: it caches for a second which queues have tasks.
+                duration = get_settings().LEASE_DURATION
+                claims = Claims(self._quotas, worker_name=name, slots=1, lease_duration=duration)
+                if claimed := claims.claim(self._connection, 1, left_out):
                     return name, claimed[0]
         return None
 
@@ -55,13 +57,7 @@ class Workers:
 
     def end(self) -> None:
         """Unregister the workers."""
-        for registered, registration in self._registered:
-            workers.unregister(worker_id=registered.id, incarnation=registration.incarnation)
-
-    def _claims(self, name: str) -> Claims:
-        # New each time: it caches for a second which queues have tasks.
-        duration = get_settings().LEASE_DURATION
-        return Claims(self._quotas, worker_name=name, slots=1, lease_duration=duration)
+        self._registrations.close()
 
     def _apart(self) -> QuerySet[Task]:
         """Return the open tasks that not every worker may take."""
@@ -78,7 +74,7 @@ class Workers:
             names |= dict.fromkeys(task.worker_names or ())
             if task.worker_names is None and not task.broadcast:
                 most = max(most, task.workers)
-        return [*names, *_further(most)]
+        return [*names, *(f"{NAME}-{place}" for place in range(2, most + 1))]
 
     def _names_left_out(self) -> list[str]:
         """Return the names of tasks that should not run."""
@@ -105,8 +101,6 @@ class Workers:
         answer = workers.register(registration)
         # A row of that name that the test made itself stays as it is.
         if isinstance(answer, Registered):
-            self._registered.append((answer, registration))
-
-
-def _further(most: int) -> Iterator[str]:
-    return (f"{NAME}-{place}" for place in range(2, most + 1))
+            self._registrations.callback(
+                workers.unregister, worker_id=answer.id, incarnation=registration.incarnation
+            )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -19,13 +19,18 @@ from taskqueue.conf import Settings, get_settings
 from taskqueue.declarations.checks import check_transactions, definitions_unread
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
-from taskqueue.management.ports import add_port_flags, open_ports
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
+from taskqueue.worker.ports import Address, PortRefused, Route, listening
 from taskqueue.worker.state import QueueQuotas, WorkerOptions, default_name
 from taskqueue.worker.supervisor import NameTaken, WorkerFailed, run_worker
 from taskqueue.worker.wakeup import ending_at_once, until_reached
 
+HEALTH, METRICS = "health_port", "metrics_port"
+MISSING = (
+    "--metrics-port needs the package prometheus-client, which is not installed. Install it with"
+    " 'django-taskqueue[metrics]'."
+)
 # Children read the settings anew, with the real databases.
 IN_TESTS = (
     "runworker does not run in the process of tests: its children would open the databases of the "
@@ -153,3 +158,43 @@ def _number(least: float, limit: int) -> Callable[[str], float]:
 
 
 _seconds, _interval = _number(0, 10**9), _number(0.01, 10**6)
+
+
+def add_port_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags; several may name the same port, on the loopback unless they name a host."""
+    for name, answers in (("health", "/live and /ready"), ("metrics", "/metrics for Prometheus")):
+        parser.add_argument(
+            f"--{name}-port",
+            type=_address,
+            metavar="[HOST:]PORT",
+            help=f"answer {answers} over HTTP; on the loopback unless a host is named",
+        )
+
+
+@contextmanager
+def open_ports(flags: dict[str, Any], meter: Meter) -> Iterator[list[Address]]:
+    """Answer on the ports that the flags name. Raises `PortRefused` where one cannot be opened."""
+    routes: dict[Address, dict[str, Route]] = {}
+    if (address := flags[HEALTH]) is not None:
+        routes[address] = {"/live": meter.vitals.live, "/ready": meter.vitals.ready}
+    if (address := flags[METRICS]) is not None:
+        routes.setdefault(address, {})["/metrics"] = _metrics_of(meter)
+    with listening(routes) as addresses:
+        yield addresses
+
+
+def _metrics_of(meter: Meter) -> Route:
+    try:
+        from taskqueue.worker.metrics import route
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "prometheus_client":
+            raise
+        raise CommandError(MISSING) from None
+    return partial(route, meter)
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

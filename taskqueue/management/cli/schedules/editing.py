@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Namespace
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -42,9 +43,11 @@ from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.schedule import shown_schedules
 from taskqueue.monitoring.reading import now
 
+# An argument without a default, so that an edit sees what was given.
+optional = partial(argument, default=SUPPRESS)
 # Options that have a flag of their own.
 BY_FLAG = ("queue_name", "priority")
-# Parameters of the verbs, and their flags; no flag has a default.
+# Parameters of the verbs, and their flags.
 TAKEN = ("task", "enabled", "missed", "missed_window", "overlap", "pause_after_failures")
 
 
@@ -55,7 +58,7 @@ def _failures(text: str) -> int | None:
 def _task(*more: Argument, is_required: bool) -> Argument:
     return group(
         "what runs",
-        argument("--task", required=is_required, default=SUPPRESS, metavar="TASK", help="name"),
+        optional("--task", required=is_required, metavar="TASK", help="name"),
         *CALL,
         argument("--queue", dest="queue_name", help="short for --option queue_name=QUEUE"),
         argument("--priority", type=int, help="short for --option priority=N"),
@@ -68,27 +71,25 @@ def _task(*more: Argument, is_required: bool) -> Argument:
 
 
 def _enabled(flag: str, value: bool, help: str) -> Argument:
-    return argument(
-        flag, action="store_const", const=value, dest="enabled", default=SUPPRESS, help=help
-    )
+    return optional(flag, action="store_const", const=value, dest="enabled", help=help)
 
 
 POLICIES = group(
     "how it behaves",
-    argument(
-        "--missed", choices=[policy.value for policy in Missed], default=SUPPRESS,
+    optional(
+        "--missed", choices=[policy.value for policy in Missed],
         help="how to handle missed runs; default: latest",
     ),
-    argument(
-        "--missed-window", type=duration, default=SUPPRESS, metavar="DURATION",
+    optional(
+        "--missed-window", type=duration, metavar="DURATION",
         help="with --missed window: how late a run may be",
     ),
-    argument(
-        "--overlap", choices=[policy.value for policy in Overlap], default=SUPPRESS,
+    optional(
+        "--overlap", choices=[policy.value for policy in Overlap],
         help="how to handle a run that is due while another is running; default: skip",
     ),
-    argument(
-        "--pause-after-failures", type=_failures, default=SUPPRESS, metavar="N",
+    optional(
+        "--pause-after-failures", type=_failures, metavar="N",
         help=f"pause it after N failures in a row; {NONE}, the default: never",
     ),
 )  # fmt: skip

@@ -17,25 +17,13 @@ from taskqueue.management.cli.values import duration, wall_moment
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
 from taskqueue.rules.wall_clock import zone, zone_name
 
+Reader = Callable[[str], Any]
 # The word that removes a limit.
 NONE = "none"
-FLAGS = {
-    Cron.kind: "--cron", Every.kind: "--every", AfterEnd.kind: "--after-end",
-    DailyWindow.kind: "--daily", Once.kind: "--once",
-}  # fmt: skip
 OFFSETS = (
     "Times without an offset are in the rule's zone, --tz; with --every, --after-end and --once "
     "without --tz, in the project's."
 )
-
-
-def _kind(kind: str, read: Callable[[str], Mapping[str, Any]], form: str, help: str) -> Argument:
-    """Return the flag that chooses a kind of rule, with the parameters that its value gives."""
-
-    def typed(text: str) -> dict[str, Any]:
-        return {"kind": kind, **read(text)}
-
-    return argument(FLAGS[kind], dest="rule", type=typed, default=SUPPRESS, metavar=form, help=help)
 
 
 def _window(text: str) -> dict[str, str]:
@@ -53,8 +41,27 @@ def _limit(text: str) -> datetime | str:
     return NONE if text.strip() == NONE else wall_moment(text)
 
 
-# The flags of the other parameters of rules.
-REFINING = {
+# By the kind of a rule: its flag, and how that gives some of its parameters.
+KINDS: dict[str, tuple[str, Reader, str, str]] = {
+    Cron.kind: (
+        "--cron", lambda text: {"expression": text}, "EXPRESSION",
+        'such as "0 6 * * 1-5"; a sixth field is for seconds',
+    ),
+    Every.kind: ("--every", _interval, "DURATION", "an interval such as 90s, 10m, 2h or 1d"),
+    AfterEnd.kind: (
+        "--after-end", _interval, "DURATION", "an interval after the end of the last run"
+    ),
+    DailyWindow.kind: (
+        "--daily", _window, "FROM-TO",
+        "within these hours each day, such as 09:00-17:30, every --step",
+    ),
+    Once.kind: (
+        "--once", lambda text: {"at": wall_moment(text)}, "TIME",
+        "a single time, such as 2026-12-01T09:00+00:00",
+    ),
+}  # fmt: skip
+# The flags of the other parameters.
+REFINING: dict[str, tuple[str, Reader, str, str]] = {
     "tz": (
         "--tz", str, "ZONE",
         "with --cron, --daily: such as Europe/Berlin; default: UTC. "
@@ -65,39 +72,34 @@ REFINING = {
     "start": ("--start", _limit, "TIME", "no run before this time; none for no limit"),
     "end": ("--end", _limit, "TIME", "no run after this time; none for no limit"),
 }  # fmt: skip
-# No flag has a default, so that an edit sees what was given.
+
+
+def _flag(dest: str, flag: str, read: Reader, form: str, help: str) -> Argument:
+    # No flag has a default, so that an edit sees what was given.
+    return argument(flag, dest=dest, type=read, default=SUPPRESS, metavar=form, help=help)
+
+
+def _of_kind(kind: str, read: Reader) -> Reader:
+    return lambda text: {"kind": kind, **read(text)}
+
+
 RULE = (
     group(
         "when",
         one_of(
-            _kind(
-                Cron.kind, lambda text: {"expression": text}, "EXPRESSION",
-                'such as "0 6 * * 1-5"; a sixth field is for seconds',
-            ),
-            _kind(Every.kind, _interval, "DURATION", "an interval such as 90s, 10m, 2h or 1d"),
-            _kind(
-                AfterEnd.kind, _interval, "DURATION", "an interval after the end of the last run"
-            ),
-            _kind(
-                DailyWindow.kind, _window, "FROM-TO",
-                "within these hours each day, such as 09:00-17:30, every --step",
-            ),
-            _kind(
-                Once.kind, lambda text: {"at": wall_moment(text)}, "TIME",
-                "a single time, such as 2026-12-01T09:00+00:00",
-            ),
+            *(
+                _flag("rule", flag, _of_kind(kind, read), form, help)
+                for kind, (flag, read, form, help) in KINDS.items()
+            )
         ),
         description="one of these kinds of rules",
     ),
     group(
         "with the rule",
-        *(
-            argument(flag, dest=name, type=read, default=SUPPRESS, metavar=form, help=text)
-            for name, (flag, read, form, text) in REFINING.items()
-        ),
+        *(_flag(name, *described) for name, described in REFINING.items()),
         description=OFFSETS,
     ),
-)  # fmt: skip
+)
 
 
 def has_rule(flags: Namespace) -> bool:
@@ -114,8 +116,8 @@ def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rul
     stored = dict(current) if isinstance(current, Mapping) else {}
     own: dict[str, Any] = getattr(flags, "rule", {})
     kind = own.get("kind") or stored.get("kind")
-    if kind not in tuple(FLAGS):
-        raise usage_error(f"Give a rule: one of {', '.join(FLAGS.values())}.")
+    if kind not in tuple(KINDS):
+        raise usage_error(f"Give a rule: one of {', '.join(flag for flag, *_ in KINDS.values())}.")
     rule_class: Any = rules.KINDS[kind]
     # What a rule does not show is not its own.
     known = {field.name for field in fields(rule_class) if field.repr}
@@ -123,8 +125,7 @@ def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rul
     zone_of_once = refined.pop("tz", None) if own and kind == Once.kind else None
     for name in refined:
         if name not in known:
-            flag = REFINING[name][0]
-            raise usage_error(f"{flag} cannot be combined with {FLAGS[kind]}.")
+            raise usage_error(f"{REFINING[name][0]} cannot be combined with {KINDS[kind][0]}.")
     kept = {name: value for name, value in stored.items() if name in known}
     values = kept | refined | own | {"kind": kind}
     if kind == DailyWindow.kind and "every" not in values:
