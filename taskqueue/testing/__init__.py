@@ -12,21 +12,22 @@ if TYPE_CHECKING:
     from taskqueue.testing.asserting import (
         aassert_enqueued,
         aassert_not_enqueued,
+        aenqueued,
         assert_enqueued,
         assert_enqueues,
         assert_not_enqueued,
         captured,
+        enqueued,
     )
     from taskqueue.testing.attempts import Crash
     from taskqueue.testing.cases import TaskQueueTestMixin
     from taskqueue.testing.immediacy import eager
     from taskqueue.testing.journeys import travelling
     from taskqueue.testing.live import live_worker
-    from taskqueue.testing.looking import aenqueued, enqueued
     from taskqueue.testing.running import Run, StillDue, arun_due, arun_next, run_due, run_next
 
 _HOMES = (
-    "asserting", "attempts", "cases", "immediacy", "journeys", "live", "looking", "running",
+    "asserting", "attempts", "cases", "immediacy", "journeys", "live", "running",
 )  # fmt: skip
 
 __all__ = [
