@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from taskqueue.testing.live import live_worker
     from taskqueue.testing.running import Run, StillDue, arun_due, arun_next, run_due, run_next
 
-_HOMES = (
-    "asserting", "attempts", "cases", "immediacy", "journeys", "live", "running",
-)  # fmt: skip
+_HOMES = ("asserting", "attempts", "cases", "immediacy", "journeys", "live", "running")
 
 __all__ = [
     "Crash",

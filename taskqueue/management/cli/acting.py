@@ -167,15 +167,11 @@ def _act_on_many(
                 f"{outcome.matched} tasks match, {outcome.done} of them allow it.{warning} "
                 "Nothing was changed: add --yes to confirm, or --dry-run to only count."
             )
+    document = {"verb": verb.name, "dry_run": flags.dry_run, **outcome._asdict()}
     output.say(
         f"{verb.name}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused"
         + (f".{warning}" if warning else ""),
-        {
-            "verb": verb.name,
-            "dry_run": flags.dry_run,
-            **outcome._asdict(),
-            "refused": outcome.refused,
-        },
+        document | {"refused": outcome.refused},
     )
 
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from unicodedata import category, east_asian_width
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400
 BARS = "▁▂▃▄▅▆▇█"
 GAP = "  "
 # Columns of a cell before it is cut.
@@ -79,21 +78,6 @@ def bars(figures: Sequence[int]) -> str:
     return "".join(BARS[-(-figure * (len(BARS) - 1) // largest)] for figure in figures)
 
 
-def short(seconds: float | None) -> str:
-    """Return such as `250 ms`, `4.2 s`, `17 min`, `2.5 h`, `12 d`; nothing for None."""
-    if seconds is None:
-        return ""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 2 * MINUTE:
-        return f"{_two_digits(seconds)} s"
-    if seconds < 90 * MINUTE:
-        return f"{_two_digits(seconds / MINUTE)} min"
-    if seconds < 36 * HOUR:
-        return f"{_two_digits(seconds / HOUR)} h"
-    return f"{_two_digits(seconds / DAY)} d"
-
-
 def size(octets: int | None) -> str:
     """Return such as `12 MB`; nothing for None."""
     if octets is None:
@@ -104,10 +88,6 @@ def size(octets: int | None) -> str:
             break
         number, unit = number / 1024, larger
     return f"{number:.0f} {unit}" if unit == "B" or number >= 9.95 else f"{number:.1f} {unit}"
-
-
-def _two_digits(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0") if number < 9.95 else f"{number:.0f}"
 
 
 def utc(moment: datetime | None) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 
 from django.core.management.base import OutputWrapper
 
-from taskqueue.management.cli.cells import aligned, short, size, without_controls
+from taskqueue.display import short_duration
+from taskqueue.management.cli.cells import aligned, size, without_controls
 from taskqueue.management.cli.writing import Unwritable, legible, writing
 from taskqueue.monitoring.read_models.base import fields_of, json_fields_of, json_form
 
@@ -135,7 +136,7 @@ def _cell(model: Any, name: str) -> Any:
     """Return the value of a field of a read model for people, with its unit."""
     value = getattr(model, name)
     if name.endswith("_seconds"):
-        return short(value)
+        return short_duration(value)
     if name.endswith("_bytes"):
         return size(value)
     if value in EMPTY:

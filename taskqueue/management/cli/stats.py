@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from taskqueue.management.cli.cells import short
+from taskqueue.display import short_duration
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import argument, subcommand
 from taskqueue.management.cli.values import whole_number
@@ -63,7 +63,7 @@ def stats(flags: Namespace, output: Output) -> None:
     output.say(f"Attempts of the last {attempts.span}{whose}: {ends}; {speed}")
     if attempts.whole.ended:
         wait, run = (
-            f"{what} p50 {short(figures[f'{what}_p50'])}, p95 {short(figures[f'{what}_p95'])}"
+            f"{what} p50 {short_duration(figures[f'{what}_p50'])}, p95 {short_duration(figures[f'{what}_p95'])}"
             for what in ("wait", "run")
         )
         output.say(f"{wait}; {run}")
@@ -105,5 +105,5 @@ def _steps(attempts: Series) -> list[dict[str, Any]]:
 def _shown_name(shown: NamePerformance) -> dict[str, Any]:
     slowest = None if shown.run_p50 is None else shown.slowest_seconds
     durations = (shown.wait_p50, shown.wait_p95, shown.run_p50, shown.run_p95, slowest)
-    cells = (shown.name, shown.count, shown.failed, *map(short, durations))
+    cells = (shown.name, shown.count, shown.failed, *map(short_duration, durations))
     return dict(zip(NAMES, cells, strict=True))

@@ -12,7 +12,7 @@ from taskqueue import control
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.workers import WorkerFilter
-from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.engine.verbs import QUEUE_VERBS, WORKER_VERBS
 from taskqueue.management.cli.acting import act_on_ids
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
@@ -99,14 +99,13 @@ def workers(flags: Namespace, output: Output) -> None:
     argument("--yes", action="store_true", help="also if a lost worker holds the task"),
     _worker_choice("tasks"),
     one_of(
-        argument(
-            "--quiet", action="store_const", dest="request", const=WorkerRequest.QUIET,
-            help="claim nothing more, finish what runs, and stay, until `resume --worker NAME`",
-        ),
-        argument(
-            "--kill", action="store_const", dest="request", const=WorkerRequest.KILL,
-            help="return what runs, and end at once",
-        ),
+        *(
+            argument(
+                f"--{request}", action="store_const", dest="request", const=request,
+                help=WORKER_VERBS[request].help,
+            )
+            for request in (WorkerRequest.QUIET, WorkerRequest.KILL)
+        )
     ),
     *PERSON,
     example='stop --worker paris-1 --quiet --reason "a deploy"',

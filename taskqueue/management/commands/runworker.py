@@ -73,20 +73,20 @@ class Command(BaseCommand):
             raise CommandError(IN_TESTS)
         show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
         meter = Meter()
-        # Probes are answered while the worker waits for its database, and until it has ended.
-        with ending_at_once(), open_ports(flags, meter):
-            if not flags["skip_checks"]:
-                with definitions_unread():
-                    until_reached(self.check)
-                self._warn_of_transactions(get_settings().DATABASE)
-            settings = get_settings()
-            options = self._options(settings, flags)
-            # Only a signal ends the waiting: see `ending_at_once`.
-            until_reached(partial(self._refuse_unapplied_migrations, settings))
-            try:
+        try:
+            # Probes are answered while the worker waits for its database, and until it has ended.
+            with ending_at_once(), open_ports(flags, meter):
+                if not flags["skip_checks"]:
+                    with definitions_unread():
+                        until_reached(self.check)
+                    self._warn_of_transactions(get_settings().DATABASE)
+                settings = get_settings()
+                options = self._options(settings, flags)
+                # Only a signal ends the waiting: see `ending_at_once`.
+                until_reached(partial(self._refuse_unapplied_migrations, settings))
                 run_worker(options, settings, meter)
-            except (NameTaken, WorkerFailed) as error:
-                raise CommandError(str(error)) from None
+        except (NameTaken, PortRefused, WorkerFailed) as error:
+            raise CommandError(str(error)) from None
 
     def _warn_of_transactions(self, alias: str) -> None:
         """Warn as `self.check(databases=...)` would, which may ask a server that is away."""

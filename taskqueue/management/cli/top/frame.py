@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from taskqueue.management.cli.cells import aligned, bars, fitted, short, size, without_controls
+from taskqueue.display import short_duration
+from taskqueue.management.cli.cells import aligned, bars, fitted, size, without_controls
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
 from taskqueue.monitoring.read_models.attempt import RunningTask
@@ -78,7 +79,7 @@ def _top(overview: Overview, columns: int, title: str) -> list[Line]:
         f"{last.ended:,} a minute, {last.failed + last.lost:,} failed"
         f" (this one: {overview.this_minute.ended:,})"
     )
-    waits, runs = short(hour.whole.wait_p95), short(hour.whole.run_p95)
+    waits, runs = short_duration(hour.whole.wait_p95), short_duration(hour.whole.run_p95)
     times = f"wait p95 {waits or '-'}  run p95 {runs or '-'}"
     texts = [
         f"{title}{overview.at:%Y-%m-%d %H:%M:%S} UTC",
@@ -106,7 +107,7 @@ def _queue(queue: ShownQueue) -> Cells:
     return (
         queue.name,
         str(queue.waiting_count),
-        short(queue.oldest_seconds),
+        short_duration(queue.oldest_seconds),
         f"{queue.running}/{queue.slots}",
         f"{queue.finished_last_hour:,}",
         state,
@@ -125,7 +126,7 @@ def _worker(worker: ShownWorker) -> Cells:
         worker.state + (f", asked to {worker.request}" if worker.request else ""),
         f"{worker.busy}/{worker.slots}",
         size(worker.memory_bytes),
-        f"{short(worker.seen_seconds)} ago",
+        f"{short_duration(worker.seen_seconds)} ago",
         worker.trouble,
     )
 
@@ -137,7 +138,7 @@ def _attempt(attempt: RunningTask) -> Cells:
         attempt.queue_name,
         attempt.worker_name,
         str(attempt.attempt),
-        short(attempt.running_seconds),
+        short_duration(attempt.running_seconds),
         "" if attempt.progress is None else _bar(attempt.progress),
         "stopping" if attempt.is_stopping else remark,
     )
