@@ -15,6 +15,7 @@ from taskqueue.monitoring.rollups import SPANS
 from taskqueue.monitoring.series import OUTCOMES, Series, series
 
 MOST_NAMES = 1000
+DURATIONS = ("wait_p50", "wait_p95", "run_p50", "run_p95")
 NAMES = ("name", "attempts", "failed", "wait p50", "wait p95", "run p50", "run p95", "slowest")
 
 
@@ -62,11 +63,10 @@ def stats(flags: Namespace, output: Output) -> None:
     output.say("")
     output.say(f"Attempts of the last {attempts.span}{whose}: {ends}; {speed}")
     if attempts.whole.ended:
-        wait, run = (
-            f"{what} p50 {short_duration(figures[f'{what}_p50'])}, p95 {short_duration(figures[f'{what}_p95'])}"
-            for what in ("wait", "run")
+        shown = {name: short_duration(figures[name]) for name in DURATIONS}
+        output.say(
+            "wait p50 {wait_p50}, p95 {wait_p95}; run p50 {run_p50}, p95 {run_p95}".format(**shown)
         )
-        output.say(f"{wait}; {run}")
     if steps:
         output.say("")
         output.table(steps, ("start", *OUTCOMES))
@@ -87,11 +87,10 @@ def _figures(attempts: Series) -> dict[str, Any]:
     """Return what the attempts came to; durations in seconds."""
     minutes = attempts.step_seconds * len(attempts.starts) / 60
     whole = attempts.whole
-    durations = ("wait_p50", "wait_p95", "run_p50", "run_p95")
     return {
         **{outcome: getattr(whole, outcome) for outcome in OUTCOMES},
         "per_minute": whole.ended / minutes,
-        **{name: getattr(whole, name) for name in durations},
+        **{name: getattr(whole, name) for name in DURATIONS},
     }
 
 
@@ -104,6 +103,6 @@ def _steps(attempts: Series) -> list[dict[str, Any]]:
 
 def _shown_name(shown: NamePerformance) -> dict[str, Any]:
     slowest = None if shown.run_p50 is None else shown.slowest_seconds
-    durations = (shown.wait_p50, shown.wait_p95, shown.run_p50, shown.run_p95, slowest)
+    durations = (*(getattr(shown, name) for name in DURATIONS), slowest)
     cells = (shown.name, shown.count, shown.failed, *map(short_duration, durations))
     return dict(zip(NAMES, cells, strict=True))
