@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from taskqueue.management.cli.writing import NOT_SAID, legible
+from taskqueue.management.cli.output import NOT_SAID, legible
 from taskqueue.models import Task
 from tests.management.test_trouble import SCRIPT, sqlite_at
 from tests.sample.tasks import noop

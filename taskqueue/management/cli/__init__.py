@@ -3,7 +3,6 @@
 from taskqueue.management.cli import (
     acting,
     diagnosis,
-    enqueueing,
     maintenance,
     operations,
     schedules,
@@ -14,7 +13,7 @@ from taskqueue.management.cli import (
 )
 
 SUBCOMMANDS = (
-    tasks.listed, tasks.show, tasks.why, enqueueing.enqueue, *acting.VERBS,
+    tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     workers.stop, workers.pause, workers.resume, workers.queues, workers.workers,
     schedules.schedules, operations.operations, stats.stats, top.top,
     diagnosis.doctor, diagnosis.health, maintenance.prune, maintenance.roles,

@@ -12,8 +12,7 @@ from django.utils.translation import override
 from taskqueue.management.cli import SUBCOMMANDS
 from taskqueue.management.cli.cells import one_line
 from taskqueue.management.cli.errors import refusals_reported, refuse_what_is_not_text
-from taskqueue.management.cli.output import Output, add_format
-from taskqueue.management.cli.writing import finished
+from taskqueue.management.cli.output import Output, add_format, finished
 
 EXIT_CODES = (
     "Exits with 0 if it is done, 1 if it is refused, not found or unhealthy, 2 for wrong usage, "

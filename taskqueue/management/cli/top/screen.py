@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+from taskqueue.management.cli.output import legible
 from taskqueue.management.cli.top.frame import Line
-from taskqueue.management.cli.writing import legible
 from taskqueue.worker.wakeup import WakePipe
 
 # Sequences of ECMA-48 and of xterm, which every terminal of today knows.
