@@ -57,15 +57,14 @@ def _interval(text: str) -> float:
 def top(flags: Namespace, output: Output) -> None:
     connection = project_connection()
     title = f"taskqueue  {connection.settings_dict['NAME']} ({connection.vendor})  "
-    with suppress(KeyboardInterrupt):
-        if output.is_json and not flags.once:
-            _stream(output, interval=flags.interval)
-        elif flags.once or not output.is_terminal or os.environ.get("TERM") == DUMB:
-            seen = overview()
-            lines = frame(seen, columns=COLUMNS, title=title)
-            output.say((line.text for line in lines), _document(seen))
-        else:
-            _watch(f"{title}q quits  ", interval=flags.interval)
+    if output.is_json and not flags.once:
+        _stream(output, interval=flags.interval)
+    elif flags.once or not output.is_terminal or os.environ.get("TERM") == DUMB:
+        seen = overview()
+        lines = frame(seen, columns=COLUMNS, title=title)
+        output.say((line.text for line in lines), _document(seen))
+    else:
+        _watch(f"{title}q quits  ", interval=flags.interval)
 
 
 def _document(overview: Overview) -> dict[str, Any]:
@@ -145,8 +144,12 @@ class Reader:
 
 
 def _watch(title: str, *, interval: float) -> None:
-    """Show frames until q is pressed."""
-    with Screen() as screen, Reader(interval=interval, on_read=screen.ring) as reader:
+    """Show frames until q or Ctrl-C is pressed."""
+    with (
+        suppress(KeyboardInterrupt),
+        Screen() as screen,
+        Reader(interval=interval, on_read=screen.ring) as reader,
+    ):
         while screen.wait(TICK):
             columns, rows = screen.size
             screen.show(lines_of(reader.seen, columns=columns, rows=rows, title=title))
@@ -163,9 +166,9 @@ def lines_of(seen: Seen, *, columns: int, rows: int, title: str) -> list[Line]:
 
 
 def _stream(output: Output, *, interval: float) -> None:
-    """Print one document per line. Raises BrokenPipeError when the reader left."""
+    """Print one document per line until Ctrl-C. Raises BrokenPipeError when the reader left."""
     has_read = threading.Event()
-    with Reader(interval=interval, on_read=has_read.set) as reader:
+    with suppress(KeyboardInterrupt), Reader(interval=interval, on_read=has_read.set) as reader:
         while True:
             has_read.wait()
             has_read.clear()
