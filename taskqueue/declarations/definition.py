@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 from taskqueue.conf import get_settings
@@ -43,11 +43,7 @@ class BaseDefinition(Generic[P, R]):
         self.is_async = inspect.iscoroutinefunction(body)
         # What its enqueues share, under the settings that it was made for.
         self.spec: tuple[Settings, Any] | None = None
-        self.__doc__ = body.__doc__
-        self.__name__ = getattr(body, "__name__", self.name)
-        self.__module__ = body.__module__
-        self.__qualname__ = getattr(body, "__qualname__", self.name)
-        self.__wrapped__ = body
+        update_wrapper(self, body, updated=())
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"

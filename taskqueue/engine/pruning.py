@@ -28,6 +28,7 @@ BATCH = 500
 CAP = 10_000
 GONE_FOR = timedelta(days=1)
 ALL = Q()
+Step = Callable[[BaseDatabaseWrapper], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +95,7 @@ def prune_tasks(connection: BaseDatabaseWrapper) -> int:
 
 
 # The step that deletes a batch, by the name of the rows.
-STEPS: dict[str, Callable[[BaseDatabaseWrapper], int]] = {
+STEPS: dict[str, Step] = {
     "tasks": prune_tasks,
     **{name: history.prune for name, history in HISTORIES.items()},
     "workers": forget_gone,
@@ -118,31 +119,23 @@ def prune_all(connection: BaseDatabaseWrapper, *, person: Person) -> dict[str, i
     Each batch is a transaction of its own: interrupted, it has done so much. Audited where
     anything was deleted.
     """
-    done = {name: _repeated(connection, step) for name, step in STEPS.items()}
-    done["rollups"] = _merged(connection)
+    in_transaction = atomic(using=connection.alias)
+    done = {
+        name: _repeated(in_transaction(step), connection, batch=BATCH)
+        for name, step in STEPS.items()
+    }
+    done["rollups"] = _repeated(merge_rollups, connection, batch=MERGE_BATCH)
     if any(done[name] for name in STEPS):
         told = ", ".join(f"{number} {name}" for name, number in done.items() if number)
         audit(connection, "", "prune", [Act("", detail=told)], person=person)
     return done
 
 
-def _repeated(connection: BaseDatabaseWrapper, step: Callable[[BaseDatabaseWrapper], int]) -> int:
+def _repeated(step: Step, connection: BaseDatabaseWrapper, *, batch: int) -> int:
     total = 0
-    while True:
-        with atomic(using=connection.alias):
-            number = step(connection)
+    while (number := step(connection)) >= batch:
         total += number
-        if number < BATCH:
-            return total
-
-
-def _merged(connection: BaseDatabaseWrapper) -> int:
-    total = 0
-    while True:
-        number = merge_rollups(connection)
-        total += number
-        if number < MERGE_BATCH:
-            return total
+    return total + number
 
 
 def _old_tasks(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Task]:

@@ -19,18 +19,10 @@ class OutOfSight(OperationalError):
 
 def is_passing(error: Exception) -> bool:
     """Return whether it was a deadlock, a serialization failure, a lock or a lost connection."""
-    if isinstance(error, OutOfSight):
+    if isinstance(error, OutOfSight) or is_busy(error):
         return True
-    if is_busy(error):
-        return True
-    cause: Any = error.__cause__
-    if not hasattr(cause, "sqlstate"):
-        return False
-    state = cause.sqlstate
-    if state is None:
-        return _is_cut_off(cause)
-    starts = (CONNECTION, RESOURCES, INTERVENTION, ROLLBACK)
-    return state == LOCK_NOT_AVAILABLE or str(state).startswith(starts)
+    states = CONNECTION, RESOURCES, INTERVENTION, ROLLBACK, LOCK_NOT_AVAILABLE
+    return _is_of_postgresql(error, states)
 
 
 def is_busy(error: BaseException) -> bool:
@@ -47,14 +39,14 @@ def is_lock_refused(error: Exception) -> bool:
 
 def is_outage(error: Exception) -> bool:
     """Return whether PostgreSQL was unavailable, or read-only, for everybody."""
+    return _is_of_postgresql(error, (CONNECTION, INTERVENTION, READ_ONLY))
+
+
+def _is_of_postgresql(error: Exception, states: tuple[str, ...]) -> bool:
+    """Return whether psycopg raised it, with such a code or because the connection broke."""
     cause: Any = error.__cause__
     if not hasattr(cause, "sqlstate"):
         return False
-    if cause.sqlstate is None:
-        return _is_cut_off(cause)
-    return str(cause.sqlstate).startswith((CONNECTION, INTERVENTION, READ_ONLY))
-
-
-def _is_cut_off(cause: BaseException) -> bool:
-    """Return whether the connection broke; psycopg's own refusals have no code either."""
-    return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")
+    if cause.sqlstate is None:  # psycopg's own refusals have no code either.
+        return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")
+    return str(cause.sqlstate).startswith(states)
