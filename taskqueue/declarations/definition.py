@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from taskqueue.conf import get_settings
 from taskqueue.core.suggestions import did_you_mean
@@ -43,7 +43,7 @@ class BaseDefinition(Generic[P, R]):
         self.is_async = inspect.iscoroutinefunction(body)
         # What its enqueues share, under the settings that it was made for.
         self.spec: tuple[Settings, Any] | None = None
-        update_wrapper(self, body, updated=())
+        update_wrapper(cast(Any, self), body, updated=())
 
     def __repr__(self) -> str:
         return f"<task {self.name}>"

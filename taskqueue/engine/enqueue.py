@@ -1,18 +1,31 @@
-"""Enqueue: write tasks, in the caller's transaction, one holder a unique key."""
+"""Enqueue: write tasks, in the caller's transaction, one holder a unique key.
+
+Where a task holds the key, publishing again gives it: updated or unchanged.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import JSONField, TextField, Value
+from django.db.models.functions import Cast
 from django.db.transaction import atomic
 
+from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.changes import reopen
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.republish import meet_holder
-from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
-from taskqueue.exceptions import TaskQueueError
+from taskqueue.engine.multi_worker import begin_anew
+from taskqueue.engine.notify import wake
+from taskqueue.engine.ready import make_due
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, later
+from taskqueue.exceptions import DuplicateTask, TaskQueueError
 from taskqueue.models import Task
 
 # How often an enqueue looks for the holder of its key, should each vanish as it looks.
@@ -81,3 +94,121 @@ def _clear_expired_holder(connection: BaseDatabaseWrapper, scope: str, unique_ke
         .update(holds_unique_key=False)
     )
     return bool(released)
+
+
+# The final statuses from which `restart` runs a task again.
+RESTARTED = {
+    None: frozenset[TaskStatus](),
+    "failed": frozenset({TaskStatus.FAILED}),
+    "all": FINISHED,
+}
+
+
+def meet_holder(
+    connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload, *, on_duplicate: str
+) -> Enqueued | None:
+    """Return the holder of the key, updated if so asked; None if nobody holds it any more.
+
+    Raises `DuplicateTask` where a duplicate is to raise.
+    """
+    holder = _holder(connection, spec, payload)
+    if holder is None:
+        return None
+    updated = False
+    # Another definition's task has other parameters, and other secrets: it is left as it is.
+    if holder.name == spec.name:
+        if holder.status in RESTARTED[spec.restart]:
+            updated = _restart(connection, holder, spec, payload)
+        elif on_duplicate == "replace":
+            updated = _replace(connection, holder, spec, payload)
+    if on_duplicate == "raise" and not updated:
+        raise DuplicateTask(
+            f"Task {holder.id} ({holder.status}) holds the unique key {payload.unique_key!r} of "
+            f"{spec.unique_scope}.",
+            holder.id,
+            unique_key=payload.unique_key,
+        )
+    if updated:
+        holder = _holder(connection, spec, payload)
+        if holder is None:  # It started or ended meanwhile, and released the key.
+            return None
+    return Enqueued(
+        id=holder.id.hex,
+        status=holder.status,
+        enqueued_at=holder.enqueued_at,
+        ready_at=holder.ready_at,
+        created=False,
+        updated=updated,
+        name=holder.name,
+    )
+
+
+def _holder(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Task | None:
+    held = Task.objects.using(connection.alias).filter(holds_unique_key=True)
+    return held.filter(unique_key=payload.unique_key, unique_scope=spec.unique_scope).first()
+
+
+def _replace(
+    connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
+) -> bool:
+    """Give a holder that nobody runs new arguments and a new time; whether that changes it."""
+    now = spec.at or dialect_for(connection).now(connection)
+    run_after = spec.run_after_at(now)
+    if _is_alike(holder, spec, payload, run_after=run_after, now=now):
+        return False
+    waiting = Task.objects.using(connection.alias).filter(id=holder.id, status__in=sorted(PENDING))
+    arguments = {"args": _json(payload.args), "kwargs": _json(payload.kwargs)}
+    return make_due(waiting, due=run_after, now=now, **arguments) > 0
+
+
+def _is_alike(
+    holder: Task, spec: EnqueueSpec, payload: Payload, *, run_after: datetime, now: datetime
+) -> bool:
+    """Return whether the holder has these arguments and this time already."""
+    if _text(holder.args) != _text(json.loads(payload.args)):
+        return False
+    if _text(holder.kwargs) != _text(json.loads(payload.kwargs)):
+        return False
+    if run_after == now:
+        return holder.status == TaskStatus.READY
+    return spec.run_at is not None and spec.run_at == holder.run_after
+
+
+def _text(value: Any) -> str:
+    """JSON text for comparing: in Python 1 would equal True."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _restart(
+    connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
+) -> bool:
+    """Run a finished holder again, with these arguments, by all its workers.
+
+    The change is audited as a retry, for it leads out of a final status.
+    """
+    with atomic(using=connection.alias):
+        tasks = Task.objects.using(connection.alias).filter(id=holder.id)
+        task = tasks.filter(status=holder.status).select_for_update().first()
+        if task is None:
+            return False
+        reopen(connection, [task])
+        begin_anew(connection, task)
+        now = spec.at or dialect_for(connection).now(connection)
+        make_due(
+            tasks,
+            due=spec.run_after_at(now),
+            now=now,
+            args=_json(payload.args),
+            kwargs=_json(payload.kwargs),
+            deadline_at=spec.deadline_at or later(now, spec.deadline_in),
+            expires_at=later(now, spec.expires_in),
+        )
+        act = Act(str(task.id), before=holder.status, detail="published again")
+        audit(connection, "task", "retry", [act], person=person("", f"restart={spec.restart}"))
+        wake(project_connection(), spec.queue_name)
+    return True
+
+
+def _json(text: str) -> Cast:
+    """The text as it is: written anew, large floats would come back from jsonb as integers."""
+    return Cast(Value(text, output_field=TextField()), JSONField())
