@@ -94,13 +94,9 @@ class Signature:
 
     def keyword_name(self, key: str) -> str | None:
         """Return the parameter that a keyword argument fills; None if there is none."""
-        parameters = self._signature.parameters.values()
-        by_keyword = {
-            p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-        }
-        if key in by_keyword:
-            return key
-        return self.keywords_name
+        p = self._signature.parameters.get(key)
+        has_name = p is not None and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        return key if has_name else self.keywords_name
 
 
 def check_unique_key(value: Any) -> str:

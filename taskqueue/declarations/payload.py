@@ -77,20 +77,10 @@ class _Normaliser:
         self.has_large_float = False
 
     def normalise(self, value: Any, depth: int) -> Any:
-        kind = type(value)
-        if kind is str:
-            return self._text(value)
-        if kind is int:
-            return self._integer(value)
-        if value is None or kind is bool:
-            return value
-        if kind is float:
-            return self._float(value)
-        return self._other(value, depth)
-
-    def _other(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return self._text(str.__str__(value))
+        if value is None or isinstance(value, bool):
+            return value
         if isinstance(value, int):
             return self._integer(int(value))
         if isinstance(value, float):
@@ -102,20 +92,17 @@ class _Normaliser:
                 raise self._refused("bytes that are not UTF-8 text") from None
         if isinstance(value, UserString):
             # A sequence whose items are of its own kind: it would nest without end.
-            raise UnsupportedType(
-                f"Unsupported type: {type(value)} at {self._place()}. Pass it as text: str(value).",
-                path=self._path(),
-            )
+            raise self._unsupported(value, "Pass it as text: str(value).")
         if depth >= DEEPEST and isinstance(value, Mapping | Sequence):
             raise self._refused(f"nested deeper than {DEEPEST} levels")
         if isinstance(value, Mapping):
             return {self._key(k): self._inside(k, v, depth) for k, v in value.items()}
         if isinstance(value, Sequence) and not isinstance(value, bytearray | memoryview | range):
             return [self._inside(place, item, depth) for place, item in enumerate(value)]
-        raise UnsupportedType(
-            f"Unsupported type: {type(value)} at {self._place()}. JSON has text, numbers, true, "
-            "false, null, lists and objects; pass the value as one of these.",
-            path=self._path(),
+        raise self._unsupported(
+            value,
+            "JSON has text, numbers, true, false, null, lists and objects; pass the value as one "
+            "of these.",
         )
 
     def _inside(self, place: object, value: Any, depth: int) -> Any:
@@ -152,6 +139,10 @@ class _Normaliser:
         if abs(number) >= _INEXACT_FLOAT:
             self.has_large_float = True
         return number
+
+    def _unsupported(self, value: object, remedy: str) -> UnsupportedType:
+        text = f"Unsupported type: {type(value)} at {self._place()}. {remedy}"
+        return UnsupportedType(text, path=self._path())
 
     def _refused(self, reason: str) -> InvalidArguments:
         return InvalidArguments(f"{self._place()} cannot be stored: {reason}.", path=self._path())

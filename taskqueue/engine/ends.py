@@ -56,9 +56,7 @@ def end_overdue(
 ) -> list[Ended]:
     """Fail tasks past their deadline and cancel those that expired, where none runs."""
     with tally.guard(), transaction(connection):
-        ended = dialect_for(connection).end_overdue(
-            connection, limit=limit, failed=policy.keep_failed, cancelled=policy.keep_cancelled
-        )
+        ended = dialect_for(connection).end_overdue(connection, limit=limit, policy=policy)
         announce(connection, ended, tally=tally)
     return ended
 

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from taskqueue.conf import Settings
-from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
 
 
@@ -25,21 +24,14 @@ class EndPolicy(NamedTuple):
 
     def kept_for(self, status: str) -> timedelta | None:
         """Return how long tasks of a final status are kept; None: for ever."""
-        return {
-            TaskStatus.SUCCEEDED: self.keep_succeeded,
-            TaskStatus.FAILED: self.keep_failed,
-            TaskStatus.CANCELLED: self.keep_cancelled,
-        }[TaskStatus(status)]
+        kept: timedelta | None = getattr(self, f"keep_{status}")
+        return kept
 
     @classmethod
     def of(cls, settings: Settings) -> EndPolicy:
         """Take them from the project's settings."""
-        return cls(
-            keep_succeeded=settings.RETENTION["succeeded"],
-            keep_failed=settings.RETENTION["failed"],
-            keep_cancelled=settings.RETENTION["cancelled"],
-            park_limit=settings.PARK_LIMIT,
-        )
+        kept = {f"keep_{status}": kept for status, kept in settings.RETENTION.items()}
+        return cls(**kept, park_limit=settings.PARK_LIMIT)
 
 
 class Retention(NamedTuple):

@@ -34,12 +34,10 @@ PLANNING = {
 IDLENESS = "idle_in_transaction_session_timeout"
 LIMIT_IDLENESS = f"SELECT set_config('{IDLENESS}', %s, true)"
 # For this transaction alone, in one round trip.
-PLAN_TRANSACTION = f"{LIMIT_IDLENESS}, " + ", ".join(
-    f"set_config('{name}', '{value}', true)" for name, value in PLANNING.items()
+PLAN_TRANSACTION = LIMIT_IDLENESS + "".join(
+    f", set_config('{name}', '{value}', true)" for name, value in PLANNING.items()
 )
-PLAN_SESSION = f"SELECT set_config('{IDLENESS}', %s, false), " + ", ".join(
-    f"set_config('{name}', '{value}', false)" for name, value in PLANNING.items()
-)
+PLAN_SESSION = PLAN_TRANSACTION.replace("true)", "false)")
 # Changes nothing, and takes the lock.
 TAKE_WRITE_LOCK = "UPDATE taskqueue_queue SET name = name WHERE false"
 

@@ -97,7 +97,7 @@ def promote(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
 
 def end_overdue(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
     change_ready(worker, claimed, "deadline_at = now() - interval '1 hour'")
-    return dialect_for(worker).end_overdue(worker, limit=len(claimed), failed=None, cancelled=None)
+    return dialect_for(worker).end_overdue(worker, limit=len(claimed), policy=policy())
 
 
 def prune(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import cache
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER
+from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.statement import Moment, Statement, change, fetch
 
@@ -110,15 +109,10 @@ def _column(look: Statement) -> str:
     return f", ({look.postgresql})"
 
 
-def end_overdue(
-    connection: BaseDatabaseWrapper,
-    *,
-    limit: int,
-    failed: timedelta | None,
-    cancelled: timedelta | None,
-) -> list[Ended]:
+def end_overdue(connection: BaseDatabaseWrapper, *, limit: int, policy: EndPolicy) -> list[Ended]:
     """Fail tasks past their deadline and cancel those that expired, where none runs."""
-    rows = fetch(connection, END_OVERDUE, (limit, limit, failed, cancelled))
+    parameters = limit, limit, policy.keep_failed, policy.keep_cancelled
+    rows = fetch(connection, END_OVERDUE, parameters)
     return [Ended(*row) for row in rows]
 
 

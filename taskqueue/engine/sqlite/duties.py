@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.sqlite.values import clock, dashed, loaded, retention_of, stored
 from taskqueue.engine.statement import Moment, Statement, change, fetch
@@ -100,25 +101,16 @@ def _until(text: str | None, moment: datetime) -> float | None:
     return None if then is None else (then - moment).total_seconds()
 
 
-def end_overdue(
-    connection: BaseDatabaseWrapper,
-    *,
-    limit: int,
-    failed: timedelta | None,
-    cancelled: timedelta | None,
-) -> list[Ended]:
+def end_overdue(connection: BaseDatabaseWrapper, *, limit: int, policy: EndPolicy) -> list[Ended]:
     moment = clock()
     now = stored(moment)
     ended: list[Ended] = []
     with connection.cursor() as cursor:
-        for pick, end, kept_for in (
-            (PICK_OVERDUE, OVERDUE, failed),
-            (PICK_EXPIRED, EXPIRED, cancelled),
-        ):
+        for pick, end in (PICK_OVERDUE, OVERDUE), (PICK_EXPIRED, EXPIRED):
             cursor.execute(pick, (now, limit))
             for task_id, *columns in cursor.fetchall():
                 retention = retention_of(*columns)
-                kept_until = stored(retention.prune_after(moment, kept_for))
+                kept_until = stored(retention.prune_after(moment, policy.kept_for(end[0])))
                 cursor.execute(END, (*end, now, kept_until, retention.keeps_key, task_id))
                 ended += [Ended(dashed(row[0]), *row[1:]) for row in cursor.fetchall()]
     return ended

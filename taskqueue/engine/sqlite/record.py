@@ -128,6 +128,7 @@ def record_successes(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], retention: timedelta | None
 ) -> dict[int, Recorded]:
     moment = clock()
+    kept_until = None if retention is None else stored(moment + retention)
     recorded = {}
     with connection.cursor() as cursor:
         for outcome in sorted(outcomes):
@@ -137,22 +138,14 @@ def record_successes(
             row = cursor.fetchone()
             if row is None:
                 continue
-            cursor.execute(
-                FINISH_SUCCEEDED,
-                (
-                    outcome.return_value,
-                    started_at,
-                    finished_at,
-                    stored(moment + retention) if retention is not None else None,
-                    row[0],
-                ),
-            )
+            parameters = outcome.return_value, started_at, finished_at, kept_until, row[0]
+            cursor.execute(FINISH_SUCCEEDED, parameters)
             kept = cursor.fetchone()
             if kept is not None:
                 recorded[outcome.lease_id] = SUCCESS
                 if kept[0] is not None or kept[2]:
-                    kept_until = stored(retention_of(*kept).prune_after(moment, retention))
-                    cursor.execute(KEEP_UNTIL, (kept_until, row[0]))
+                    own_end = stored(retention_of(*kept).prune_after(moment, retention))
+                    cursor.execute(KEEP_UNTIL, (own_end, row[0]))
     return recorded
 
 
@@ -248,14 +241,12 @@ def _verdict(held: _HeldTask, outcome: Outcome, policy: EndPolicy, moment: datet
 
 def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
     moment = clock()
+    said = [
+        (ago(moment, line.age), line.level, line.logger, line.message, line.lease_id)
+        for line in lines
+    ]
     with connection.cursor() as cursor:
-        cursor.executemany(
-            INSERT_LOG,
-            [
-                (ago(moment, line.age), line.level, line.logger, line.message, line.lease_id)
-                for line in lines
-            ],
-        )
+        cursor.executemany(INSERT_LOG, said)
 
 
 def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
