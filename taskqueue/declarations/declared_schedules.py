@@ -25,12 +25,7 @@ def check_scheduled(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) 
         )
     scheduled.rule.check()
     check_name(scheduled.name or definition.name)
-    check_policies(
-        missed=scheduled.missed,
-        missed_window=scheduled.missed_window,
-        overlap=scheduled.overlap,
-        pause_after_failures=scheduled.pause_after_failures,
-    )
+    check_policies(scheduled)
     if not isinstance(scheduled.enabled, bool):
         raise InvalidSchedule(f"enabled must be True or False, not {scheduled.enabled!r}.")
     encode_call(scheduled, definition)

@@ -41,19 +41,17 @@ class Scheduled:
     enabled: bool = True
 
 
-def check_policies(
-    *, missed: object, missed_window: object, overlap: object, pause_after_failures: object
-) -> None:
+def check_policies(scheduled: Scheduled) -> None:
     """Raise `InvalidSchedule` for unknown policies, and for policies that exclude each other."""
-    _check_choice("missed", missed, Missed)
-    _check_choice("overlap", overlap, Overlap)
-    if (missed == Missed.WINDOW) != (missed_window is not None):
+    _check_choice("missed", scheduled.missed, Missed)
+    _check_choice("overlap", scheduled.overlap, Overlap)
+    if (scheduled.missed == Missed.WINDOW) != (scheduled.missed_window is not None):
         raise InvalidSchedule(
             "missed='window' needs missed_window, and missed_window needs missed='window'."
         )
-    if missed_window is not None:
-        window_of(missed_window)
-    count = pause_after_failures
+    if scheduled.missed_window is not None:
+        window_of(scheduled.missed_window)
+    count = scheduled.pause_after_failures
     if count is not None and (
         isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_FAILURES
     ):
