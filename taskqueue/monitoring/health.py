@@ -10,7 +10,6 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.monitoring.bounded import NoAnswer, SharedQuestion
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import (
     LOST,
@@ -19,6 +18,7 @@ from taskqueue.monitoring.read_models.worker import (
     read_workers,
     worker_named,
 )
+from taskqueue.monitoring.reading import NoAnswer, SharedQuestion
 
 OK, UNAVAILABLE = "ok", "unavailable"
 DATABASE, MIGRATIONS = "database", "migrations"

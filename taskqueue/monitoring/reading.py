@@ -1,14 +1,20 @@
-"""Asking the queue's database: its clock, its vendor, a statement."""
+"""Asking the queue's database: its clock, its vendor, a statement; and within a time limit."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
 
 from taskqueue.engine import queries, sessions
-from taskqueue.engine.connections import project_connection
+from taskqueue.engine.connections import installed, open_worker_connection, project_connection
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.statement import Statement
+from taskqueue.engine.statement import Statement, fetch
 
 
 def now() -> datetime:
@@ -25,3 +31,95 @@ def is_postgresql() -> bool:
 def read(statement: Statement, **parameters: Any) -> list[tuple[Any, ...]]:
     """Return the rows of the statement."""
     return queries.select(project_connection(), statement, **parameters)
+
+
+T = TypeVar("T")
+
+
+class NoAnswer(Exception):
+    """The database has not answered in time."""
+
+
+class Question(Generic[T]):
+    """A step in a thread and on a connection of its own.
+
+    A connection to a silent host cannot be cancelled: the thread stays with it until
+    the system gives up, some seconds later, but does not keep the process from exiting.
+    """
+
+    def __init__(self, step: Callable[[], T], *, seconds: float) -> None:
+        self._step = step
+        self._seconds = seconds
+        self._answers: list[T] = []
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="taskqueue-question", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still being asked; not in a fork of the process that asked."""
+        return self._thread.is_alive()
+
+    def answer(self) -> T:
+        """Return or raise the result of the step. Raises `NoAnswer` when the time is over."""
+        self._thread.join(self._seconds)
+        if self._error is not None:
+            raise self._error
+        if not self._answers:
+            raise NoAnswer(f"The database has not answered within {self._seconds:g} s.")
+        return self._answers[0]
+
+    def _run(self) -> None:
+        try:
+            with _connected(self._seconds):
+                self._answers.append(self._step())
+        except Exception as error:
+            self._error = error
+
+
+class SharedQuestion(Generic[T]):
+    """A step that is asked by one thread at a time: whoever asks meanwhile gets the same answer.
+
+    However many ask, they keep one connection waiting.
+    """
+
+    def __init__(self, step: Callable[[], T]) -> None:
+        self._step = step
+        self.latest: Question[T] | None = None
+
+    def answer(self, *, seconds: float) -> T:
+        """Return what the step gave. Raises what it raised, and `NoAnswer`."""
+        question = self.latest
+        if question is None or not question.is_open:
+            question = self.latest = Question(self._step, seconds=seconds)
+        return question.answer()
+
+
+@contextmanager
+def _connected(seconds: float) -> Iterator[None]:
+    """Use a connection of this thread's own, which notices a silent network."""
+    ordinary = project_connection()
+    try:
+        if not is_postgresql():
+            yield
+            return
+        connection = open_worker_connection(silence=seconds)
+        try:
+            with installed(connection):
+                yield
+        finally:
+            connection.close()
+    finally:
+        ordinary.close()
+
+
+@contextmanager
+def time_limit(connection: BaseDatabaseWrapper, limit: str) -> Iterator[None]:
+    """Use a transaction whose statements take so long at most; on SQLite none: it would lock."""
+    if not is_postgresql():
+        yield
+        return
+    with atomic(using=connection.alias):
+        for name in ("statement_timeout", "lock_timeout"):
+            fetch(connection, "SELECT set_config(%s, %s, true)", (name, limit))
+        yield

@@ -23,7 +23,7 @@ from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import DuplicateTask
 from taskqueue.models import Arrival, Rollup, Task, Total
-from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counted, counters
+from taskqueue.monitoring.metrics.figures import ENDS, OUTCOMES, Counted, counters
 from tests.engine.steps import Undo, claim, claim_one, outcome, past, policy, prune
 from tests.engine.test_apart import take
 from tests.monitoring.rows import make_worker

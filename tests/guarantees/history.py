@@ -21,7 +21,7 @@ from django.db.models import Sum
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.transitions import may_follow
 from taskqueue.models import Lease, Rollup, Task
-from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, counters
+from taskqueue.monitoring.metrics.figures import ENDS, OUTCOMES, counters
 from taskqueue.results import TaskResult
 from tests.sample.models import Effect
 

@@ -16,7 +16,7 @@ from taskqueue.models import Task
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.metrics.collector import DatabaseCollector
-from taskqueue.monitoring.metrics.gauges import WAITING
+from taskqueue.monitoring.metrics.figures import WAITING
 from taskqueue.monitoring.notices import notices
 from taskqueue.monitoring.out_of_reach import PARKED
 from taskqueue.monitoring.overview import overview

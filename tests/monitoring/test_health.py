@@ -13,8 +13,8 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.monitoring import health
-from taskqueue.monitoring.bounded import NoAnswer, Question
 from taskqueue.monitoring.health import Check
+from taskqueue.monitoring.reading import NoAnswer, Question
 
 DATABASE_ANSWERS = Check(name="database", is_ok=True)
 

@@ -23,7 +23,6 @@ from taskqueue.engine.control.conditions import MOMENT, NUMBER, Described, Filte
 from taskqueue.engine.control.filters import FILTERS, each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.search import SearchNotAllowed, parse, permitted_search
 from taskqueue.monitoring.searching.search_tokens import (
     LONGEST,
@@ -32,6 +31,7 @@ from taskqueue.monitoring.searching.search_tokens import (
     Term,
     Value,
 )
+from taskqueue.monitoring.searching.streams import is_cursor
 
 PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
 # By the name of a parameter, the filter that it sets.

@@ -16,9 +16,9 @@ from taskqueue.management.cli.errors import TROUBLE, line_of, sentence_of
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import argument, not_empty, subcommand
 from taskqueue.management.cli.values import duration
-from taskqueue.monitoring.bounded import NoAnswer, Question
 from taskqueue.monitoring.doctor import Finding, Severity, examine, worst
 from taskqueue.monitoring.health import DATABASE, Check, Health, Wanted, probe
+from taskqueue.monitoring.reading import NoAnswer, Question
 
 WIDTH = 100
 NEVER = "never"

@@ -33,7 +33,7 @@ from taskqueue.models.task import Route
 from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.task import TaskSummary, task_as, task_columns, task_history
 from taskqueue.monitoring.searching.finding import Page, find
-from taskqueue.monitoring.searching.orders import is_cursor
+from taskqueue.monitoring.searching.streams import is_cursor
 from taskqueue.monitoring.why import why as reasons_why
 from taskqueue.results import TaskResult
 from taskqueue.results.audited_enqueue import enqueue_by_hand

@@ -9,19 +9,17 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
-from taskqueue.monitoring.bounded import NoAnswer, Question, time_limit
 from taskqueue.monitoring.doctor.configuration import (
     look_at_clocks,
     look_at_migrations,
     look_at_settings,
 )
+from taskqueue.monitoring.doctor.dead_rows import look_at_indexes, look_at_snapshots, look_at_tables
 from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Check, Finding
 from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
-from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
-from taskqueue.monitoring.doctor.tables import look_at_indexes, look_at_tables
 from taskqueue.monitoring.doctor.work import look_at_work
-from taskqueue.monitoring.reading import is_postgresql
+from taskqueue.monitoring.reading import NoAnswer, Question, is_postgresql, time_limit
 
 Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
 TROUBLE = (DatabaseError, InterfaceError)

@@ -22,11 +22,19 @@ from prometheus_client.registry import Collector
 from taskqueue.core.histogram import cumulative
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.totals import DEFAULT
-from taskqueue.monitoring.bounded import NoAnswer, SharedQuestion, time_limit
-from taskqueue.monitoring.metrics.counters import ENDS, OUTCOMES, Counters, counters
-from taskqueue.monitoring.metrics.gauges import Lane, Timetable, lanes, sizes, timetables
+from taskqueue.monitoring.metrics.figures import (
+    ENDS,
+    OUTCOMES,
+    Counters,
+    Lane,
+    Timetable,
+    counters,
+    lanes,
+    sizes,
+    timetables,
+)
 from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living, read_workers
-from taskqueue.monitoring.reading import is_postgresql
+from taskqueue.monitoring.reading import NoAnswer, SharedQuestion, is_postgresql, time_limit
 
 M = TypeVar("M", Counts, Gauge, Histogram, Summary)
 

@@ -17,8 +17,16 @@ from django.db.models import Q, QuerySet
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Task
-from taskqueue.monitoring.searching.orders import Place, Walk, cursor_of, place_at, time_of
-from taskqueue.monitoring.searching.streams import Plan, Stream, plan
+from taskqueue.monitoring.searching.streams import (
+    Place,
+    Plan,
+    Stream,
+    Walk,
+    cursor_of,
+    place_at,
+    plan,
+    time_of,
+)
 
 PAGE = 50
 

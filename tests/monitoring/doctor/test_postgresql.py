@@ -15,17 +15,16 @@ from taskqueue.monitoring import doctor
 from taskqueue.monitoring.doctor import (
     Finding,
     Severity,
+    dead_rows,
     examination,
-    snapshots,
-    tables,
 )
+from taskqueue.monitoring.doctor.dead_rows import look_at_snapshots
 from taskqueue.monitoring.doctor.server import (
     look_at_listening,
     look_at_pooling,
     look_at_server,
     of_settings,
 )
-from taskqueue.monitoring.doctor.snapshots import look_at_snapshots
 from tests.conftest import require_tool
 from tests.engine.steps import another_connection
 from tests.monitoring.many import fill
@@ -63,8 +62,8 @@ def test_the_oldest_holder_of_a_snapshot_is_named(holder: Any) -> None:
 def test_a_snapshot_held_for_long_is_a_problem_with_its_holder_and_a_remedy(
     holder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "TOO_LONG", 0.0)
-    monkeypatch.setattr(snapshots, "LONG", 0.0)
+    monkeypatch.setattr(dead_rows, "TOO_LONG", 0.0)
+    monkeypatch.setattr(dead_rows, "LONG", 0.0)
     found = next(each for each in doctor.examine() if each.check == "snapshots")
     assert (found.severity, found.subject) == (Severity.PROBLEM, pid_of(holder))
     assert f"pg_terminate_backend({pid_of(holder)})" in found.remedy
@@ -73,7 +72,7 @@ def test_a_snapshot_held_for_long_is_a_problem_with_its_holder_and_a_remedy(
 def test_a_snapshot_is_old_by_what_was_written_since_too(
     holder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "MANY", 1)
+    monkeypatch.setattr(dead_rows, "MANY", 1)
     Task.objects.create(name="a", crash_delay=MINUTE, run_after=ago(MINUTE))
     Task.objects.update(priority=1)
     [found] = look_at_snapshots(connection)
@@ -81,7 +80,7 @@ def test_a_snapshot_is_old_by_what_was_written_since_too(
 
 
 def test_a_replication_slot_that_nobody_reads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "MUCH_LOG", 0)
+    monkeypatch.setattr(dead_rows, "MUCH_LOG", 0)
     fetch(connection, "SELECT pg_create_physical_replication_slot('left_behind', true)")
     try:
         found = {each.subject: each for each in look_at_snapshots(connection)}["left_behind"]
@@ -108,7 +107,7 @@ def test_a_role_that_may_see_little_is_told_so_and_nothing_breaks(holder: Any) -
 
 
 def test_dead_rows_are_told_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "LEAST_DEAD", 100)
+    monkeypatch.setattr(dead_rows, "LEAST_DEAD", 100)
     fill(400)
 
     def look() -> dict[str, Finding]:
@@ -116,7 +115,7 @@ def test_dead_rows_are_told_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch
         Task.objects.update(priority=1)
         Task.objects.update(priority=2)
         fetch(connection, "SELECT pg_stat_force_next_flush()")
-        found = {each.subject: each for each in tables.look_at_tables(connection)}
+        found = {each.subject: each for each in dead_rows.look_at_tables(connection)}
         return found if found["taskqueue_task"].severity is not Severity.OK else {}
 
     found = wait_until(look)
@@ -128,15 +127,15 @@ def test_dead_rows_are_told_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch
 def test_an_index_that_is_mostly_empty_is_told_with_what_would_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tables, "LEAST", 200_000)
+    monkeypatch.setattr(dead_rows, "LEAST", 200_000)
     fill(8000)
-    assert names(tables.look_at_indexes(connection)) == []
+    assert names(dead_rows.look_at_indexes(connection)) == []
     Task.objects.all()._raw_delete("default")
 
     def look() -> bool:
         """As soon as nobody sees the rows any more: the server may analyze a table just now."""
         change(connection, "VACUUM (ANALYZE, TRUNCATE false) taskqueue_task")
-        return "taskqueue_task_pkey" in names(tables.look_at_indexes(connection))
+        return "taskqueue_task_pkey" in names(dead_rows.look_at_indexes(connection))
 
     wait_until(look, what="an index that is mostly empty")
 
@@ -149,7 +148,7 @@ def names(findings: Iterator[Finding]) -> list[str]:
 def test_autovacuum_that_is_off_for_a_table_is_a_problem() -> None:
     change(connection, "ALTER TABLE taskqueue_lease SET (autovacuum_enabled = off)")
     try:
-        found = {each.subject: each for each in tables.look_at_tables(connection)}
+        found = {each.subject: each for each in dead_rows.look_at_tables(connection)}
     finally:
         change(connection, "ALTER TABLE taskqueue_lease RESET (autovacuum_enabled)")
     assert found["taskqueue_lease"].severity is Severity.PROBLEM

@@ -123,8 +123,8 @@ def test_schedules_tell_when_they_ran_and_when_they_will() -> None:
 
 
 def test_more_than_is_counted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.metrics.gauges.LEAST_CAP", 2)
-    monkeypatch.setattr("taskqueue.monitoring.metrics.gauges.CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.metrics.figures.LEAST_CAP", 2)
+    monkeypatch.setattr("taskqueue.monitoring.metrics.figures.CAP", 2)
     assert counts.CAP > 2
     for status in ("ready", "scheduled"):
         for _ in range(4):
@@ -140,7 +140,7 @@ def test_more_than_is_counted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_label_is_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(totals, "MOST_LABELS", 3)
-    monkeypatch.setattr("taskqueue.monitoring.metrics.gauges.MOST_LABELS", 3)
+    monkeypatch.setattr("taskqueue.monitoring.metrics.figures.MOST_LABELS", 3)
     for number in range(8):
         make_task(queue_name=f"q{number}")
         Queue.objects.create(name=f"idle{number}")
