@@ -19,10 +19,10 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
+# The placeholder for an empty value.
 EMPTY = SafeString("-")
-"""The placeholder for an empty value."""
+# Characters of one value on a page.
 LONGEST = 20_000
-"""Characters of one value on a page."""
 
 
 def moment(value: datetime | None) -> SafeString:
@@ -92,6 +92,7 @@ WORDS: dict[str, Any] = {
     "skipped": gettext_lazy("skipped"),
     "finished": gettext_lazy("finished"),
 }
+# States that borrow the colour of another state.
 LOOKS = {
     "unserved": "error",
     "trouble": "error",
@@ -99,7 +100,6 @@ LOOKS = {
     "enqueued": "ready",
     "ended": "finished",
 }
-"""States that borrow the colour of another state."""
 
 
 def badge(state: str, text: object = None) -> SafeString:

@@ -21,32 +21,32 @@ from taskqueue.display import HOUR, MINUTE, WORDS, local_time, short_duration, s
 from taskqueue.monitoring.series import Series
 
 WIDTH, HEIGHT = 600, 160
+# The number of equal parts into which labels divide an axis.
 PARTS = 4
-"""The number of equal parts into which labels divide an axis."""
+# The values that a quarter of an axis may have, times a power of ten.
 NICE = (1, 2, 3, 4, 5, 6, 8, 10)
-"""The values that a quarter of an axis may have, times a power of ten."""
 DAY = timedelta(days=1)
+# The gap between bars, as a share of a step's width.
 GAP = 0.15
-"""The gap between bars, as a share of a step's width."""
+# The least height of a bar: one failure among thousands must be visible.
 LEAST = 3.0
-"""The least height of a bar: one failure among thousands must be visible."""
+# Outcomes from the bottom up; rare ones are shown only if there are any.
 COMMON, RARE = ("succeeded", "failed"), ("lost", "stopped")
-"""Outcomes from the bottom up; rare ones are shown only if there are any."""
+# Patterns over the colour, for people who cannot tell red from green.
 PATTERNS = {
     "failed": "M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6",
     "lost": "M0 4 H8 M4 0 V8",
     "stopped": "M0 4 H8",
 }
-"""Patterns over the colour, for people who cannot tell red from green."""
+# The durations of a series, in seconds; None where nothing ran.
 TIMES = {
     "wait_p95": gettext_lazy("wait time p95"),
     "wait_p50": gettext_lazy("wait time p50"),
     "run_p95": gettext_lazy("run time p95"),
     "run_p50": gettext_lazy("run time p50"),
 }
-"""The durations of a series, in seconds; None where nothing ran."""
+# The lowest power of ten, in seconds, at which the scale begins.
 FASTEST = -3
-"""The lowest power of ten, in seconds, at which the scale begins."""
 
 
 def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:

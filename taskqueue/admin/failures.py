@@ -14,9 +14,9 @@ from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.monitoring.read_models.failure_group import failures, retrying
 
 MOST_GROUPS = 100
+# The verbs that a whole group is offered, with the titles of their links.
 OF_FAILED = {"retry": gettext_lazy("Retry all"), "delete": gettext_lazy("Delete all")}
 OF_RETRYING = {"run_now": gettext_lazy("Run all now"), "cancel": gettext_lazy("Cancel all")}
-"""The verbs that a whole group is offered, with the titles of their links."""
 
 
 class FailureAdmin(ReportAdmin):

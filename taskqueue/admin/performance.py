@@ -17,6 +17,7 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.series import series
 
+# The columns that the list can be sorted by, with their headers.
 COLUMNS: dict[str, Any] = {
     "name": gettext_lazy("Task"),
     "count": gettext_lazy("Attempts"),
@@ -26,7 +27,6 @@ COLUMNS: dict[str, Any] = {
     "wait_p95": gettext_lazy("Wait time p95"),
     "slowest_seconds": gettext_lazy("Slowest"),
 }
-"""The columns that the list can be sorted by, with their headers."""
 FIRST_SORT = "-count"
 
 

@@ -27,8 +27,8 @@ from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.series import series
 
 MOST_QUEUES, MOST_WORKERS = 500, 1000
+# Minutes after which a pause that is to end by itself does so at the latest.
 LONGEST_PAUSE = 366 * 24 * 60
-"""Minutes after which a pause that is to end by itself does so at the latest."""
 
 
 class ActForm(forms.Form):

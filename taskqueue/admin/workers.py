@@ -33,16 +33,16 @@ from taskqueue.monitoring.read_models.worker import (
     worker_named,
 )
 
+# Each verb, with the states in which a worker can still be asked for it.
 OFFERED = [
     (WORKER_VERBS["quiet"], (ACTIVE,)),
     (WORKER_VERBS["resume"], (QUIET,)),
     (WORKER_VERBS["stop"], (ACTIVE, QUIET)),
     (WORKER_VERBS["kill"], (ACTIVE, QUIET, DRAINING)),
 ]
-"""Each verb, with the states in which a worker can still be asked for it."""
 MOST_WORKERS, MOST_HELD, MOST_PAST = 200, 50, 20
+# Attempts of all workers that are searched for those of one: no index finds them.
 NEWEST = 10_000
-"""Attempts of all workers that are searched for those of one: no index finds them."""
 COLUMNS = (
     "task_id", "attempt", "status", "claimed_at", "started_at", "finished_at", "progress",
     "progress_message", "stop_requested_at", "wedged_at", "error_class",

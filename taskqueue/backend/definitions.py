@@ -32,22 +32,22 @@ from taskqueue.exceptions import Cancel, Stopped
 
 logger = logging.getLogger("taskqueue.worker")
 _is_announcing: ContextVar[bool] = ContextVar("taskqueue_is_announcing", default=False)
+# Django's receiver that logs.
 RECEIVER = "log_task_finished"
-"""Django's receiver that logs."""
 
 OF_THE_TASK = frozenset({"priority", "queue_name", "run_after"})
 OF_THE_RESULT = frozenset(
     {"enqueued_at", "started_at", "last_attempted_at", "args", "kwargs", "errors", "worker_ids"}
 )
+# Django's status of a task after its last attempt; after other outcomes it runs again.
 ENDS = {
     OutcomeKind.SUCCEEDED: TaskResultStatus.SUCCESSFUL,
     OutcomeKind.FAILED: TaskResultStatus.FAILED,
     OutcomeKind.CANCELLED: TaskResultStatus.FAILED,
     OutcomeKind.STOPPED: TaskResultStatus.FAILED,
 }
-"""Django's status of a task after its last attempt; after other outcomes it runs again."""
+# The errors of attempts that were stopped: they have none of their own.
 STOPS = {OutcomeKind.CANCELLED: class_path(Cancel), OutcomeKind.STOPPED: class_path(Stopped)}
-"""The errors of attempts that were stopped: they have none of their own."""
 
 
 class TaskDefinition(BaseDefinition[Any, Any]):

@@ -21,6 +21,7 @@ from taskqueue.exceptions import Cancel
 
 T = TypeVar("T")
 
+# Our statuses as the four of Django.
 STATUSES: dict[str, TaskResultStatus] = {
     **{status.value: TaskResultStatus.READY for status in PENDING},
     TaskStatus.RUNNING: TaskResultStatus.RUNNING,
@@ -28,7 +29,6 @@ STATUSES: dict[str, TaskResultStatus] = {
     TaskStatus.FAILED: TaskResultStatus.FAILED,
     TaskStatus.CANCELLED: TaskResultStatus.FAILED,
 }
-"""Our statuses as the four of Django."""
 
 
 class QueueResult(Lazy, AnyResult):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DJANGO_FIELDS = frozenset(field.name for field in fields(Task))
+# The defaults of Django 6.1; the fields of 6.0 have none.
 DEFAULTS = {"priority": 0, "backend": "default", "queue_name": "default", "run_after": None}
-"""The defaults of Django 6.1; the fields of 6.0 have none."""
 
 
 class Lazy:
@@ -82,8 +82,8 @@ def errors_of_django() -> Iterator[None]:
 class QueueTask(Lazy, AnyTask):
     """A task whose decorator and `.using()` take the options of `taskqueue.task` as well."""
 
+    # The options of taskqueue that were given, in their normal form.
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """The options of taskqueue that were given, in their normal form."""
 
     def __init__(self, *, options: Mapping[str, Any] | None = None, **given: Any) -> None:
         """Raise Django's `InvalidTask` for an option that is unknown or out of range.

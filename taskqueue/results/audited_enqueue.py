@@ -47,8 +47,8 @@ def enqueue_by_hand(
     return result
 
 
+# A definition with its options, and the arguments of a call.
 Wish = tuple[BaseDefinition[..., Any], Sequence[Any], Mapping[str, Any]]
-"""A definition with its options, and the arguments of a call."""
 
 
 def enqueue_batches_by_hand(

@@ -22,8 +22,8 @@ from taskqueue.results.snapshot import TaskSnapshot
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+# The pauses of a `wait` between two reads grow from the first to the second, in seconds.
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
-"""The pauses of a `wait` between two reads grow from the first to the second, in seconds."""
 
 
 class TaskResult(TaskSnapshot[R]):

@@ -18,8 +18,8 @@ from taskqueue.engine.lost import ENDED_BY_HAND
 from taskqueue.exceptions import Cancel, Stopped, TaskDoesNotExist
 from taskqueue.models import Audit, Lease, Task
 
+# Seconds that may lie between the end of a task and the line that audits it.
 ONE_ACT = 60
-"""Seconds that may lie between the end of a task and the line that audits it."""
 _NO_SUCCESS = frozenset({LeaseStatus.FAILED, LeaseStatus.LOST, LeaseStatus.STOPPED})
 
 
@@ -61,10 +61,10 @@ class AttemptRecord:
 
     attempt: int
     worker_name: str
+    # `running`, `succeeded`, `failed`, `lost`, `stopped` or `returned`.
     status: str
-    """`running`, `succeeded`, `failed`, `lost`, `stopped` or `returned`."""
+    # The value of the body, for tasks of several workers only; else it is the task's own.
     return_value: Any
-    """The value of the body, for tasks of several workers only; else it is the task's own."""
     error: AttemptError | None
     claimed_at: datetime
     started_at: datetime | None

@@ -28,8 +28,8 @@ from taskqueue.results.reading import (
 )
 
 R = TypeVar("R")
+# Attributes that are kept until the task is read again.
 OF_THE_ROW = ("args", "kwargs", "errors", "_cancellation")
-"""Attributes that are kept until the task is read again."""
 
 
 class TaskSnapshot(Generic[R]):

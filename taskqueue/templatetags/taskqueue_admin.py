@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +20,7 @@ for show in (
 ):  # fmt: skip
     register.filter(show.__name__, show)
 
+# The model, the key after `g`, and the title of each page.
 PAGES: tuple[tuple[str, str, Any], ...] = (
     ("dashboard", "d", gettext_lazy("Dashboard")),
     ("task", "t", gettext_lazy("Tasks")),
@@ -32,22 +32,11 @@ PAGES: tuple[tuple[str, str, Any], ...] = (
     ("operation", "o", gettext_lazy("Operations")),
     ("audit", "a", gettext_lazy("Audit")),
 )
-"""The model, the key after `g`, and the title of each page."""
 REQUESTS: dict[str, Any] = {
     "quiet": gettext_lazy("asked to be quiet"),
     "stop": gettext_lazy("asked to stop"),
     "kill": gettext_lazy("asked to end at once"),
 }
-
-
-@dataclass(frozen=True)
-class Tab:
-    """A link to a page."""
-
-    key: str
-    title: Any
-    url: str
-    is_current: bool
 
 
 @register.inclusion_tag("admin/taskqueue/includes/nav.html", takes_context=True)
@@ -60,7 +49,7 @@ def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
     viewable = dict(_viewable(context.get("available_apps") or ()))
     return {
         "tabs": [
-            Tab(key, title, viewable[name], name == current)
+            {"key": key, "title": title, "url": viewable[name], "is_current": name == current}
             for name, key, title in PAGES
             if name in viewable
         ]

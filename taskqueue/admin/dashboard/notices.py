@@ -22,11 +22,11 @@ from taskqueue.monitoring.searching.search_tokens import search_text
 
 OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
 OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself"})
+# Any one of these permissions is enough.
 NEEDS = {
     OF_WORKERS: ("taskqueue.view_worker",),
     OF_SCHEDULES: ("taskqueue.view_schedule", EDIT_SCHEDULES),
 }
-"""Any one of these permissions is enough."""
 LONGEST_DETAIL = 300
 
 

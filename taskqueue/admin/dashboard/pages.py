@@ -51,8 +51,8 @@ class DashboardAdmin(ReportAdmin):
 
 
 MOST_RUNNING, MOST_FAILURES, MOST_SCHEDULES = 20, 5, 6
+# The dashboard is refreshed every few seconds; the failures page looks at more.
 FAILURES_LOOKED_AT = 1_000
-"""The dashboard is refreshed every few seconds; the failures page looks at more."""
 
 
 @dataclass(frozen=True)

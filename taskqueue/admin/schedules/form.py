@@ -12,8 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
-from taskqueue.admin.schedules.arguments import restored
-from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, as_text
+from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, as_text, restored
 from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS
 from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, initial_of, rule_of
 from taskqueue.core.policies import Missed, Overlap
@@ -35,8 +34,8 @@ from taskqueue.rules.values import DAYS
 
 WIDE = {"class": "vTextField"}
 POLICIES = ("missed", "missed_window", "overlap", "pause_after_failures")
+# Options that have a field of their own.
 OWN_FIELDS = ("queue_name", "priority")
-"""Options that have a field of their own."""
 
 
 class ScheduleForm(forms.Form):

@@ -118,6 +118,7 @@ def shown_source(schedule: Schedule) -> str:
 
 RESTS = Q(is_enabled=False) | Q(removed_at__isnull=False)
 OVER = Q(next_at=None) & ~Q(rule__kind=AfterEnd.kind)
+# By the word in the address: the label, and the condition of the rows.
 STATES = {
     "active": (WORDS["active"], ~RESTS & ~OVER & Q(paused_at=None, trouble="")),
     "paused": (gettext_lazy("paused"), Q(paused_at__isnull=False)),
@@ -130,7 +131,6 @@ STATES = {
         ~RESTS & Q(next_at__lt=F("now") - OVERDUE),
     ),
 }
-"""By the word in the address: the label, and the condition of the rows."""
 
 
 def state_of(schedule: Any) -> SafeString:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils.dates import MONTHS, WEEKDAYS
-from django.utils.translation import get_language, ngettext, pgettext_lazy
+from django.utils.translation import get_language, ngettext, ngettext_lazy, pgettext_lazy
 from django.utils.translation import gettext as _
 
 from taskqueue.engine.schedules.reading import rule_of, rule_text
@@ -15,16 +15,16 @@ from taskqueue.models import Schedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule, wording
 from taskqueue.rules.values import DAYS, FULL_DAYS
 
+# By our language: what cron_descriptor calls it. It has others, but we have no catalogue then.
 CRON_LOCALES = {"zh-hans": "zh_CN"}
-"""By our language: what cron_descriptor calls it. It has others, but we have no catalogue then."""
 MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
+# Days and months, which cron_descriptor leaves in the language of the process.
 NAMES = {name.capitalize(): WEEKDAYS[day] for day, name in enumerate(FULL_DAYS)} | {
     name: MONTHS[month] for month, name in enumerate(MONTH_NAMES, start=1)
 }
-"""Days and months, which cron_descriptor leaves in the language of the process."""
 ENGLISH_NAMES = re.compile(rf"\b({'|'.join(NAMES)})\b")
 
 
@@ -38,14 +38,10 @@ def rule_words(schedule: Schedule) -> str:
 def said(rule: Rule, language: str) -> str:
     """Return the rule with its limits, in a language of the catalogue."""
     words = _said(rule, language)
-    if rule.start is not None:
-        words = _("%(rule)s, from %(moment)s") % {
-            "rule": words, "moment": wording.moment(rule.start),
-        }  # fmt: skip
-    if rule.end is not None:
-        words = _("%(rule)s, until %(moment)s") % {
-            "rule": words, "moment": wording.moment(rule.end),
-        }  # fmt: skip
+    limits = {_("%(rule)s, from %(moment)s"): rule.start, _("%(rule)s, until %(moment)s"): rule.end}
+    for limited, moment in limits.items():
+        if moment is not None:
+            words = limited % {"rule": words, "moment": wording.moment(moment)}
     return words
 
 
@@ -82,32 +78,34 @@ def _days(names: tuple[str, ...]) -> str:
     return _(", ").join(str(WEEKDAYS[DAYS.index(name)]) for name in names)
 
 
+LENGTHS = {
+    86_400: ngettext_lazy("%(count)s day", "%(count)s days", "count"),
+    3_600: ngettext_lazy("%(count)s hour", "%(count)s hours", "count"),
+    60: ngettext_lazy("%(count)s minute", "%(count)s minutes", "count"),
+}
+
+
 def _duration(span: timedelta) -> str:
-    minutes, seconds = divmod(span.seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    rest = seconds + span.microseconds / 1_000_000
-    parts = []
-    if span.days:
-        parts.append(ngettext("%(count)s day", "%(count)s days", span.days) % {"count": span.days})
-    if hours:
-        parts.append(ngettext("%(count)s hour", "%(count)s hours", hours) % {"count": hours})
-    if minutes:
-        words = ngettext("%(count)s minute", "%(count)s minutes", minutes)
-        parts.append(words % {"count": minutes})
+    parts, rest = [], span.total_seconds()
+    for length, words in LENGTHS.items():
+        count, rest = divmod(rest, length)
+        if count:
+            parts.append(words % {"count": int(count)})
     if rest or not parts:
-        count = f"{rest:.6f}".rstrip("0").rstrip(".")
-        words = ngettext("%(count)s second", "%(count)s seconds", 1 if rest == 1 else 2)
-        parts.append(words % {"count": count})
+        shown = f"{rest:.6f}".rstrip("0").rstrip(".")
+        seconds = ngettext("%(count)s second", "%(count)s seconds", 1 if rest == 1 else 2)
+        parts.append(seconds % {"count": shown})
     return " ".join(parts)
 
 
+# By the value of `Missed`.
 MISSED_WORDS: dict[str, Any] = {
     "skip": pgettext_lazy("missed runs", "skip"),
     "latest": pgettext_lazy("missed runs", "latest"),
     "all": pgettext_lazy("missed runs", "all"),
     "window": pgettext_lazy("missed runs", "window"),
 }
-"""By the value of `Missed`."""
+# By the value of `Overlap`.
 OVERLAP_WORDS: dict[str, Any] = {
     "skip": pgettext_lazy("overlapping runs", "skip"),
     "queue_one": pgettext_lazy("overlapping runs", "queue_one"),
@@ -115,4 +113,3 @@ OVERLAP_WORDS: dict[str, Any] = {
     "cancel": pgettext_lazy("overlapping runs", "cancel"),
     "allow": pgettext_lazy("overlapping runs", "allow"),
 }
-"""By the value of `Overlap`."""

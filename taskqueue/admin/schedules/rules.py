@@ -27,6 +27,7 @@ KINDS = {
     Once.kind: gettext_lazy("once: at one time"),
 }
 LIMITS = ("start", "end")
+# The parameters of each kind of rule, which are the fields that it uses.
 PARAMETERS = {
     Cron.kind: ("expression", "tz", *LIMITS),
     Every.kind: ("interval", *LIMITS),
@@ -34,7 +35,6 @@ PARAMETERS = {
     DailyWindow.kind: ("first", "last", "every", "days", "tz", *LIMITS),
     Once.kind: ("at",),
 }
-"""The parameters of each kind of rule, which are the fields that it uses."""
 
 
 def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:

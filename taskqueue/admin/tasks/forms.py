@@ -13,8 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.reasons import ReasonField
-from taskqueue.admin.schedules.arguments import restored
-from taskqueue.admin.schedules.fields import SpanWidget, as_text
+from taskqueue.admin.schedules.fields import SpanWidget, as_text, restored
 from taskqueue.admin.tasks.option_fields import (
     WhenField,
     labelled_options,
