@@ -13,12 +13,11 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.transient_errors import is_busy
 from taskqueue.worker import frames
-from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
-from taskqueue.worker.worker_session import Exchange
+from taskqueue.worker.worker_session import DatabaseThread, Exchange
 
 logger = logging.getLogger("taskqueue.worker")
 

@@ -219,8 +219,7 @@ class Dispatcher:
         job = self._take_from(child, outcome, now)
         if job is None or job.is_over:
             return
-        if outcome.kind == OutcomeKind.FAILED:
-            note_logged(job, outcome)
+        note_logged(job, outcome)
         if outcome.kind == OutcomeKind.PARKED:
             if self.pending.learn_unknown(job.name, now):
                 logger.warning(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import LONGEST, Backoff, class_path, seconds_of
 from taskqueue.declarations import snapshots
-from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.payload import storable
 from taskqueue.exceptions import (
     ArgumentsDoNotBind,
@@ -27,7 +25,10 @@ from taskqueue.exceptions import (
     Stopped,
     TaskTimeout,
 )
-from taskqueue.worker.jobs import Job, Order
+from taskqueue.worker.jobs import Job
+
+if TYPE_CHECKING:
+    from taskqueue.worker.execution import Attempt
 
 logger = logging.getLogger("taskqueue.worker")
 LONGEST_MESSAGE = 4096
@@ -109,22 +110,15 @@ def _ended(
     )
 
 
-def verdict_on(
-    error: BaseException,
-    order: Order,
-    *,
-    definition: BaseDefinition[Any, Any] | None,
-    snapshot: dict[str, Any],
-    result: Callable[[], Any],
-    started_at: float,
-) -> Outcome:
+def verdict_on(error: BaseException, attempt: Attempt) -> Outcome:
     """The outcome of an attempt that raised `error` now."""
+    order, snapshot = attempt.order, attempt.snapshot
     outcome = Outcome(
         order.lease_id,
         OutcomeKind.FAILED,
         time.monotonic(),
         error_message=_message(error),
-        started=started_at,
+        started=attempt.started_at,
     )
     if isinstance(error, Snooze):
         return outcome._replace(kind=OutcomeKind.SNOOZED, delay=error.delay.total_seconds())
@@ -142,26 +136,20 @@ def verdict_on(
         return outcome._replace(kind=OutcomeKind.RETRY_LATER, delay=error.delay.total_seconds())
     if isinstance(error, NEVER_RETRIED) or not snapshots.retries(snapshot, type(error)):
         return outcome._replace(retryable=False)
-    delay = None
-    if definition is not None and "backoff" not in snapshot:
-        delay = _delay_by_callable(error, definition, result, order.task_id)
+    delay = None if "backoff" in snapshot else _delay_by_callable(error, attempt)
     if delay is None:
         delay = snapshots.delay(snapshot, order.failures + 1)
     return outcome._replace(delay=delay)
 
 
-def _delay_by_callable(
-    error: BaseException,
-    definition: BaseDefinition[Any, Any],
-    result: Callable[[], Any],
-    task_id: str,
-) -> float | None:
+def _delay_by_callable(error: BaseException, attempt: Attempt) -> float | None:
     """The delay that the definition's callable returns; None without one, or where it fails."""
-    backoff = definition.options.backoff
-    if isinstance(backoff, Backoff) or backoff is None:
+    definition, task_id = attempt.definition, attempt.order.task_id
+    backoff = None if definition is None else definition.options.backoff
+    if definition is None or backoff is None or isinstance(backoff, Backoff):
         return None
     try:
-        delay = seconds_of(backoff(error, result()))
+        delay = seconds_of(backoff(error, attempt.context.task_result))
     except BaseException:
         # Also one that ends the program: it would take the attempt's outcome along.
         logger.exception(

@@ -152,14 +152,7 @@ class Attempt:
 
     def _failed(self, error: BaseException) -> Frame:
         logs.trim_traceback(error)
-        outcome = verdict_on(
-            error,
-            self.order,
-            definition=self.definition,
-            snapshot=self.snapshot,
-            result=lambda: self.context.task_result,
-            started_at=self.started_at,
-        )
+        outcome = verdict_on(error, self)
         if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:
             logs.log_raised(self.order, outcome, error)
         self._tell_finished(outcome, error)

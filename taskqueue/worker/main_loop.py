@@ -10,7 +10,6 @@ from functools import partial
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.coordinator import LONGEST_SLEEP, Coordinator
-from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.heartbeat import Heartbeat
@@ -20,7 +19,7 @@ from taskqueue.worker.state import STOPS
 from taskqueue.worker.stopping import Stopper
 from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
 from taskqueue.worker.watchdog import Watchdog
-from taskqueue.worker.worker_session import WorkerSession
+from taskqueue.worker.worker_session import DatabaseThread, WorkerSession
 
 logger = logging.getLogger("taskqueue.worker")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +13,9 @@ from taskqueue import Fixed, GiveUp, Linear, RetryLater, Snooze, task
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.retries import seconds_of
 from taskqueue.definitions import Definition
+from taskqueue.engine.tally import Tally
 from taskqueue.worker.endings import verdict_on
+from taskqueue.worker.execution import Attempt
 from taskqueue.worker.jobs import Order
 
 
@@ -34,14 +37,10 @@ asking: Definition[Any, Any] = task(name="tests.asking", backoff=_backoff)(_body
 def verdict(
     error: BaseException, definition: Any = None, failures: int = 0, **snapshot: Any
 ) -> Any:
-    return verdict_on(
-        error,
-        Order(1, "the-id", "n", 1, "[]", "{}", "", "", failures, 9, None, "q", None),
-        definition=definition,
-        snapshot=snapshot,
-        result=lambda: "the result",
-        started_at=1.0,
-    )
+    order = Order(1, "the-id", "n", 1, "[]", "{}", "", "", failures, 9, None, "q", None)
+    attempt = Attempt(order, cast(Any, SimpleNamespace(task_result="the result")), Tally())
+    attempt.definition, attempt.snapshot, attempt.started_at = definition, snapshot, 1.0
+    return verdict_on(error, attempt)
 
 
 @pytest.mark.parametrize("answer", [0, 5, 5.0, timedelta(seconds=5)])
