@@ -71,12 +71,7 @@ class PlayedAttempt(Attempt):
 
     def __init__(self, order: Order, worker_name: str, tally: Tally) -> None:
         self._reports = Reports(max_log=get_settings().MAX_LOG)
-        context = order.context(
-            worker_name,
-            report_progress=self._reports.report_progress,
-            report_line=self._reports.report_line,
-            make=WatchedContext,
-        )
+        context = order.context(worker_name, self._reports, WatchedContext)
         super().__init__(order, context, tally)
         # The exception that the body raised.
         self.error: BaseException | None = None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker.context import Context
+from taskqueue.worker.reporting import Reports
 
 # The share of a lease after which a child that nobody renewed dies, and no body starts.
 FENCE = 0.6
@@ -37,14 +37,7 @@ class Order(NamedTuple):
     queue_name: str
     ready_at: float | None  # Since when the task was ready, by the same clock.
 
-    def context(
-        self,
-        worker_name: str,
-        *,
-        report_progress: Callable[[int, float, str], None],
-        report_line: Callable[[int, int, str, str], None],
-        make: type[Context] = Context,
-    ) -> Context:
+    def context(self, worker_name: str, reports: Reports, make: type[Context] = Context) -> Context:
         """The context that its body sees."""
         snapshot = json.loads(self.options) if self.options else {}
         nominal_at = snapshot.get("nominal_at")
@@ -56,8 +49,8 @@ class Order(NamedTuple):
             metadata=json.loads(self.metadata) if self.metadata else {},
             schedule=snapshot.get("schedule", ""),
             nominal_at=nominal_at and datetime.fromisoformat(nominal_at),
-            report_progress=report_progress,
-            report_line=report_line,
+            report_progress=reports.report_progress,
+            report_line=reports.report_line,
         )
 
 

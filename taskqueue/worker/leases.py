@@ -13,7 +13,7 @@ from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.engine.tally import Subject
 from taskqueue.worker.frames import Line
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.logs import log_ended, log_unlogged
+from taskqueue.worker.logs import log_unlogged
 from taskqueue.worker.meter import ProgressLine
 from taskqueue.worker.state import WorkerState
 
@@ -90,9 +90,13 @@ def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
             one_line(job.name), job.task_id, status or "ended before",
             one_line(outcome.error_message[:500]),
         )  # fmt: skip
-    if outcome.kind != OutcomeKind.UNSTARTED:
-        seconds = None if outcome.started is None else outcome.ended - outcome.started
-        log_ended(job, outcome.kind, status, seconds=seconds)
+    if outcome.kind != OutcomeKind.UNSTARTED and logger.isEnabledFor(logging.DEBUG):
+        started = outcome.started
+        logger.debug(
+            "Attempt ended task=%s id=%s attempt=%s outcome=%s now=%s seconds=%s",
+            one_line(job.name), job.task_id, job.order[3], outcome.kind, status or "ended before",
+            "-" if started is None else f"{outcome.ended - started:.3f}",
+        )  # fmt: skip
 
 
 class PendingWrites:

@@ -13,7 +13,6 @@ from typing import TextIO
 
 from django.utils.log import AdminEmailHandler
 
-from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind, is_final
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.failures import NOT_RETRIED, Failure, extra, log_failed, log_retried
@@ -21,7 +20,6 @@ from taskqueue.engine.failures import logger as failures_logger
 from taskqueue.worker.jobs import Job, Order
 
 DEFAULT_LEVEL = logging.INFO  # The level of `--verbosity 1`.
-worker_logger = logging.getLogger("taskqueue.worker")
 # The modules through which a body is called.
 RUNNERS = ("taskqueue.worker.execution", "taskqueue.worker.slots", "taskqueue.testing.attempts")
 
@@ -117,16 +115,6 @@ def log_unlogged(job: Job, outcome: Outcome, status: str | None) -> None:
         return
     attempt = job.task_id, job.name, job.order[3], job.queue_name
     log(Failure(*attempt, outcome.error_class, outcome.error_message))
-
-
-def log_ended(job: Job, outcome: str, status: str | None, *, seconds: float | None) -> None:
-    """Log each attempt, at the level DEBUG."""
-    if worker_logger.isEnabledFor(logging.DEBUG):
-        worker_logger.debug(
-            "Attempt ended task=%s id=%s attempt=%s outcome=%s now=%s seconds=%s",
-            one_line(job.name), job.task_id, job.order[3], outcome, status or "ended before",
-            "-" if seconds is None else f"{seconds:.3f}",
-        )  # fmt: skip
 
 
 def trim_traceback(error: BaseException) -> None:

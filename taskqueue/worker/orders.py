@@ -104,11 +104,7 @@ class OrderRunner:
 
     def _begin(self, raw: tuple[Any, ...], order: Order) -> Interruption | None:
         """Note that a body runs; None where its order was called back."""
-        context = order.context(
-            self._worker_name,
-            report_progress=self._channel.report_progress,
-            report_line=self._channel.report_line,
-        )
+        context = order.context(self._worker_name, self._channel)
         with self._lock:
             if self._waiting.get(order.lease_id) is not raw:
                 return None
