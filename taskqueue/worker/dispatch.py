@@ -211,7 +211,7 @@ class Dispatcher:
     def _take_from(self, child: ChildProcess, outcome: Outcome, now: float) -> Job | None:
         """The job of an outcome, which its child no longer has."""
         job = child.take_back(outcome.lease_id, now)
-        if job is not None and outcome.started is not None:
+        if job is not None and not job.is_over and outcome.started is not None:
             self.prefetch.learn(outcome.ended - outcome.started)
         return job
 
