@@ -10,13 +10,11 @@ from rest_framework.response import Response
 from taskqueue.access.permissions import VIEW_AUDITS
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Text
-from taskqueue.api.paging import Paged, page, page_of, rows_after
+from taskqueue.api.views import Digits, Paged, page, page_of, rows_after
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit
 from taskqueue.monitoring.read_models.attempt import ShownAuditEntry
 from taskqueue.monitoring.read_models.base import from_rows
-
-LARGEST_ID = 2**63 - 1
 
 
 class AuditQuery(Paged):
@@ -44,11 +42,5 @@ class AuditList(ApiView):
         rows = Audit.objects.using(database_alias())
         if "subject" in self.parameters:
             rows = rows.filter(subject=self.parameters["subject"])
-        found = rows_after(rows, "-id", self.parameters, _id)
+        found = rows_after(rows, "-id", self.parameters, Digits().run_validation)
         return page(self, found, "id", partial(from_rows, ShownAuditEntry))
-
-
-def _id(text: str) -> int:
-    if text.isascii() and text.isdecimal() and int(text) <= LARGEST_ID:
-        return int(text)
-    raise ValueError(f"{text!r} is no id.")

@@ -120,28 +120,21 @@ class Described(AutoSchema):
         if "{task_id}" in self.path:
             parameters.append(OpenApiParameter("task_id", UUID, OpenApiParameter.PATH))
         is_change, has_etag = self.method in CHANGING, self.view.has_etag
-        located = self.view.located if self.method == "POST" else ()
-        limited = (429, 503) if self.view.throttle_classes else ()
-        sent = {
+        # The statuses of the answers that have it, or whether requests have it.
+        headers: dict[str, Any] = {
             "Idempotency-Key": is_change,
             "If-Match": is_change and self.view.is_conditional,
             "If-None-Match": has_etag and not is_change,
+            "ETag": has_etag and [200, 201, 304],
+            "Location": self.method == "POST" and list(self.view.located),
+            "Retry-After": self.view.throttle_classes and [429, 503],
+            "WWW-Authenticate": [401],
         }
-        answered = {
-            "ETag": (200, 201, 304) if has_etag else (),
-            "Location": located,
-            "Retry-After": limited,
-            "WWW-Authenticate": (401,),
-        }
-        for name, text in HEADERS.items():
-            statuses = answered.get(name, ())
-            if statuses or sent.get(name):
-                parameters.append(
-                    OpenApiParameter(
-                        name, str, OpenApiParameter.HEADER, description=text,
-                        response=list(statuses) or False,
-                    )
-                )  # fmt: skip
+        for name, on in headers.items():
+            if on:
+                header = OpenApiParameter(name, str, OpenApiParameter.HEADER)
+                header.description, header.response = HEADERS[name], on is not True and on
+                parameters.append(header)
         return parameters
 
     def get_request_serializer(self) -> Any:

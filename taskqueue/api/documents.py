@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
@@ -96,17 +95,9 @@ def _as_yaml(server: str, authentication: Hashable) -> bytes:
 def generated(*, are_warnings_told: bool) -> dict[str, Any]:
     """Return the document without the address of the server."""
     from drf_spectacular.generators import SchemaGenerator
-
-    with _our_settings(are_warnings_told):
-        patterns = [path("", include("taskqueue.api.urls"))]
-        generator: Any = SchemaGenerator
-        schema: dict[str, Any] = generator(patterns=patterns).get_schema(public=True)
-    return schema
-
-
-def _our_settings(are_warnings_told: bool) -> AbstractContextManager[None]:
     from drf_spectacular.settings import SPECTACULAR_DEFAULTS, patched_settings
 
+    kept = ("SERVE_", "SWAGGER_", "REDOC_", "DEFAULT_GENERATOR_CLASS")
     ours = {
         "OAS_VERSION": "3.1.1",
         "TITLE": "taskqueue",
@@ -118,14 +109,14 @@ def _our_settings(are_warnings_told: bool) -> AbstractContextManager[None]:
         "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enum_id_removal"],
         "DISABLE_ERRORS_AND_WARNINGS": not are_warnings_told,
     }
-    kept = ("SERVE_", "SWAGGER_", "REDOC_")
-    plain: dict[str, Any] = {
-        name: value
-        for name, value in SPECTACULAR_DEFAULTS.items()
-        if not name.startswith(kept) and name != "DEFAULT_GENERATOR_CLASS"
+    plain = {
+        name: value for name, value in SPECTACULAR_DEFAULTS.items() if not name.startswith(kept)
     }
-    settings: AbstractContextManager[None] = patched_settings({**plain, **ours})
-    return settings
+    with patched_settings({**plain, **ours}):
+        generator: Any = SchemaGenerator
+        patterns = [path("", include("taskqueue.api.urls"))]
+        schema: dict[str, Any] = generator(patterns=patterns).get_schema(public=True)
+    return schema
 
 
 SIDECAR = "drf_spectacular_sidecar"

@@ -59,8 +59,7 @@ class Text(serializers.CharField):
     """Text without NUL and lone surrogates, unstripped."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("trim_whitespace", False)
-        super().__init__(**options)
+        super().__init__(trim_whitespace=False, **options)
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):

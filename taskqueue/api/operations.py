@@ -12,13 +12,12 @@ from rest_framework.response import Response
 
 from taskqueue import control
 from taskqueue.access.permissions import ENQUEUE, OPERATE, VIEW_OPERATIONS, VIEW_TASKS
-from taskqueue.api.acts import OneView, act_view
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Flag, Reasoned, Strict
-from taskqueue.api.paging import Paged, page, page_of, rows_after
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.detail import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
+from taskqueue.api.views import OneView, Paged, act_view, page, page_of, rows_after
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations.walking import estimate
 from taskqueue.engine.verbs import OPERATION_VERBS

@@ -6,11 +6,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_QUEUES
-from taskqueue.api.acts import OneView, act_view
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Reasoned, When
-from taskqueue.api.paging import LongPaged, page, page_of
 from taskqueue.api.problems import Problem
+from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queues_after
 

@@ -14,15 +14,23 @@ from rest_framework.response import Response
 
 from taskqueue import schedules
 from taskqueue.access.permissions import ENQUEUE, VIEW_OCCURRENCES, VIEW_SCHEDULES
-from taskqueue.api.acts import OneView, act_view
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Anything, Flag, Moment, Reasoned, Seconds, Strict, Text, Whole
-from taskqueue.api.paging import Digits, NextPage, Paged, page, page_of, rows_after
 from taskqueue.api.problems import Problem
 from taskqueue.api.rules import MOST_TIMES, RuleField
 from taskqueue.api.tasks.bodies import check_kept, exposed
 from taskqueue.api.tasks.option_fields import StoredOptions
+from taskqueue.api.views import (
+    Digits,
+    NextPage,
+    OneView,
+    Paged,
+    act_view,
+    page,
+    page_of,
+    rows_after,
+)
 from taskqueue.core.policies import Missed, Overlap
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_FAILURES

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from taskqueue.access.permissions import VIEW_FIGURES, VIEW_QUEUES, VIEW_TASKS, VIEW_WORKERS
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Strict, Text
-from taskqueue.api.paging import Digits
+from taskqueue.api.views import Digits
 from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.counts import CAP, status_counts
 from taskqueue.monitoring.performance import NamePerformance, performance

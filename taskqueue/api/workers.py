@@ -6,9 +6,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_WORKERS
-from taskqueue.api.acts import OneView, act_view
 from taskqueue.api.base import endpoint
-from taskqueue.api.paging import LongPaged, page, page_of
+from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.exceptions import WorkerDoesNotExist
 from taskqueue.monitoring.read_models.worker import ShownWorker, worker_named, workers_after

@@ -12,10 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
-from taskqueue.api.acts import OneView, act_view
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Reasoned, Strict
-from taskqueue.api.paging import Digits
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.bodies import check_call, check_each, exposed, is_exposed, not_exposed
 from taskqueue.api.tasks.option_fields import (
@@ -25,6 +23,7 @@ from taskqueue.api.tasks.option_fields import (
     NearMoment,
 )
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
+from taskqueue.api.views import Digits, OneView, act_view
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import id_of, status_of

@@ -13,9 +13,9 @@ from django.utils.text import capfirst
 from rest_framework import serializers
 
 from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
-from taskqueue.api.paging import Digits
 from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.api.tasks.bodies import exposed_definitions
+from taskqueue.api.views import Digits
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY

@@ -25,8 +25,8 @@ from taskqueue.api.access import has_all
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Strict
-from taskqueue.api.paging import Digits
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
+from taskqueue.api.views import Digits
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import id_of, status_of
