@@ -13,6 +13,7 @@ from taskqueue.exceptions import LONGEST_DURATION, InvalidSchedule
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FULL_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAY_NUMBERS = {name: place for days in (DAYS, FULL_DAYS) for place, name in enumerate(days)}
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d))?", re.ASCII)
@@ -149,10 +150,9 @@ def _day_range(owner: str, part: object) -> set[int]:
 
 def _day(owner: str, name: str) -> int:
     wanted = name.strip().lower()
-    for names in (DAYS, FULL_DAYS):
-        if wanted in names:
-            return names.index(wanted)
-    hint = suggestion(wanted, (*DAYS, *FULL_DAYS)) or f" The days are {', '.join(DAYS)}."
+    if wanted in _DAY_NUMBERS:
+        return _DAY_NUMBERS[wanted]
+    hint = suggestion(wanted, _DAY_NUMBERS) or f" The days are {', '.join(DAYS)}."
     raise InvalidSchedule(f"{owner}: {shown(name)} is not a day of the week.{hint}")
 
 

@@ -54,13 +54,13 @@ class ClockRule(Rule):
         before: Stretch | None = None
         for stretch in stretches(zone(self.tz), earliest - _LOOK_BACK):
             if stretch.end > earliest:
-                begin = stretch.first_wall
+                begin = stretch.start + stretch.offset
                 if before is not None and before.offset != stretch.offset:
                     made_up, begin = _through_change(self, before, stretch)
                     if made_up and stretch.start >= earliest:
                         yield stretch.start.replace(tzinfo=UTC)
                 for wall in self.walls_from(max(begin, earliest + stretch.offset)):
-                    if wall >= stretch.wall_end:
+                    if wall >= stretch.end + stretch.offset:
                         break
                     yield (wall - stretch.offset).replace(tzinfo=UTC)
                 else:
@@ -75,14 +75,6 @@ class Stretch:
     start: datetime
     end: datetime
     offset: timedelta
-
-    @property
-    def first_wall(self) -> datetime:
-        return self.start + self.offset
-
-    @property
-    def wall_end(self) -> datetime:
-        return self.end + self.offset
 
 
 def stretches(zone: ZoneInfo, start: datetime) -> Iterator[Stretch]:
@@ -100,7 +92,7 @@ def stretches(zone: ZoneInfo, start: datetime) -> Iterator[Stretch]:
 
 def _through_change(rule: ClockRule, before: Stretch, now: Stretch) -> tuple[bool, datetime]:
     """Return whether a time is to be made up for at the change, and the wall to go on from."""
-    was, is_now = before.wall_end, now.first_wall
+    was, is_now = before.end + before.offset, now.start + now.offset
     if rule.keeps_pace(min(was, is_now), max(was, is_now)):
         return False, is_now
     if is_now < was:  # a fold: its walls have had their turn

@@ -15,22 +15,19 @@ from typing import Any
 from taskqueue.rules.cron_fields import expanded
 from taskqueue.rules.values import DAYS, FULL_DAYS
 
-_UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000))
-_SECOND = 1_000_000
+_UNITS = {"day": timedelta(days=1), "hour": timedelta(hours=1), "minute": timedelta(minutes=1)}
 
 
 def duration(span: timedelta) -> str:
     """Return such as "1 hour 30 minutes"."""
-    left = span // timedelta(microseconds=1)
     parts = []
-    for name, size in _UNITS:
-        count, left = divmod(left, size)
+    for name, size in _UNITS.items():
+        count, span = divmod(span, size)
         if count:
             parts.append(_counted(str(count), name))
-    if left or not parts:
-        whole, rest = divmod(left, _SECOND)
-        count_text = f"{whole}.{rest:06}".rstrip("0") if rest else str(whole)
-        parts.append(_counted(count_text, "second"))
+    if span or not parts:
+        seconds = f"{span.total_seconds():.6f}".rstrip("0").rstrip(".")
+        parts.append(_counted(seconds, "second"))
     return " ".join(parts)
 
 
@@ -68,12 +65,8 @@ def moment(value: datetime) -> str:
 
 def limits(start: datetime | None, end: datetime | None) -> str:
     """Return such as "from 2026-12-01 09:00:00 UTC", or nothing where there is no limit."""
-    parts = []
-    if start is not None:
-        parts.append(f"from {moment(start)}")
-    if end is not None:
-        parts.append(f"until {moment(end)}")
-    return " ".join(parts)
+    limits = {"from": start, "until": end}
+    return " ".join(f"{word} {moment(at)}" for word, at in limits.items() if at is not None)
 
 
 def _counted(count: str, name: str) -> str:

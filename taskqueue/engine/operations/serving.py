@@ -7,6 +7,8 @@ same operation, because its row is locked.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -89,26 +91,25 @@ def _serve(connection: BaseDatabaseWrapper, operation_id: UUID) -> bool:
     """Do a chunk of one operation, unless somebody else does or it has ended."""
     session = connection.connection
     try:
-        with orm_transaction(connection):
-            chunk = _locked(connection, operation_id)
-            if chunk is not None:
-                chunk.advance()
-            return chunk is not None
+        return _with_lock(connection, operation_id, Chunk.advance)
     except Exception as error:  # One operation must not keep a worker from the others.
         if connection.connection is not session or is_busy(error) or not connection.is_usable():
             raise  # Nobody's fault here: Django may have opened another session by now.
         logger.exception("Operation not advanced operation=%s", operation_id)
-        with orm_transaction(connection):
-            chunk = _locked(connection, operation_id)
-            if chunk is not None:
-                chunk.note(error)
+        _with_lock(connection, operation_id, partial(Chunk.note, error=error))
         return True
 
 
-def _locked(connection: BaseDatabaseWrapper, operation_id: UUID) -> Chunk | None:
-    rows = Operation.objects.using(connection.alias).filter(id=operation_id, finished_at=None)
-    operation = rows.select_for_update(skip_locked=True).first()
-    return None if operation is None else Chunk(connection, operation)
+def _with_lock(
+    connection: BaseDatabaseWrapper, operation_id: UUID, act: Callable[[Chunk], None]
+) -> bool:
+    """Lock an open operation and act on its next chunk, unless somebody else has the lock."""
+    with orm_transaction(connection):
+        rows = Operation.objects.using(connection.alias).filter(id=operation_id, finished_at=None)
+        operation = rows.select_for_update(skip_locked=True).first()
+        if operation is not None:
+            act(Chunk(connection, operation))
+        return operation is not None
 
 
 class Chunk:
