@@ -14,6 +14,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.engine.control import tasks
+from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.multi_worker_task import lock_tasks
 from taskqueue.models import Audit, Lease, Task
 from tests.engine.steps import (
@@ -281,9 +282,9 @@ def test_a_cancel_lets_go_of_a_task_that_was_claimed_before_it_waits_for_the_lea
         return lock(*args, **options)
 
     claimed: list[Any] = []
-    lock = tasks.locked
+    lock = Selection.locked
     monkeypatch.setattr(tasks, "request_stop_each", ask_before_it_is_claimed)
-    monkeypatch.setattr(tasks, "locked", lock_what_is_claimed_just_now)
+    monkeypatch.setattr(Selection, "locked", lock_what_is_claimed_just_now)
     with another_connection() as own, transaction.atomic():
         assert cancel(result.id) == "running"
     assert tries == ["ready", "running"]
