@@ -152,8 +152,8 @@ def update(
 ) -> bool:
     """Change options of a task that has not finished; whether that changed anything.
 
-    `changes` are options by their names: those of `mutable_options.MUTABLE`. `worker_names` that now
-    exclude a worker end its lease at its next ping, `ping_interval` counts from the next ping,
+    `changes` are options by their names: those of `mutable_options.MUTABLE`. `worker_names` that
+    now exclude a worker end its lease at its next ping, `ping_interval` counts from the next ping,
     everything else from the next claim. Raises `InvalidTask`.
     """
     is_changed: bool = TASK_VERBS["update"].act(
