@@ -27,15 +27,8 @@ def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     messages = [
         *check_settings(), *check_transactions(databases=databases), *check_schedules(),
     ]  # fmt: skip
-    found = [
-        *map(_of_message, messages),
-        *_debug(),
-        *_connections(connection),
-        *_retention(),
-    ]
-    yield from found
-    if not found:
-        yield SETTINGS.ok("The settings have no problems.")
+    found = [*map(_of_message, messages), *_debug(), *_connections(connection), *_retention()]
+    yield from found or [SETTINGS.ok("The settings have no problems.")]
 
 
 def _of_message(message: CheckMessage) -> Finding:

@@ -164,8 +164,7 @@ def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     finally:
         own.close()
     if is_own:
-        seen = "This host has its own session on the server: a worker would listen."
-        yield POOLING.ok(seen)
+        yield POOLING.ok("This host has its own session on the server: a worker would listen.")
     else:
         yield POOLING.info(
             seen="This host connects through a pooler. A worker would poll, and set "

@@ -53,8 +53,7 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         yield QUEUES.ok("Every queue with waiting tasks is served.")
     number = len(living(workers))
     if number and not any(finding.check == WORKERS for finding in findings):
-        seen = f"Running workers: {number}; none is in trouble."
-        yield WORKERS.ok(seen)
+        yield WORKERS.ok(f"Running workers: {number}; none is in trouble.")
     yield from _duties(connection, moment, has_workers=number > 0)
 
 
@@ -78,11 +77,8 @@ def _duties(connection: BaseDatabaseWrapper, now: Any, *, has_workers: bool) -> 
         *_leases(connection, now, has_workers),
         *_pruning(tasks, now, has_workers),
     ]
-    yield from findings
-    if not findings:
-        yield DUTIES.ok(
-            seen="Due tasks, schedules, expired leases and old rows are being handled.",
-        )
+    well = DUTIES.ok("Due tasks, schedules, expired leases and old rows are being handled.")
+    yield from findings or [well]
 
 
 def _due(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]:
