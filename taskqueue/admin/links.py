@@ -11,7 +11,7 @@ from uuid import UUID
 from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponseRedirect
-from django.urls import NoReverseMatch, register_converter, reverse
+from django.urls import register_converter, reverse
 from django.utils.html import format_html
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
@@ -32,33 +32,19 @@ class Links:
         """Return the address of a page by its name, such as `url("task_act", task.pk)`."""
         return reverse(f"admin:taskqueue_{page}", args=args, current_app=self.site)
 
-    def url_if_any(self, page: str, *args: object) -> str:
-        """Return the address of a page; empty if the project took it out of its admin."""
-        try:
-            return self.url(page, *args)
-        except NoReverseMatch:
-            return ""
-
     def redirect(self, page: str, *args: object) -> HttpResponseRedirect:
         """Redirect to a page by its name."""
         return HttpResponseRedirect(self.url(page, *args))
 
-    def row_url(self, model: type[Model], key: object) -> str:
-        """Return the address of a row's page."""
-        return self.url(f"{model._meta.model_name}_change", key)
-
     def to_row(self, model: type[Model], key: object, text: object) -> SafeString:
         """Link to a row's page."""
-        return format_html('<a href="{}">{}</a>', self.row_url(model, key), text)
-
-    def list_url(self, model: type[Model], **filters: object) -> str:
-        """Return the address of the rows that match the filters."""
-        url = self.url(f"{model._meta.model_name}_changelist")
-        return f"{url}?{urlencode(filters)}" if filters else url
+        url = self.url(f"{model._meta.model_name}_change", key)
+        return format_html('<a href="{}">{}</a>', url, text)
 
     def to_list(self, model: type[Model], text: object, **filters: object) -> SafeString:
         """Link to the rows that match the filters."""
-        return format_html('<a href="{}">{}</a>', self.list_url(model, **filters), text)
+        url = self.url(f"{model._meta.model_name}_changelist")
+        return format_html('<a href="{}?{}">{}</a>', url, urlencode(filters), text)
 
     def to_task(self, task_id: object, *, is_kept: bool) -> SafeString:
         """Link to a task; a pruned one is shown by its id alone."""
@@ -76,8 +62,6 @@ class Links:
 def kept_tasks(ids: Iterable[UUID | None]) -> set[UUID]:
     """Return the ids of the tasks that are not pruned yet."""
     wanted = [task_id for task_id in ids if task_id is not None]
-    if not wanted:
-        return set()
     tasks = Task.objects.using(database_alias()).filter(id__in=wanted)
     return set(tasks.values_list("id", flat=True))
 

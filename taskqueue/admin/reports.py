@@ -48,9 +48,7 @@ class ShownWhole(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Return the page, for users who may view it."""
         self.check_look(request)
         if request.method not in LOOKING:
@@ -80,11 +78,7 @@ class RowReportAdmin(ShownWhole):
     """A list that is one page, and such a page of each row."""
 
     def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         """Return the page of the row with that key; redirect to the list if there is none."""
         self.check_look(request)
@@ -97,10 +91,8 @@ class RowReportAdmin(ShownWhole):
 
     def row(self, text: str) -> Any:
         """Return the row with that key; None if there is none."""
-        key = row_id(text)
-        if key is None:
-            return None
-        return self.model._default_manager.using(database_alias()).filter(pk=key).first()
+        rows = self.model._default_manager.using(database_alias())
+        return rows.filter(pk=row_id(text)).first()
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
         """Return the page of a row."""

@@ -49,9 +49,7 @@ class TaskBulk(ReadOnlyAdmin):
             if name not in VERBS or VERBS[name].is_for(request.user)
         }
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Django answers a post of an action that is not offered as if nothing had been asked."""
         asked = request.POST.getlist("action") if request.method == "POST" else []
         offered = self.get_actions(request) if asked else {}

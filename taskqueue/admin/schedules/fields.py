@@ -59,6 +59,8 @@ class SpanField(forms.MultiValueField):
         number = forms.DecimalField(max_digits=18, decimal_places=6, required=False)
         unit = forms.ChoiceField(choices=list(UNITS.items()), required=False)
         super().__init__((number, unit), require_all_fields=False, required=False, **options)
+        if self.label:  # For screen readers: the unit has a name of its own.
+            self.widget.widgets[0].attrs["aria-label"] = self.label
 
     def compress(self, data_list: list[Any]) -> timedelta | None:
         """Return the length, or None if empty. Raises ValidationError if it is too long."""

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.reasons import ReasonField
 from taskqueue.admin.schedules.fields import JsonField
-from taskqueue.admin.tasks.option_fields import labelled_options, name_parts, option_fields
+from taskqueue.admin.tasks.option_fields import labelled_options, option_fields
 from taskqueue.admin.tasks.parameter_fields import (
     PREFIX,
     field_name,
@@ -55,7 +55,6 @@ class EnqueueForm(forms.Form):
             self.fields[field_name(parameter)] = field_of(parameter)
             if needs_null_box(parameter):
                 self.fields[null_name(parameter)] = null_field_of(parameter)
-        name_parts(self)
         shown = definition.options
         self.fields["queue_name"].widget.attrs["placeholder"] = shown.queue_name
         self.fields["priority"].widget.attrs["placeholder"] = str(shown.priority)

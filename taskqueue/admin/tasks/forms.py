@@ -17,7 +17,6 @@ from taskqueue.admin.schedules.fields import SpanWidget, as_text, restored
 from taskqueue.admin.tasks.option_fields import (
     WhenField,
     labelled_options,
-    name_parts,
     option_fields,
 )
 from taskqueue.admin.tasks.parameter_fields import ValueField
@@ -46,7 +45,6 @@ class TaskForm(forms.Form):
         self.verb, self.task = verb, task
         self.fields.update(self.parameter_fields())
         self.order_fields([name for name in self.fields if name != "reason"])
-        name_parts(self)
 
     @property
     def submit(self) -> Any:

@@ -101,12 +101,3 @@ def _field(option: Option, *, required: bool) -> forms.Field:
         label=label, required=required, strip=False, help_text=help_text,
         widget=forms.TextInput(WIDE),
     )  # fmt: skip
-
-
-def name_parts(form: forms.Form) -> None:
-    """Name each part of a length of time for screen readers."""
-    for field in form.fields.values():
-        if isinstance(field, SpanField):
-            number, unit = field.widget.widgets
-            number.attrs["aria-label"] = field.label
-            unit.attrs["aria-label"] = _("Unit")

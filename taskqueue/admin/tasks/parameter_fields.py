@@ -45,13 +45,12 @@ class ValueField(JsonField):
 
 def field_of(parameter: Parameter) -> forms.Field:
     """The field that asks for it; a sensitive one never shows what it was given."""
-    named: dict[str, Any] = {
-        "label": STARS.get(parameter.place, "") + parameter.name,
-        "required": False,
-        "help_text": _help(parameter),
-    }  # fmt: skip
-    is_needed = parameter.is_required and not parameter.is_nullable
-    field = _plain_field(parameter, named, is_needed)
+    field = _plain_field(
+        parameter,
+        label=STARS.get(parameter.place, "") + parameter.name,
+        help_text=_help(parameter),
+        required=parameter.is_required and not parameter.is_nullable,
+    )
     if parameter.is_sensitive:
         field.widget = forms.PasswordInput({"autocomplete": "new-password", **WIDE})
         field.initial = None
@@ -61,14 +60,13 @@ def field_of(parameter: Parameter) -> forms.Field:
     return field
 
 
-def _plain_field(parameter: Parameter, named: dict[str, Any], is_needed: bool) -> forms.Field:
+def _plain_field(parameter: Parameter, **named: Any) -> forms.Field:
     kind = parameter.kind
-    if kind is bool and not (parameter.is_nullable or parameter.is_sensitive):
-        return forms.BooleanField(**named)
+    if _is_box(parameter):
+        return forms.BooleanField(**{**named, "required": False})
     if kind is str:
-        named["required"] = is_needed and parameter.is_sensitive
+        named["required"] = named["required"] and parameter.is_sensitive
         return forms.CharField(strip=False, empty_value="", widget=forms.TextInput(WIDE), **named)
-    named["required"] = is_needed
     if kind is int:
         return forms.IntegerField(
             min_value=-LARGEST_INTEGER, max_value=LARGEST_INTEGER - 1, **named
@@ -80,15 +78,13 @@ def _plain_field(parameter: Parameter, named: dict[str, Any], is_needed: bool) -
         if parameter.is_nullable:
             choices = (*choices, ("null", "null"))
         return forms.TypedChoiceField(choices=choices, coerce=json.loads, empty_value=None, **named)
-    named["is_nullable"] = parameter.is_nullable
-    if kind is dict:
-        return ValueField(dict, **named)
-    return ValueField(list if kind is list else object, **named)
+    json_kind = dict if kind is dict else list if kind is list else object
+    return ValueField(json_kind, is_nullable=parameter.is_nullable, **named)
 
 
-def null_field_of(parameter: Parameter) -> forms.Field:
-    """The box that gives None in place of what the field gives."""
-    return forms.BooleanField(label=f"{parameter.name} = null", required=False)
+def _is_box(parameter: Parameter) -> bool:
+    """Whether it is a box to tick, which cannot be left empty."""
+    return parameter.kind is bool and not (parameter.is_nullable or parameter.is_sensitive)
 
 
 def _initial(parameter: Parameter) -> Any:
@@ -151,8 +147,7 @@ def is_left_out(parameter: Parameter, value: Any, raw: Any) -> bool:
         return not value
     if parameter.default is EMPTY:
         return False
-    is_box = parameter.kind is bool and not (parameter.is_nullable or parameter.is_sensitive)
-    is_empty = raw in (None, "") and not is_box
+    is_empty = raw in (None, "") and not _is_box(parameter)
     if is_empty and (parameter.kind is not str or parameter.is_sensitive):
         return True
     return bool(value == _shown_default(parameter))
