@@ -12,8 +12,7 @@ from django.contrib import admin
 from taskqueue.admin.audit import AuditAdmin
 from taskqueue.admin.dashboard.pages import DashboardAdmin
 from taskqueue.admin.failures import FailureAdmin
-from taskqueue.admin.leases import LeaseAdmin
-from taskqueue.admin.logs import TaskLogAdmin
+from taskqueue.admin.leases import LeaseAdmin, TaskLogAdmin
 from taskqueue.admin.occurrences import OccurrenceAdmin
 from taskqueue.admin.operations.pages import OperationAdmin
 from taskqueue.admin.performance import PerformanceAdmin

@@ -1,9 +1,14 @@
-"""Leases: one attempt of a task by a worker, and its outcome."""
+"""Leases, each one attempt of a task by a worker and its outcome, and log lines of tasks."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
+from django.db.models.functions import Left
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import OfTaskAdmin
@@ -11,6 +16,7 @@ from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
 from taskqueue.display import EMPTY, badge, preformatted
 from taskqueue.models import Lease, Worker
+from taskqueue.monitoring.read_models.attempt import level_name
 
 
 def _progress(lease: Lease) -> str:
@@ -54,3 +60,26 @@ class LeaseAdmin(OfTaskAdmin):
     progress_text = cell(_("progress"), _progress)
     message = cell(_("message"), preformatted, "error_message")
     shown_traceback = cell(_("traceback"), preformatted, "traceback")
+
+
+LONGEST_BEGINNING = 200
+
+
+class TaskLogAdmin(OfTaskAdmin):
+    """One captured line a row; the list shows the start of each."""
+
+    columns = ("task_id", "attempt", "logged_at", "level", "logger")
+    list_display = ("id", "logged_at", "level_name", "task_link", "attempt", "beginning")
+    lookups = ("task__id__exact",)
+    fields = (
+        "id", "task_link", "attempt", "logged_at", "level_name", "logger",
+        "shown_message",
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        lines = super().get_queryset(request)
+        return lines.annotate(start=Left("message", LONGEST_BEGINNING + 1))
+
+    level_name = cell(_("level"), level_name, "level")
+    beginning = cell(_("message"), lambda start: Truncator(start).chars(LONGEST_BEGINNING), "start")
+    shown_message = cell(_("message"), preformatted, "message")

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.test import Client
 
 from taskqueue import control
-from taskqueue.admin.tasks.verbs import BUTTONS, is_offered
+from taskqueue.admin.tasks.acts import BUTTONS, is_offered
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.models import Audit, Lease, Task
 from tests.admin.conftest import LogIn

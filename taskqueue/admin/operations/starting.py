@@ -1,28 +1,36 @@
-"""The page that asks before something is done to many tasks, and the start of it."""
+"""Verbs for many tasks: the actions of the list, the page that asks, and the start."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
-from django.contrib import messages
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from taskqueue import control
 from taskqueue.access.permissions import STOP, VIEW_TASKS
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.operations.choosing import Choice, uuids
-from taskqueue.admin.operations.forms import StartForm
-from taskqueue.admin.reasons import noted
+from taskqueue.admin.reasons import ReasonField, noted
 from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.tasks.option_fields import WhenField, labelled_options, option_fields
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
+from taskqueue.declarations.option import Use
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.operations.walking import estimate
+from taskqueue.models import Operation
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching.search import NEEDED_TO_SEE, without
@@ -119,3 +127,93 @@ def _chosen(choice: Choice, verb: TaskVerb, user: Any) -> TaskFilter:
     if which.ids is not None and verb.also_of_one and user.has_perm(STOP):
         which = replace(which, statuses=sorted(TaskStatus))
     return verb.permitted(which, user)
+
+
+CHANGEABLE = {name: labelled_options(Use.CHANGE)[name] for name in ("priority", "queue_name")}
+
+
+class StartForm(forms.Form):
+    """A field for each parameter of the verb, and the reason."""
+
+    def __init__(self, verb: TaskVerb, data: Any = None) -> None:
+        super().__init__(data)
+        self._changes = ""
+        for parameter in verb.parameters:
+            if parameter.kind == "moment":
+                self.fields[parameter.name] = WhenField(label=gettext_lazy("When"))
+            else:
+                self._changes = parameter.name
+                self.fields |= option_fields(CHANGEABLE, required=False)
+        if self._changes:
+            kept = gettext_lazy("Left empty, it stays as it is.")
+            for field in self.fields.values():
+                field.help_text = format_lazy("{} {}", field.help_text, kept)
+        self.fields["reason"] = ReasonField()
+
+    def clean(self) -> dict[str, Any]:
+        """Put changed options together, for the verb takes them as one argument."""
+        given = super().clean() or {}
+        if not self._changes:
+            return given
+        changes = {name: given[name] for name in CHANGEABLE if given.get(name) not in (None, "")}
+        if not (changes or self.errors):
+            raise forms.ValidationError(_("Give a priority, a queue, or both."))
+        return {self._changes: changes, "reason": given["reason"]}
+
+
+def _action(verb: TaskVerb) -> Any:
+    def ask(page: TaskBulk, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
+        return page.ask(request, verb)
+
+    ask.__name__ = f"{verb.name}_many"
+    return admin.action(description=verb.label)(ask)
+
+
+VERBS = {f"{verb.name}_many": verb for verb in BULK_VERBS.values()}
+"""By the names of the actions."""
+
+
+class TaskBulk(ReadOnlyAdmin):
+    """Nobody sees an action, or has it done by a request of their own, who may not use it."""
+
+    actions: Any = tuple(map(_action, VERBS.values()))
+
+    def get_actions(self, request: HttpRequest, action_location: Any = None) -> dict[str, Any]:
+        """Return the actions that the user may use; Django 6.1 asks for those of a location."""
+        location = () if action_location is None else (action_location,)
+        return {
+            name: action
+            for name, action in super().get_actions(request, *location).items()
+            if name not in VERBS or VERBS[name].is_for(request.user)
+        }
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Django answers a post of an action that is not offered as if nothing had been asked."""
+        asked = request.POST.getlist("action") if request.method == "POST" else []
+        offered = self.get_actions(request) if asked else {}
+        if any(name and name not in offered for name in asked):
+            raise PermissionDenied
+        return super().changelist_view(request, extra_context)
+
+    def response_action(
+        self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
+    ) -> HttpResponse | None:
+        """Leave out ticked values that are not ids: the ORM would refuse them."""
+        request.POST = request.POST.copy()
+        request.POST.setlist(ACTION_CHECKBOX_NAME, list(map(str, _ticked(request))))
+        answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
+        return answer
+
+    def ask(self, request: HttpRequest, verb: TaskVerb) -> HttpResponse:
+        """The rows themselves are not read: who chose all may mean millions."""
+        if request.POST.get("select_across") == "1":
+            choice = Choice(query=request.GET.get("q", "").strip(), is_all=True)
+        else:
+            choice = Choice(ids=_ticked(request))
+        operations = self.admin_site.get_model_admin(Operation)
+        assert isinstance(operations, OperationStart)
+        return operations.ask(request, verb, choice, StartForm(verb))
+
+
+def _ticked(request: HttpRequest) -> tuple[UUID, ...]:
+    return uuids(request.POST.getlist(ACTION_CHECKBOX_NAME))

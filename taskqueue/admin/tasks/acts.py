@@ -1,4 +1,4 @@
-"""The buttons of a task: each one verb, refused ones told as messages."""
+"""The buttons and the forms of a task: each one verb, refused ones told as messages."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import back
 from taskqueue.admin.reasons import noted, reason_of
-from taskqueue.admin.reports import report
-from taskqueue.admin.tasks.verbs import BUTTONS
+from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
+from taskqueue.core.uuid7 import uuid7
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.lost import is_held_by_lost
-from taskqueue.exceptions import EnqueuedBefore, TaskQueueError
+from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
+from taskqueue.monitoring.read_models.base import visible_arguments
 
 CANCEL, DELETE, STOP = (TASK_VERBS[name] for name in ("cancel", "delete", "stop"))
 OLDEST = 24 * 3600
@@ -33,10 +36,11 @@ AHEAD = 300
 
 
 class TaskActs(ReadOnlyAdmin):
-    """One address for all verbs, for those who have the permission of the verb's kind."""
+    """Verbs on one task, for those who have the permission of the verb's kind."""
 
     delete_template = "admin/taskqueue/task/act_delete.html"
     lost_template = "admin/taskqueue/task/act_lost.html"
+    edit_template = "admin/taskqueue/task/edit_form.html"
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """A button of a page or a list."""
@@ -88,6 +92,42 @@ class TaskActs(ReadOnlyAdmin):
         except TaskQueueError as error:
             return self.refuse(request, task, str(error))
         return back(request, self.links.url("task_changelist"))
+
+    def edit_view(self, request: HttpRequest, object_id: UUID, what: str) -> HttpResponse:
+        """Show the form, or do its verb; the form tells what is wrong with it."""
+        if what not in FORMS:
+            raise Http404
+        verb = TASK_VERBS[what]
+        if not (self.has_view_permission(request) and verb.is_for(request.user)):
+            raise PermissionDenied
+        if request.method not in (*LOOKING, "POST"):
+            return HttpResponseNotAllowed([*LOOKING, "POST"])
+        task = Task.objects.using(database_alias()).filter(pk=object_id).first()
+        if task is None:
+            return self.missing(request)
+        if not verb.fits(task):
+            return self.refuse(request, task, _("What you wanted cannot be done in that state."))
+        data = request.POST if request.method == "POST" else None
+        form = FORMS[what](data, verb=verb, task=task, user=request.user)
+        if form.is_valid():
+            reason = form.cleaned_data["reason"]
+            try:
+                shown = self.do(request, task, verb, reason, **form.arguments())
+            except (TaskDoesNotExist, TransitionRefused) as error:
+                return self.refuse(request, task, str(error))
+            except TaskQueueError as error:
+                form.add_error(None, str(error))
+            else:
+                return self.links.redirect("task_change", shown)
+        shows_arguments = "args" in form.fields
+        call = visible_arguments(task.name, task.args, task.kwargs, request.user)
+        return report(
+            self, request, self.edit_template, str(verb.label),
+            task=task, form=form, redacted=REDACTED,
+            is_hidden=shows_arguments and call is None,
+            is_partly=shows_arguments and call and REDACTED in [*call.args, *call.kwargs.values()],
+            once=uuid7() if ENQUEUE in verb.permissions else None,
+        )  # fmt: skip
 
     def do(
         self, request: HttpRequest, task: Task, verb: TaskVerb, reason: str, **arguments: Any
@@ -189,3 +229,24 @@ def _permitted(verb: TaskVerb, task: Task, request: HttpRequest) -> TaskVerb:
     if not verb.is_for(request.user):
         raise PermissionDenied
     return verb
+
+
+BUTTONS = {verb.name: verb for verb in TASK_VERBS.values() if verb.name not in FORMS}
+"""Verbs that need nothing but a reason; the others have a form."""
+
+
+def is_offered(verb: TaskVerb, task: Task) -> bool:
+    """Whether the task shows the button; what runs is stopped, not cancelled."""
+    is_running = task.status == TaskStatus.RUNNING
+    return verb.fits(task) and not (is_running and verb.name == "cancel")
+
+
+def buttons(task: Task, user: Any) -> list[TaskVerb]:
+    """Return the verbs that this user may do to the task; deleting has a page of its own."""
+    verbs = [verb for verb in BUTTONS.values() if verb.is_for_task(user, task)]
+    return [verb for verb in verbs if is_offered(verb, task)]
+
+
+def edits(task: Task, user: Any) -> list[TaskVerb]:
+    """Return the verbs whose forms this user may open for the task."""
+    return [verb for verb in map(TASK_VERBS.__getitem__, FORMS) if verb.is_for_task(user, task)]

@@ -1,11 +1,15 @@
-"""The list of tasks: one search, tabs by status, pages by keys."""
+"""The list of tasks: one search, tabs by status, pages by keys, and its columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
+from django.contrib import admin
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.templatetags.admin_list import result_headers, results
 from django.contrib.admin.utils import label_for_field
 from django.contrib.admin.views.main import ChangeList
@@ -14,9 +18,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.base import LeanList
-from taskqueue.admin.tasks.columns import TaskColumns
+from taskqueue.admin.base import LeanList, ReadOnlyAdmin
+from taskqueue.admin.columns import cell
 from taskqueue.admin.tasks.export import MOST_ROWS, TaskExport
 from taskqueue.admin.tasks.narrowing import (
     address,
@@ -26,14 +32,16 @@ from taskqueue.admin.tasks.narrowing import (
     status_tabs,
     with_old_filters,
 )
+from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.declarations.payload import storable
+from taskqueue.display import EMPTY, badge, breakable, short_duration, short_moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease
 from taskqueue.models.clock import DatabaseClock
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.searching.finding import Page, find
 from taskqueue.monitoring.searching.search import Search
-from taskqueue.monitoring.searching.search_tokens import SearchError
+from taskqueue.monitoring.searching.search_tokens import SearchError, search_text
 
 TOGGLE = 'id="action-toggle"'
 
@@ -122,6 +130,80 @@ def _note_last_runs(tasks: Sequence[Any]) -> None:
         task.last_run = found.get(task.pk, (None, None))
 
 
+def _labelled(cell: SafeString, label: str) -> SafeString:
+    """Add the column's name to a cell."""
+    if not label or not cell.startswith("<td"):
+        return cell
+    return format_html('<td data-label="{}"', label) + SafeString(cell.removeprefix("<td"))
+
+
+SHORT = 8
+"""Digits of an id in the list: the last ones, since the first tell the time."""
+
+
+def _id(key: object) -> SafeString:
+    return format_html('<code title="{}">…{}</code>', key, str(key)[-SHORT:])
+
+
+def _queue(name: str) -> SafeString:
+    return format_html('<a href="?{}">{}</a>', urlencode({"q": search_text(queue=name)}), name)
+
+
+def _short(at: datetime) -> SafeString:
+    return short_moment(at, "%Y-%m-%d %H:%M", "when")
+
+
+def _moment(task: Any) -> SafeString:
+    """Show when the task is due, started or finished."""
+    if task.status in FINISHED:
+        word, at = _("finished"), task.finished_at
+    elif task.status in WAITING:
+        word, at = _("due"), task.run_after
+    elif task.status == TaskStatus.RUNNING and task.started_at is not None:
+        word, at = _("started"), task.started_at
+    else:
+        return EMPTY
+    quiet = '<span class="taskqueue-when"><span class="taskqueue-quiet">{}</span> {}</span>'
+    return format_html(quiet, word, _short(at))
+
+
+def _duration(task: Any) -> str:
+    """Show how long the last attempt ran, or has been running."""
+    begun, ended = getattr(task, "last_run", (None, None))
+    if begun is None:
+        return EMPTY
+    return short_duration(max(0.0, ((ended or task.now) - begun).total_seconds()))
+
+
+def _error(error_class: str) -> SafeString:
+    name = error_class.rpartition(".")[2]
+    return format_html('<span title="{}">{}</span>', error_class, name)
+
+
+class TaskColumns(ReadOnlyAdmin):
+    """One attribute for each column, so that projects can choose columns by name."""
+
+    @admin.display(description=gettext_lazy("selected"))
+    def action_checkbox(self, obj: Any) -> SafeString:
+        """The same as Django's own, which renders a template for each row."""
+        return format_html(
+            '<input type="checkbox" name="{}" value="{}" class="action-select" aria-label="{}">',
+            ACTION_CHECKBOX_NAME,
+            obj.pk,
+            _("Select this task for an action: %(task)s") % {"task": obj},
+        )
+
+    shown_name = cell(gettext_lazy("name"), breakable, "name")
+    short_id = cell(gettext_lazy("id"), _id, "pk")
+    shown_status = cell(gettext_lazy("status"), badge, "status")
+    shown_queue = cell(gettext_lazy("queue"), _queue, "queue_name")
+    shown_attempt = cell(gettext_lazy("attempt"), lambda attempt: attempt or EMPTY, "attempt")
+    shown_enqueued = cell(gettext_lazy("enqueued"), _short, "enqueued_at")
+    shown_moment = cell(gettext_lazy("due or finished"), _moment)
+    shown_duration = cell(gettext_lazy("last run"), _duration)
+    shown_error = cell(gettext_lazy("error"), _error, "error_class")
+
+
 class TaskList(TaskColumns, TaskExport):
     """The list with its search; `?status=failed` redirects to the search."""
 
@@ -161,10 +243,3 @@ class TaskList(TaskColumns, TaskExport):
                 "title": capfirst(self.opts.verbose_name_plural),
             }
         return response
-
-
-def _labelled(cell: SafeString, label: str) -> SafeString:
-    """Add the column's name to a cell."""
-    if not label or not cell.startswith("<td"):
-        return cell
-    return format_html('<td data-label="{}"', label) + SafeString(cell.removeprefix("<td"))

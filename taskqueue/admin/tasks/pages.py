@@ -12,15 +12,14 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from taskqueue.admin.operations.actions import TaskBulk
+from taskqueue.admin.operations.starting import TaskBulk
 from taskqueue.admin.reports import LOOKING, live_report
-from taskqueue.admin.tasks.editing import TaskEditing
+from taskqueue.admin.tasks.acts import BUTTONS, buttons, edits
 from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
 from taskqueue.admin.tasks.facts import details, folded_json, kin
 from taskqueue.admin.tasks.history import history_of, shown_history
 from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.admin.tasks.timeline import bar, shown_events
-from taskqueue.admin.tasks.verbs import BUTTONS, buttons, edits
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.display import moment
@@ -32,7 +31,7 @@ from taskqueue.monitoring.read_models.task import task_details
 from taskqueue.monitoring.why import Reason, why
 
 
-class TaskAdmin(TaskBulk, TaskList, TaskEditing, TaskEnqueueing):
+class TaskAdmin(TaskBulk, TaskList, TaskEnqueueing):
     """Tasks: the list, the page of one, and what people may do to them."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from taskqueue.admin.tasks.acts import BUTTONS
 from taskqueue.admin.tasks.forms import FORMS as EDITED
-from taskqueue.admin.tasks.verbs import BUTTONS
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from tests.admin.matrix.roles import NONE, Permissions
