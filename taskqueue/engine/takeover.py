@@ -70,9 +70,11 @@ def record_lost(
     return record(connection, outcomes, policy=policy, tally=tally)
 
 
-def expired_leases(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:
+def expired_leases(
+    connection: BaseDatabaseWrapper, *, grace: timedelta, limit: int = BATCH
+) -> list[int]:
     """Lock the first leases that have run out, and return their ids."""
-    return [row[0] for row in select(connection, EXPIRED_LEASES, grace=grace, limit=BATCH)]
+    return [row[0] for row in select(connection, EXPIRED_LEASES, grace=grace, limit=limit)]
 
 
 def take_over(

@@ -110,7 +110,7 @@ def prune(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> None:
 def find_expired(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> Sized:
     ids = [each.lease_id for each in claimed]
     raw(worker, "UPDATE taskqueue_lease SET expires_at = 'epoch' WHERE id = ANY (%s)", ids)
-    return takeover.expired_leases(worker, grace=timedelta())
+    return takeover.expired_leases(worker, limit=len(ids), grace=timedelta())
 
 
 def change_ready(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed], values: str) -> None:
