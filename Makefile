@@ -18,7 +18,7 @@ MATRIX_PATH := $(subst $(space),:,$(PYENV) $(PATH))
 
 .DEFAULT_GOAL := help
 .PHONY: help environment test test-quick chaos fuzz lint format demo screenshots messages benchmark \
-  matrix wheel clean
+  benchmark-peers matrix wheel clean
 
 help:
 	@echo "make test         the whole suite, on SQLite and on PostgreSQL"
@@ -31,6 +31,7 @@ help:
 	@echo "make screenshots  pictures of every page of the admin; ARGS=folder to keep them there"
 	@echo "make messages     find the texts to translate, and compile the translations"
 	@echo "make benchmark    measure it against the raw database"
+	@echo "make benchmark-peers  measure it beside other task queues; ARGS=\"--docs docs\" keeps it"
 	@echo "make matrix       the suite on every supported Python and Django"
 	@echo "make wheel        build the wheel and look whether all is in it"
 	@echo "make clean        remove what these commands have made"
@@ -90,6 +91,9 @@ messages: $(READY)
 benchmark: $(READY)
 	@$(RUN) -m benchmarks $(ARGS)
 
+benchmark-peers: $(READY)
+	@$(RUN) -m benchmarks.peers $(ARGS)
+
 matrix: $(READY)
 	@PATH="$(MATRIX_PATH)" $(RUN) -m nox $(ARGS)
 
@@ -103,6 +107,6 @@ clean:
 	@for link in .demo/*; do \
 	  case "$$(readlink "$$link")" in */taskqueue-data-*) rm -rf "$$(readlink "$$link")";; esac; \
 	done
-	rm -rf $(VENV) .nox .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo build dist
+	rm -rf $(VENV) .peers .nox .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo build dist
 	rm -f db.sqlite3 db.sqlite3-wal db.sqlite3-shm
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""taskqueue beside other task queues, each in one run on one machine."""

@@ -1,0 +1,144 @@
+"""The tables and charts of a comparison, as a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+from xml.sax.saxutils import escape
+
+from benchmarks.peers.peers import PEERS
+
+PAGE = "comparison.md"
+OURS = "taskqueue"
+KINDS = {
+    "one worker": "drain, one worker (tasks/s)",
+    "two workers": "drain, two workers (tasks/s)",
+    "enqueue one": "enqueue one by one (tasks/s)",
+    "enqueue many": "enqueue 10,000 (tasks/s)",
+}
+ONCE = {
+    "p50": "pick-up p50 (ms)",
+    "p99": "p99 (ms)",
+    "asked": "idle: transactions or commands a second",
+    "memory": "idle: memory (MB)",
+}
+ROW, BAR, LEFT, RIGHT = 24, 14, 190, 110
+WIDTH = 760
+
+
+def write(result: Mapping[str, Any], folder: Path | None) -> None:
+    """Print the page, or write it and its charts into the folder."""
+    text = page(result)
+    if folder is None:
+        print(text)
+        return
+    (folder / PAGE).write_text(text)
+    for kind, title in KINDS.items():
+        values = {
+            name: rounds[kind] for name, rounds in result["rounds"].items() if rounds.get(kind)
+        }
+        (folder / "images" / f"{_slug(kind)}.svg").write_text(chart(title, values))
+
+
+def page(result: Mapping[str, Any]) -> str:
+    """All of it as Markdown."""
+    parts = [
+        "# Beside other task queues",
+        "",
+        "Made by `make benchmark-peers`; every driver stands in `benchmarks/peers/drivers`, with",
+        "the settings that its queue's documentation advises for throughput. All queues took turns",
+        "in one run: read ratios, not rates. Bodies append one byte to a file; rates are taken",
+        "from these bytes, between a quarter of the tasks and 95 %. The medians stand first, the",
+        "range over the rounds behind them.",
+        "",
+        f"{result['surroundings']}. Versions: "
+        + ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+        + ".",
+        "",
+    ]
+    for kind, title in KINDS.items():
+        parts += [f"![{title}](images/{_slug(kind)}.svg)", ""]
+    parts += ["| queue | on | " + " | ".join(KINDS.values()) + " |", "| --- " * 6 + "|"]
+    brokers = {peer.name: peer.broker for peer in PEERS}
+    for name, rounds in result["rounds"].items():
+        cells = [_cell(rounds.get(kind, [])) for kind in KINDS]
+        parts.append(f"| {name} | {brokers[name]} | " + " | ".join(cells) + " |")
+    head = "| queue | " + " | ".join(ONCE.values()) + " | tasks of a worker killed by `kill -9` |"
+    parts += ["", head, "| --- " * 6 + "|"]
+    for name, once in result["once"].items():
+        if once:
+            cells = [_number(once[kind]) if kind in once else "-" for kind in ONCE]
+            parts.append(f"| {name} | " + " | ".join(cells) + f" | {_recovery(once)} |")
+    parts += ["", "## Where others are ahead", "", *_losses(result), ""]
+    return "\n".join(parts)
+
+
+def _losses(result: Mapping[str, Any]) -> list[str]:
+    lines = []
+    ours = result["rounds"].get(OURS, {})
+    for kind, title in KINDS.items():
+        for name, rounds in result["rounds"].items():
+            pairs = list(zip(rounds.get(kind, []), ours.get(kind, []), strict=False))
+            if (
+                pairs
+                and not name.startswith(OURS)
+                and (ratio := median(a / b for a, b in pairs)) > 1
+            ):
+                lines.append(f"- {title}: {name} reaches {ratio:.2f} of taskqueue's rate.")
+    for kind, title in ONCE.items():
+        mine = result["once"].get(OURS, {}).get(kind)
+        for name, once in result["once"].items():
+            if mine and name != OURS and kind in once and once[kind] < mine:
+                lines.append(f"- {title}: {name} {_number(once[kind])}, taskqueue {_number(mine)}.")
+    return lines or ["Nowhere in this run."]
+
+
+def _recovery(once: Mapping[str, float]) -> str:
+    if "ended" not in once:
+        return "-"
+    if once["ended"] >= once["of"]:
+        return f"all ended after {once['seconds']:.0f} s"
+    return f"{once['ended']:.0f} of {once['of']:.0f} ended within {once['seconds']:.0f} s"
+
+
+def _cell(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    return f"{_number(median(values))} ({_number(min(values))}-{_number(max(values))})"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _slug(kind: str) -> str:
+    return "peers-" + kind.replace(" ", "-")
+
+
+def chart(title: str, values: Mapping[str, Sequence[float]]) -> str:
+    """Horizontal bars of the medians with their ranges, the fastest first."""
+    order = sorted(values, key=lambda name: -median(values[name]))
+    most = max((max(each) for each in values.values()), default=1)
+    scale = (WIDTH - LEFT - RIGHT) / most
+    height = ROW * len(order) + 40
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"'
+        f' aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="13">',
+        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
+        f'<text x="8" y="20" font-weight="600">{escape(title)}</text>',
+    ]
+    for number, name in enumerate(order):
+        top = 34 + number * ROW
+        middle, low, high = median(values[name]), min(values[name]), max(values[name])
+        colour = "#1b6e53" if name.startswith(OURS) else "#8a94a0"
+        y = top + BAR / 2
+        lines += [
+            f'<text x="{LEFT - 8}" y="{top + 11}" text-anchor="end">{escape(name)}</text>',
+            f'<rect x="{LEFT}" y="{top}" width="{middle * scale:.1f}" height="{BAR}"'
+            f' fill="{colour}"/>',
+            f'<path d="M{LEFT + low * scale:.1f} {y}H{LEFT + high * scale:.1f}" stroke="#222"/>',
+            f'<text x="{LEFT + high * scale + 6:.1f}" y="{top + 11}">{_number(middle)}</text>',
+        ]
+    return "\n".join([*lines, "</svg>", ""])
