@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.template.loader import render_to_string
 from django.utils.html import format_html
@@ -49,6 +49,14 @@ TIMES = {
 FASTEST = -3
 
 
+class Line(NamedTuple):
+    """A line or a kind of bar: its name, its figures by step, and that of the whole span."""
+
+    word: Any
+    texts: Sequence[str]
+    whole: str
+
+
 def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
     """Draw the outcomes of attempts: a stacked bar for each step."""
     statuses = [*COMMON, *(status for status in RARE if any(series.by_step(status)))]
@@ -60,13 +68,14 @@ def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
     return _figure(
         "outcomes",
         series,
-        {status: [str(count) for count in counts[status]] for status in statuses},
-        words=WORDS,
+        {
+            status: Line(WORDS[status], list(map(str, counts[status])), str(sum(counts[status])))
+            for status in statuses
+        },
+        y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
         key=key,
         title=_("Finished attempts %(step)s") % {"step": per_step},
         unit=per_step,
-        overall={status: str(sum(counts[status])) for status in statuses},
-        y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
         bars=_bars(counts, top),
         bar_width=svg_number(WIDTH / len(series.starts) * (1 - GAP)),
         patterns=PATTERNS,
@@ -88,47 +97,45 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
     return _figure(
         "times",
         series,
-        {name: [short_duration(value) for value in values] for name, values in lines.items()},
-        words=TIMES,
+        {
+            name: Line(
+                TIMES[name],
+                list(map(short_duration, values)),
+                short_duration(getattr(series.whole, name)),
+            )
+            for name, values in lines.items()
+        },
+        y_labels=[short_duration(10.0**power) for power in range(high, low - 1, -1)],
         key=key,
         title=_("Wait time and run time %(step)s") % {"step": per_step},
         unit=_("%(step)s, logarithmic scale") % {"step": per_step},
-        overall={name: short_duration(getattr(series.whole, name)) for name in TIMES},
-        y_labels=[short_duration(10.0**power) for power in range(high, low - 1, -1)],
         courses={name: _courses(values, low, high) for name, values in lines.items()},
     )
 
 
 def _figure(
-    kind: str,
-    series: Series,
-    texts: Mapping[str, Sequence[str]],
-    *,
-    words: Mapping[str, Any],
-    overall: Mapping[str, str],
-    y_labels: Sequence[str],
-    **context: Any,
+    kind: str, series: Series, lines: Mapping[str, Line], *, y_labels: Sequence[str], **context: Any
 ) -> SafeString:
     """Render a drawing with its legend, labels, and a table for those who cannot see it.
 
-    `texts` are the figures of each line or kind of bar, by step; a step without any is left out.
+    A step without any figures is left out of the table.
     """
     steps = []
     for place, start in enumerate(series.starts):
-        figures = {name: values[place] for name, values in texts.items()}
-        told = {name: text for name, text in figures.items() if text not in ("", "0")}
+        texts = [(line.word, line.texts[place]) for line in lines.values()]
+        told = [(word, text) for word, text in texts if text not in ("", "0")]
         if told:
             steps.append(
                 {
                     "left": svg_number(WIDTH * place / len(series.starts)),
                     "start": _time_text(series, start),
-                    "figures": figures.values(),
-                    "told": [(words[name], text) for name, text in told.items()],
+                    "figures": [text for _word, text in texts],
+                    "told": told,
                 }
             )
     context |= {
-        "names": {name: words[name] for name in texts},
-        "summary": ", ".join(f"{words[name]}: {text}" for name, text in overall.items() if text),
+        "names": {name: line.word for name, line in lines.items()},
+        "summary": ", ".join(f"{line.word}: {line.whole}" for line in lines.values() if line.whole),
         "steps": steps,
         "step_width": svg_number(WIDTH / len(series.starts)),
         "width": WIDTH,

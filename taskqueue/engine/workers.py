@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 from uuid import UUID, uuid4
 
 from django.db import IntegrityError
@@ -181,30 +181,23 @@ def register(
         return Registered(holder.id, now)
 
 
+class Sign(TypedDict):
+    """A sign of life: what a worker writes of itself."""
+
+    status: str
+    running_leases: int
+    trouble: str
+    memory_bytes: int | None
+
+
 def touch(
-    connection: BaseDatabaseWrapper,
-    *,
-    worker_id: int,
-    incarnation: UUID,
-    status: WorkerStatus,
-    running_leases: int,
-    trouble: str,
-    memory_bytes: int | None = None,
+    connection: BaseDatabaseWrapper, *, worker_id: int, incarnation: UUID, **sign: Unpack[Sign]
 ) -> Asked | None:
     """Give a sign of life, and acknowledge what is asked of the worker.
 
     None if the name now belongs to another incarnation.
     """
-    rows = select(
-        connection,
-        TOUCH,
-        status=status.value,
-        running_leases=running_leases,
-        trouble=trouble,
-        memory_bytes=memory_bytes,
-        worker=worker_id,
-        incarnation=incarnation,
-    )
+    rows = select(connection, TOUCH, worker=worker_id, incarnation=incarnation, **sign)
     return Asked._make(rows[0]) if rows else None
 
 

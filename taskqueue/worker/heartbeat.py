@@ -109,7 +109,7 @@ class Heartbeat:
             connection,
             worker_id=self._state.registered.id,
             incarnation=self._state.registration.incarnation,
-            status=self._state.status,
+            status=self._state.status.value,
             running_leases=len(held),
             trouble=self._pool.trouble,
             memory_bytes=memory_of([os.getpid(), *self._pool.process_ids()]),

@@ -47,7 +47,7 @@ def test_a_ping_brings_what_is_asked_and_acknowledges_it(request_: str) -> None:
     assert touch(own, answer) == Asked(request_, "anna", "a new release")
     seen_at = row().request_seen_at
     assert seen_at >= worker.requested_at
-    touch(own, answer, status=WorkerStatus.QUIET)
+    touch(own, answer, status=WorkerStatus.QUIET.value)
     assert (row().request_seen_at, row().status) == (seen_at, "quiet")
 
 
@@ -83,7 +83,7 @@ def test_a_weaker_request_never_replaces_a_stronger_one(first: str, second: str)
 def test_a_resumed_worker_is_asked_nothing_and_the_audit_says_who() -> None:
     own, answer = registered()
     quiet_worker("w1", by="anna", reason="a deploy")
-    touch(own, answer, status=WorkerStatus.QUIET)
+    touch(own, answer, status=WorkerStatus.QUIET.value)
     resume_worker("w1", by="ben", reason="it is over")
     assert (asked(), row().requested_by, row().requested_at) == ("", "", None)
     assert touch(own, answer) == Asked("", "", "")
@@ -214,7 +214,7 @@ def test_text_that_cannot_be_stored_names_nobody(text: str) -> None:
 
 def test_a_quiet_worker_that_falls_silent_is_lost_like_any_other() -> None:
     own, answer = registered()
-    touch(own, answer, status=WorkerStatus.QUIET)
+    touch(own, answer, status=WorkerStatus.QUIET.value)
     fall_silent()
     assert workers.mark_lost(connection) == 1
     assert row().status == "lost"

@@ -41,7 +41,9 @@ def registered(name: str = "w1", **changes: Any) -> tuple[Registration, Register
 
 
 def touch(own: Registration, answer: Registered, **changes: Any) -> Asked | None:
-    values = {"status": WorkerStatus.RUNNING, "running_leases": 0, "trouble": "", **changes}
+    values = {
+        "status": "running", "running_leases": 0, "trouble": "", "memory_bytes": None, **changes
+    }  # fmt: skip
     return workers.touch(connection, worker_id=answer.id, incarnation=own.incarnation, **values)
 
 
@@ -116,7 +118,7 @@ def test_a_sign_of_life_moves_the_row() -> None:
     worker = row()
     assert worker.seen_at > past(timedelta(minutes=1))
     assert (worker.running_leases, worker.trouble) == (3, "no child starts")
-    assert touch(own, answer, status=WorkerStatus.STOPPING)
+    assert touch(own, answer, status=WorkerStatus.STOPPING.value)
     assert (row().status, row().trouble) == ("stopping", "")
 
 
