@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from taskqueue import InvalidTask, TaskDoesNotExist
 from taskqueue.control import TaskFilter, dry_run, duplicate, duplicate_many
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import TaskStatus
+from taskqueue.exceptions import ArgumentsDoNotBind
 from taskqueue.models import Audit, Task
 from taskqueue.results.audited_enqueue import enqueue_by_hand
 from tests.engine.steps import claim_one, end, task_of
@@ -100,3 +103,9 @@ def test_an_enqueue_by_hand_is_audited_without_its_arguments() -> None:
     assert enqueue_by_hand(unique, ["a"], {}).id != enqueue_by_hand(noop, [], {}).id
     assert not enqueue_by_hand(unique, ["a"], {}).created
     assert Audit.objects.filter(verb="enqueue").count() == 3
+
+
+def test_an_enqueue_by_hand_takes_no_lock_for_arguments_that_are_refused() -> None:
+    with CaptureQueriesContext(connection) as queries, pytest.raises(ArgumentsDoNotBind):
+        enqueue_by_hand(log_in, ["bob"], {})
+    assert not [query for query in queries if "UPDATE" in query["sql"]]

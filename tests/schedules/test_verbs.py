@@ -112,6 +112,10 @@ def test_a_run_carries_the_arguments_options_and_nominal_time_of_its_schedule() 
         ({"pause_after_failures": 0}, "1 or more"),
         ({"pause_after_failures": True}, "1 or more"),
         ({"enabled": "yes"}, "True or False"),
+        ({"enabled": None}, "True or False"),
+        ({"args": None}, "list or tuple"),
+        ({"missed": None}, "missed must be one of"),
+        ({"overlap": None}, "overlap must be one of"),
     ],
 )
 def test_what_cannot_work_is_refused_and_nothing_is_written(

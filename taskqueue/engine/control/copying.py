@@ -38,17 +38,17 @@ def enqueued_once(connection: BaseDatabaseWrapper, new_id: UUID | None) -> Itera
     """
     try:
         with atomic(using=connection.alias):
-            take_write_lock(connection)
-            _refuse_second(connection, new_id)
+            if new_id is not None:
+                take_write_lock(connection)
+                _refuse_second(connection, new_id)
             yield
     except IntegrityError:
-        _refuse_second(connection, new_id)
+        if new_id is not None:
+            _refuse_second(connection, new_id)
         raise
 
 
-def _refuse_second(connection: BaseDatabaseWrapper, new_id: UUID | None) -> None:
-    if new_id is None:
-        return
+def _refuse_second(connection: BaseDatabaseWrapper, new_id: UUID) -> None:
     names = Task.objects.using(connection.alias).filter(id=new_id).values_list("name", flat=True)
     for name in names:
         raise EnqueuedBefore(new_id, name)
@@ -67,6 +67,7 @@ def duplicate_each(
     made: dict[UUID, UUID] = {}
     acts: list[Act] = []
     with enqueued_once(selection.connection, new_id):
+        take_write_lock(selection.connection)
         tasks = selection.rows().filter(status__in=sorted(selection.statuses))
         for old in tasks.defer("return_value").order_by("id"):
             new = _enqueue_like(selection, old, wanted[old.id], old.args, old.kwargs, LARGEST)

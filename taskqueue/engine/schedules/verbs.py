@@ -77,12 +77,14 @@ def create_schedule(
 ) -> Schedule:
     """Create a schedule that counts from now on; its row.
 
-    `options` are those of `.using(...)`, as JSON values (durations in seconds). What is None, or
-    not given, is as `Scheduled` has it. Raises `InvalidSchedule` for what cannot work, a rule
-    without a time to come included, its `ScheduleExists` for a name that is taken, and
-    `UnknownTask`.
+    `options` are those of `.using(...)`, as JSON values (durations in seconds). Raises
+    `InvalidSchedule` for what cannot work, a rule without a time to come included, its
+    `ScheduleExists` for a name that is taken, and `UnknownTask`.
     """
-    given: dict[str, Any] = {key: value for key, value in declared.items() if value is not None}
+    given: dict[str, Any] = {
+        key: {} if value is None and key in ("kwargs", "options") else value
+        for key, value in declared.items()
+    }
     scheduled = Scheduled(rule, name=check_name(name), **given)
     fields = _checked_fields(scheduled, _definition(task))
     connection = project_connection()
