@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from taskqueue.conf import DEFAULT_RETENTION, NAMES, Mistake, Settings, get_settings, parse
-from taskqueue.conf.values import DEFAULT_THROTTLE_RATES
+from taskqueue.conf import (
+    DEFAULT_RETENTION,
+    DEFAULT_THROTTLE_RATES,
+    NAMES,
+    Mistake,
+    Settings,
+    get_settings,
+    parse,
+)
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 
