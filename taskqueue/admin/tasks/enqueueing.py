@@ -34,7 +34,7 @@ from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import options_from_json
 from taskqueue.declarations.parameters import call_of, parameters
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError, UnknownTask
-from taskqueue.results.audited_enqueue import enqueue_by_hand
+from taskqueue.results.enqueueing import enqueue_by_hand
 
 
 class TaskEnqueueing(TaskActs):

@@ -36,7 +36,7 @@ from taskqueue.monitoring.searching.finding import Page, find
 from taskqueue.monitoring.searching.streams import is_cursor
 from taskqueue.monitoring.why import why as reasons_why
 from taskqueue.results import TaskResult
-from taskqueue.results.audited_enqueue import enqueue_by_hand
+from taskqueue.results.enqueueing import enqueue_by_hand
 from taskqueue.results.reading import row_of
 
 MOST = 1000
