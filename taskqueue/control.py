@@ -81,8 +81,7 @@ def cancel(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None
     An attempt whose worker is lost ends at once, as with `request_stop`. Returns the status that
     the task has then.
     """
-    status: str = TASK_VERBS["cancel"].act(task, by=by, reason=reason, seen=seen)
-    return status
+    return str(TASK_VERBS["cancel"].act(task, by=by, reason=reason, seen=seen))
 
 
 def request_stop(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> str:
@@ -92,8 +91,7 @@ def request_stop(task: TaskId, *, by: object = "", reason: str = "", seen: Seen 
     ends at once, and the task is cancelled; if the worker's host is only cut off, the body may
     run until the worker reaches the database again. Who asked first is remembered.
     """
-    status: str = TASK_VERBS["stop"].act(task, by=by, reason=reason, seen=seen)
-    return status
+    return str(TASK_VERBS["stop"].act(task, by=by, reason=reason, seen=seen))
 
 
 def retry(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -156,10 +154,7 @@ def update(
     now exclude a worker end its lease at its next ping, `ping_interval` counts from the next ping,
     everything else from the next claim. Raises `InvalidTask`.
     """
-    is_changed: bool = TASK_VERBS["update"].act(
-        task, by=by, reason=reason, seen=seen, changes=changes
-    )
-    return is_changed
+    return bool(TASK_VERBS["update"].act(task, by=by, reason=reason, seen=seen, changes=changes))
 
 
 def duplicate(

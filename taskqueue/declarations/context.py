@@ -4,43 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from taskqueue.exceptions import Stopped
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AttemptContext:
     """The current attempt, for its body."""
 
-    def __init__(
-        self,
-        *,
-        task_id: str,
-        lease_id: int,
-        attempt: int,
-        worker_name: str,
-        metadata: dict[str, Any],
-        schedule: str = "",
-        nominal_at: datetime | None = None,
-        report_progress: Callable[[int, float, str], None],
-        report_line: Callable[[int, int, str, str], None],
-    ) -> None:
-        # The id of the task, as text.
-        self.task_id = task_id
-        # The number of this attempt, from 1.
-        self.attempt = attempt
-        self.worker_name = worker_name
-        self.metadata = metadata
-        # The name of the schedule that made the task; empty if there is none.
-        self.schedule = schedule
-        # The time of the schedule that this run stands for, in UTC.
-        self.nominal_at = nominal_at
-        self._lease_id = lease_id
-        self._report_progress = report_progress
-        self._report_line = report_line
-        self._stop_reason: str | None = None
-        self._is_stopped = False
+    # The id of the task, as text.
+    task_id: str
+    # The number of this attempt, from 1.
+    attempt: int
+    worker_name: str
+    metadata: dict[str, Any]
+    # The name of the schedule that made the task; empty if there is none.
+    schedule: str = ""
+    # The time of the schedule that this run stands for, in UTC.
+    nominal_at: datetime | None = None
+    _lease_id: int
+    _report_progress: Callable[[int, float, str], None]
+    _report_line: Callable[[int, int, str, str], None]
+    _stop_reason: str | None = None
+    _is_stopped: bool = False
 
     def progress(self, done: float, total: float = 100, message: str = "") -> None:
         """Report that `done` of `total` is done; shown as 0 to 100 percent. Never blocks.

@@ -43,14 +43,14 @@ class Order(NamedTuple):
         nominal_at = snapshot.get("nominal_at")
         return make(
             task_id=self.task_id,
-            lease_id=self.lease_id,
+            _lease_id=self.lease_id,
             attempt=self.attempt,
             worker_name=worker_name,
             metadata=json.loads(self.metadata) if self.metadata else {},
             schedule=snapshot.get("schedule", ""),
             nominal_at=nominal_at and datetime.fromisoformat(nominal_at),
-            report_progress=reports.report_progress,
-            report_line=reports.report_line,
+            _report_progress=reports.report_progress,
+            _report_line=reports.report_line,
         )
 
 
