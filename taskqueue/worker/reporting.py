@@ -92,7 +92,7 @@ class Channel(Reports):
         """Send the reports of bodies, and then these frames."""
         with self._sending:
             data = b"".join(map(pack, own))
-            if self._lines or self._progress:
+            if self.has_reports.is_set():
                 lines, progress = self.take()
                 data = pack((frames.LINES, lines)) + pack((frames.PROGRESS, progress)) + data
             self._socket.sendall(data)
