@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from inspect import signature
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
@@ -63,12 +64,15 @@ def endpoint(
     """
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        has_key = len(signature(method).parameters) > 2
+
         @wraps(method)
         def validated(self: ApiView, request: Request, *key: str) -> Any:
             self.parameters = self.validated_query(query)
             if body is not None:
                 self.parameters = self.validated_body(body)
-            return method(self, request, *key)
+            # The last one: those before it belong to the address where the project mounts the API.
+            return method(self, request, *(key[-1:] if has_key else ()))
 
         declared: Any = validated
         declared.endpoint = Endpoint(operation_id, answers, query, body, problems)

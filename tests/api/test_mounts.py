@@ -22,6 +22,7 @@ def of_the_project(request: HttpRequest, tenant: str) -> HttpResponse:
 urlpatterns = [
     path("<slug:tenant>/t/", include("taskqueue.api.urls")),
     path("<slug:tenant>/t/report", of_the_project),
+    path("of/<slug:name>/", include("taskqueue.api.urls", namespace="of")),
 ]
 ROOT = "/acme/t/"
 BODIES: dict[str, dict[str, Any]] = {
@@ -74,3 +75,13 @@ def test_what_reads_without_the_final_slash_is_led_there(root: ApiClient) -> Non
 def test_what_has_no_final_slash_and_is_not_ours_is_the_projects(root: ApiClient) -> None:
     assert root.post(f"{ROOT}report").content == b"the project's"
     assert root.get(f"{ROOT}metrics").status_code == 200
+
+
+def test_a_parameter_of_the_mount_may_have_a_name_of_ours(root: ApiClient) -> None:
+    task = greet.using(queue_name="mail").enqueue("Ann")
+    for address in (
+        "healthz/live", "queues/", "queues/mail/", "stats/", "tasks/", f"tasks/{task.id}/",
+    ):  # fmt: skip
+        assert root.get(f"/of/acme/{address}").status_code == 200, address
+    cancelled = root.post(f"/of/acme/tasks/{task.id}/cancel/", {}, content_type="application/json")
+    assert cancelled.json()["status"] == "cancelled"

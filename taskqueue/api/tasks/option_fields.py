@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from django.utils import timezone
 from rest_framework import serializers
-from rest_framework.fields import empty
 
 from taskqueue.api.fields import DescribedField, Flag, Moment, OneOf, Strict, Text
 from taskqueue.api.fields import Seconds as SecondsField
@@ -80,26 +79,32 @@ class NearMoment(OneOf):
         return when
 
 
-class ExceptionPath(Text):
-    """The path of an exception class; nothing is imported for it."""
+class RetryForField(serializers.ListField):
+    """Exception classes by their paths; nothing is imported for them."""
 
-    def run_validation(self, data: Any = empty) -> Any:
+    child = Text(max_length=LONGEST_CLASS_PATH)
+
+    def to_internal_value(self, data: Any) -> list[type[BaseException]]:
         try:
-            return exception_class(super().run_validation(data))
+            return [exception_class(path) for path in super().to_internal_value(data)]
         except InvalidTask as error:
             raise serializers.ValidationError(str(error).removeprefix("retry_for: ")) from None
+
+
+class HoldWord(serializers.ChoiceField):
+    """One of the words of `unique_for`."""
+
+    def fail(self, key: str, **more: Any) -> NoReturn:
+        raise serializers.ValidationError(
+            "must be 'finished', 'started', 'kept' or a number of seconds."
+        )
 
 
 class UniqueForField(OneOf):
     """`finished`, `started` or `kept`, or seconds."""
 
     by_type = {
-        str: serializers.ChoiceField(
-            choices=kinds.HoldTime().words,
-            error_messages={
-                "invalid_choice": "must be 'finished', 'started', 'kept' or a number of seconds."
-            },
-        ),
+        str: HoldWord(choices=kinds.HoldTime().words),
         float: SecondsField(min_value=0.001, max_value=LONGEST_DELAY),
     }
 
@@ -191,8 +196,7 @@ def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
             field = serializers.ListField
             bounds = {"child": child, "min_length": 1, "max_length": kinds.MOST_WORKERS}
         case kinds.ExceptionClasses():
-            child = ExceptionPath(max_length=LONGEST_CLASS_PATH)
-            field, bounds = serializers.ListField, {"child": child, "max_length": MOST_CLASSES}
+            field, bounds = RetryForField, {"max_length": MOST_CLASSES}
         case kind:
             field = FIELDS[type(kind)]
     made: serializers.Field[Any, Any, Any, Any] = field(

@@ -253,6 +253,16 @@ def test_the_largest_options_that_may_be_are_taken(root: ApiClient) -> None:
     assert root.act("tasks/", body).status_code == 201
 
 
+@pytest.mark.parametrize("option", [{"retry_for": ["os.system"] * 2}, {"unique_for": "ended"}])
+def test_a_mistake_in_an_option_is_told_once_and_points_to_the_option(
+    option: dict[str, Any], root: ApiClient
+) -> None:
+    (name,) = option
+    refusal = problem(root.act("tasks/", {"name": tell.name, **option}), 422, "invalid")
+    places = [(mistake["pointer"], mistake["code"]) for mistake in refusal["errors"]]
+    assert places == [(f"/{name}", "invalid")]
+
+
 def test_python_code_is_not_bounded() -> None:
     huge = tell.using(
         max_attempts=2**31 - 1, lease_duration=1e9, backoff=Fixed(0), workers=1000, timeout=3e9,
