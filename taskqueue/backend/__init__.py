@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from django.apps import apps
@@ -52,7 +52,8 @@ class TaskQueueBackend(BaseTaskBackend):
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
         super().__init__(alias, params)
         self._defaults, self._mistakes = _parse(self.options)
-        self._definition = lru_cache(maxsize=LARGEST_CACHE)(self._make_definition)
+        make = partial(TaskDefinition.of, defaults=self._defaults)
+        self._definition = lru_cache(maxsize=LARGEST_CACHE)(make)
 
     def validate_task(self, task: AnyTask) -> None:
         """Raise Django's `InvalidTask` if the task cannot be enqueued here."""
@@ -65,9 +66,6 @@ class TaskQueueBackend(BaseTaskBackend):
         """Return the definition of a task, for workers. Raises Django's `InvalidTask`."""
         with errors_of_django():
             return self._definition(task)
-
-    def _make_definition(self, task: AnyTask) -> TaskDefinition:
-        return TaskDefinition.of(task, self._defaults)
 
     def declare(self, task: AnyTask) -> None:
         """Register the task for workers. Raises Django's `InvalidTask`."""

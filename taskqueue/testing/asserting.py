@@ -66,16 +66,13 @@ class captured:  # noqa: N801  (read as a participle: `with captured() as tasks:
         return self._results
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        self._results += results_of(self._rows())
+        self._results += results_of(rows(besides=self._before))
 
     async def __aenter__(self) -> list[TaskResult[Any]]:
         return await sync_to_async(self.__enter__, thread_sensitive=True)()
 
     async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         await sync_to_async(self.__exit__, thread_sensitive=True)(kind, error, trace)
-
-    def _rows(self) -> list[Task]:
-        return rows(besides=self._before)
 
 
 class assert_enqueues(captured):  # noqa: N801
@@ -94,7 +91,7 @@ class assert_enqueues(captured):  # noqa: N801
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is None:
-            self._results += _check(self._pattern, self._rows(), self._times)
+            self._results += _check(self._pattern, rows(besides=self._before), self._times)
 
 
 def _check_times(times: int) -> None:
