@@ -21,12 +21,12 @@ def context(said: list[Any]) -> Context:
     """The context of an attempt whose lines are kept here."""
     return Context(
         task_id="id",
-        lease_id=7,
+        _lease_id=7,
         attempt=1,
         worker_name="w1",
         metadata={},
-        report_progress=lambda *progress: None,
-        report_line=lambda *line: said.append(line),
+        _report_progress=lambda *progress: None,
+        _report_line=lambda *line: said.append(line),
     )
 
 

@@ -22,12 +22,12 @@ def run(name: str, options: Any, args: str = "[]") -> Outcome:
     order = Order(7, "id", name, 1, args, "{}", json.dumps(options), "{}", 0, 1, None, "q", None)
     context = Context(
         task_id=order.task_id,
-        lease_id=order.lease_id,
+        _lease_id=order.lease_id,
         attempt=1,
         worker_name="w1",
         metadata={},
-        report_progress=lambda *said: None,
-        report_line=lambda *said: None,
+        _report_progress=lambda *said: None,
+        _report_line=lambda *said: None,
     )
     frame: Any = Attempt(order, context, Tally()).run(
         lambda definition, context, args, kwargs: definition.call(*args, **kwargs)
