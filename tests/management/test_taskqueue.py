@@ -277,6 +277,12 @@ def test_a_worker_is_said_to_be_asked_for_what_it_really_is() -> None:
     assert (asked["request"], asked["asked"]) == ("quiet", {"a": "stop", "b": "quiet"})
 
 
+def test_the_help_of_quiet_tells_how_to_end_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("stop", "--help")
+    assert " ".join(capsys.readouterr().out.split()).count("until `resume --worker NAME`") == 1
+
+
 def test_quiet_workers_are_resumed() -> None:
     registered("a", host="here", queues={"mail": 1})
     registered("b", host="there", queues={})

@@ -144,7 +144,7 @@ BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
     "one task of a definition, by its name",
     argument("name", metavar="NAME", help="of the definition, such as shop.tasks.send"),
     *CALL,
-    argument("--queue", dest="queue_name", help=OPTIONS["queue_name"].help),
+    argument("--queue", dest="queue_name", metavar="QUEUE", help=OPTIONS["queue_name"].help),
     argument("--priority", type=int, help=OPTIONS["priority"].help),
     point_in_time(),
     argument("--unique-key", help=OPTIONS["unique_key"].help),

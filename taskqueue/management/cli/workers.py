@@ -99,13 +99,14 @@ def workers(flags: Namespace, output: Output) -> None:
     argument("--yes", action="store_true", help="also if a lost worker holds the task"),
     _worker_choice("tasks"),
     one_of(
-        *(
-            argument(
-                f"--{request}", action="store_const", dest="request", const=request,
-                help=WORKER_VERBS[request].help,
-            )
-            for request in (WorkerRequest.QUIET, WorkerRequest.KILL)
-        )
+        argument(
+            "--quiet", action="store_const", dest="request", const=WorkerRequest.QUIET,
+            help=f"{WORKER_VERBS['quiet'].help}, until `resume --worker NAME`",
+        ),
+        argument(
+            "--kill", action="store_const", dest="request", const=WorkerRequest.KILL,
+            help=WORKER_VERBS["kill"].help,
+        ),
     ),
     *PERSON,
     example='stop --worker paris-1 --quiet --reason "a deploy"',

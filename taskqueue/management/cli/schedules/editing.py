@@ -60,7 +60,10 @@ def _task(*more: Argument, is_required: bool) -> Argument:
         "what runs",
         optional("--task", required=is_required, metavar="TASK", help="name"),
         *CALL,
-        argument("--queue", dest="queue_name", help="short for --option queue_name=QUEUE"),
+        argument(
+            "--queue", dest="queue_name", metavar="QUEUE",
+            help="short for --option queue_name=QUEUE",
+        ),
         argument("--priority", type=int, help="short for --option priority=N"),
         options_flag(
             "--option",
