@@ -212,9 +212,10 @@ def _forget_charts() -> None:
 def _patience() -> Iterator[None]:
     """What asks the database for an answer within some seconds waits for longer here.
 
-    A busy machine may take them all. Tests of a database that stays silent set their own time.
+    So does the server for the next statement of a transaction. A busy machine may take them all.
+    Tests of a database, or of a worker, that stays silent set their own time.
     """
-    from taskqueue.engine import connections
+    from taskqueue.engine import connections, sessions
     from taskqueue.management.cli import diagnosis
     from taskqueue.monitoring import health
     from taskqueue.monitoring.doctor import examination
@@ -222,6 +223,7 @@ def _patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(health.ready.__kwdefaults__, "seconds", PATIENCE)
         patch.setattr(connections, "CONNECT_TIMEOUT", int(PATIENCE))
+        patch.setattr(sessions, "SHORTEST_SILENCE", PATIENCE)
         patch.setattr(diagnosis, "LONGEST", PATIENCE)
         patch.setattr(examination, "LONGEST_SILENCE", PATIENCE)
         with suppress(ImportError):  # It needs an extra.

@@ -13,6 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine import sessions
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.record import record_success
@@ -25,6 +26,12 @@ from tests.worker_process import wait_until
 LOCK = "SELECT 1 FROM taskqueue_lease WHERE id = %s FOR UPDATE"
 IDLENESS = "idle_in_transaction_session_timeout"
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
+
+
+@pytest.fixture(autouse=True)
+def _shortest_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a worker; other tests are patient with a busy machine."""
+    monkeypatch.setattr(sessions, "SHORTEST_SILENCE", 1.0)
 
 
 @pytest.fixture
