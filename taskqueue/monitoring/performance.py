@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from taskqueue.core.histogram import Histogram, quantile
@@ -98,15 +98,24 @@ def _read(
     )  # fmt: skip
     now = loaded(rows[0][0])
     assert now is not None
+    parts: defaultdict[tuple[bool, str], list[Any]] = defaultdict(list)
+    for _, is_open, name, *figures in rows:
+        if name is not None:
+            parts[bool(is_open), name].append(figures)
     closed: list[Named] = []
     still_open: list[Named] = []
-    for _, is_open, name, number, failed, run_times, wait_times, seconds, task_id in rows:
-        if name is not None:
-            slowest = None if task_id is None else as_uuid(task_id)
-            times = summed(run_times), summed(wait_times)
-            part = Sum(number, failed, *times, seconds, slowest)
-            (still_open if is_open else closed).append((name, part))
+    for (is_open, name), of_name in parts.items():
+        (still_open if is_open else closed).append((name, _of_rows(of_name)))
     return now, closed, still_open
+
+
+def _of_rows(rows: list[Any]) -> Sum:
+    """Return the sum of rows of one name; joined, their histograms are parsed much faster."""
+    numbers, failures, *histograms, _, _ = zip(*rows, strict=True)
+    run_times, wait_times = (summed(",".join(filter(None, texts))) for texts in histograms)
+    *_, seconds, task_id = max(rows, key=lambda row: row[-2])
+    slowest = None if task_id is None else as_uuid(task_id)
+    return Sum(sum(numbers), sum(failures), run_times, wait_times, seconds, slowest)
 
 
 def _sums(parts: Iterable[Named]) -> dict[str, Sum]:

@@ -93,6 +93,16 @@ def test_the_databases_clock_counts(minutes: int, monkeypatch: pytest.MonkeyPatc
     assert not module.cache._charts
 
 
+def test_histograms_of_one_name_are_parsed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for minutes in range(10, 50):
+        make_rollup(ago(minutes * MINUTE), succeeded=1, run=[1.0], wait=[0.1])
+    parsed: list[str | None] = []
+    summed = module.summed
+    monkeypatch.setattr(module, "summed", lambda text: parsed.append(text) or summed(text))
+    (found,) = performance("hour")
+    assert (found.count, len(parsed)) == (40, 2)
+
+
 def test_an_unknown_span_is_refused() -> None:
     with pytest.raises(ValueError, match="is not a span"):
         performance("")
