@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 
+from taskqueue.models import Task
 from tests.browser import chromium
 from tests.browser.chromium import await_rows
 from tests.conftest import Drain
@@ -74,3 +77,15 @@ def look(page: Any, directory: Path, name: str) -> None:
     """Keep a picture, in the directory TASKQUEUE_TEST_PICTURES where it is set."""
     directory = Path(os.environ.get("TASKQUEUE_TEST_PICTURES") or directory)
     page.screenshot(path=directory / f"{name}.png", full_page=True)
+
+
+def test_a_long_word_of_an_error_stays_in_its_card_on_a_phone(admin_page: Any) -> None:
+    word = "x" * 300
+    task = Task.objects.create(
+        name=word, queue_name=word[:100], status="failed", finished_at=timezone.now(),
+        crash_delay=timedelta(seconds=1), error_class=word, error_message=word, attempt=1,
+    )  # fmt: skip
+    admin_page.set_viewport_size({"width": 390, "height": 740})
+    admin_page.goto(f"/admin/taskqueue/task/{task.pk}/change/")
+    wide = "(all) => all.filter((each) => each.scrollWidth > each.clientWidth).length"
+    assert admin_page.eval_on_selector_all(".taskqueue-head, .taskqueue-head > *", wide) == 0
