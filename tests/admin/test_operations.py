@@ -178,6 +178,8 @@ def test_a_new_time_and_new_terms_are_asked_for(log_in_as: LogIn) -> None:
             assert response.status_code == 200, (verb, given)
             assert "errorlist" in response.content.decode(), (verb, given)
     assert not Operation.objects.exists()
+    page = read(client, START + "?verb=reschedule&q=status:scheduled")
+    assert "in 5 minutes. In the time zone of the admin.</p>" in page
     confirm(client, "update", q="status:scheduled", priority="7", queue_name="mail")
     confirm(client, "reschedule", q="status:scheduled", run_after="2030-01-02T03:04")
     serve_all()

@@ -140,7 +140,9 @@ class StartForm(forms.Form):
         self._changes = ""
         for parameter in verb.parameters:
             if parameter.kind == "moment":
-                self.fields[parameter.name] = WhenField(label=gettext_lazy("When"))
+                when = self.fields[parameter.name] = WhenField(label=gettext_lazy("When"))
+                zone = gettext_lazy("In the time zone of the admin.")
+                when.help_text = format_lazy("{} {}", when.help_text, zone)
             else:
                 self._changes = parameter.name
                 self.fields |= option_fields(CHANGEABLE, required=False)
