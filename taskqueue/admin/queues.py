@@ -8,11 +8,9 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
-from django.utils.decorators import method_decorator
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_POST
 
 from taskqueue.admin.acts import ActsAdmin
 from taskqueue.admin.charts import outcomes_chart, times_chart
@@ -93,11 +91,12 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
             longest_pause=LONGEST_PAUSE,
         )  # fmt: skip
 
-    @method_decorator(require_POST)
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """A button of a list or a page."""
         if not QUEUE_VERBS["pause"].is_for(request.user):
             raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
         form = ActForm(request.POST)
         if form.is_valid():
             verb, minutes = QUEUE_VERBS[form.cleaned_data["verb"]], form.cleaned_data["minutes"]

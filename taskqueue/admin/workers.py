@@ -8,11 +8,9 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import BooleanField, OuterRef, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
-from django.http import Http404, HttpRequest, HttpResponse
-from django.utils.decorators import method_decorator
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST
 
 from taskqueue import control
 from taskqueue.admin.acts import ActsAdmin
@@ -98,10 +96,11 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
             offered=offered_to(request.user),
         )  # fmt: skip
 
-    @method_decorator(require_POST)
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """A button of a list or a page; before a kill it asks once more."""
         _check_may_stop(request)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
         worker = self.row(str(object_id))
         if worker is None:
             self.message_user(request, _("There is no such worker any more."), messages.ERROR)
@@ -120,10 +119,11 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
             self.act(request, verb, worker)
         return back(request, self.links.url("worker_change", worker.pk))
 
-    @method_decorator(require_POST)
     def resume_all_view(self, request: HttpRequest) -> HttpResponse:
         """The button of the list that resumes every quiet worker."""
         _check_may_stop(request)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
         everyone = control.WorkerFilter(everyone=True)
         names = control.resume_workers(everyone, by=request.user, reason=reason_of(request))
         for worker in Worker.objects.using(database_alias()).filter(name__in=names):

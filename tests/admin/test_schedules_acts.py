@@ -54,7 +54,7 @@ def test_who_may_not_edit_changes_nothing_by_any_address(role: str, log_in_as: L
         for given in (filled(), {"verb": "run_now"}, {"verb": "resume"}, {"post": "yes"}, {}):
             status = client.post(url("schedule", page, schedule.pk), given).status_code
             assert status == (302 if role in ("anonymous", "user") else 403), (page, given)
-    for page in ("edit", "delete"):
+    for page in ("edit", "act", "delete"):
         assert client.get(url("schedule", page, schedule.pk)).status_code in (302, 403)
     for method in ("get", "post"):
         assert getattr(client, method)(url("schedule", "add"), filled()).status_code in (302, 403)

@@ -9,10 +9,8 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.utils.decorators import method_decorator
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import ActsAdmin
@@ -73,13 +71,14 @@ class ScheduleActs(ActsAdmin):
         answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
         return answer
 
-    @method_decorator(require_POST)
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         """A button of the page."""
         name = request.POST.get("verb", "")
         verb = BUTTONS.get(name)
         if not (verb or SCHEDULE_VERBS["pause"]).is_for(request.user):
             raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
         schedule: Any = self.get_object(request, str(object_id))
         if schedule is None:
             return self._missing(request)
