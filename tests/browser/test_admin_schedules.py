@@ -97,5 +97,5 @@ def test_the_form_works_without_its_script(client: Client, db: None) -> None:
     User.objects.create_superuser("admin", password="admin")
     client.login(username="admin", password="admin")
     page = client.get("/admin/taskqueue/schedule/add/").content.decode()
-    for name in ("expression", "interval_0", "first", "last", "step_0", "at", "start", "end"):
+    for name in ("expression", "interval_0", "first", "last", "every_0", "at", "start", "end"):
         assert f'name="{name}"' in page
