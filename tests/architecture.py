@@ -48,9 +48,9 @@ STANDARD_LIBRARY_ONLY = LAYERS[0]
 # Parts of one floor may import each other.
 FLOORS = (
     _layer("rows", "lost ready retention rows specs statement transient_errors", siblings=True),
-    _layer("connections", "connections notify session_proof sessions", siblings=True),
+    _layer("connections", "connections notify sessions", siblings=True),
     _layer("dialects", "postgresql sqlite"),
-    _layer("dialect", "dialect queries"),
+    _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
         "exports failures forecast idempotency rollups tally totals wedged workers",

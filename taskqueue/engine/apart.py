@@ -15,8 +15,7 @@ from django.db.models import Case, F, Q, Value, When
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
-from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.queries import select
+from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.rows import Candidate, Claimed
 from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Task

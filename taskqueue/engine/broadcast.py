@@ -11,10 +11,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.retries import class_path
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import installed, transaction
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.dialect import as_uuid, dialect_for, select, select_ids
 from taskqueue.engine.ends import announce
 from taskqueue.engine.multi_worker_task import NEVER, MultiWorkerTask, lock_tasks
-from taskqueue.engine.queries import as_uuid, select, select_ids
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.tally import Tally

@@ -1,4 +1,4 @@
-"""The statements that are worded differently for each database.
+"""The statements that are worded differently for each database, and running those for both.
 
 Both dialects have the same methods, each of them one guarded statement, or a few in the caller's
 transaction; mypy checks every call against both. PostgreSQL's functions tell what they do.
@@ -6,11 +6,18 @@ transaction; mypy checks every call against both. PostgreSQL's functions tell wh
 
 from __future__ import annotations
 
+import json
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.postgresql import PostgreSQL
 from taskqueue.engine.sessions import is_postgresql, is_sqlite
 from taskqueue.engine.sqlite import SQLite
+from taskqueue.engine.sqlite.values import clock, microseconds, stored
+from taskqueue.engine.statement import Statement, change, fetch, text_of
 
 
 def dialect_for(connection: BaseDatabaseWrapper) -> type[PostgreSQL] | type[SQLite]:
@@ -23,3 +30,45 @@ def dialect_for(connection: BaseDatabaseWrapper) -> type[PostgreSQL] | type[SQLi
         f"taskqueue does not run on {connection.display_name}. "
         "Point TASKQUEUE['DATABASE'] at a PostgreSQL or SQLite database."
     )
+
+
+def select(
+    connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any
+) -> list[tuple[Any, ...]]:
+    """Run a statement; its rows."""
+    return fetch(connection, text_of(connection, statement), _adapted(connection, parameters))
+
+
+def execute(connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any) -> int:
+    """Run a statement; how many rows it changed."""
+    return change(connection, text_of(connection, statement), _adapted(connection, parameters))
+
+
+def select_ids(
+    connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any
+) -> list[str]:
+    """Run a statement that gives ids of tasks; as text."""
+    return [str(as_uuid(row[0])) for row in select(connection, statement, **parameters)]
+
+
+def as_uuid(value: UUID | str) -> UUID:
+    """The UUID that either database gives."""
+    return value if isinstance(value, UUID) else UUID(value)
+
+
+def _adapted(connection: BaseDatabaseWrapper, parameters: dict[str, Any]) -> dict[str, Any]:
+    if not is_sqlite(connection):
+        return parameters
+    stored_values = {name: _stored(value) for name, value in parameters.items()}
+    return {"now": stored(clock()), **stored_values}
+
+
+def _stored(value: Any) -> Any:
+    """A parameter as SQLite stores it; a list as JSON text for `json_each`."""
+    if isinstance(value, datetime):
+        return stored(value)
+    if isinstance(value, timedelta):
+        return microseconds(value)
+    if isinstance(value, list):
+        return json.dumps(value)
+    return value.hex if isinstance(value, UUID) else value

@@ -11,8 +11,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.queries import select
+from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.statement import Fact, Moment, Statement
 
 # On PostgreSQL what is due by now is promoted by the same statement, or held by somebody else.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.engine.queries import select
+from taskqueue.engine.dialect import select
 from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import is_postgresql

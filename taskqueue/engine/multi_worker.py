@@ -11,10 +11,9 @@ from taskqueue.core.outcomes import EFFECTS, Outcome, Recorded
 from taskqueue.core.retries import class_path
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import installed, transaction
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.dialect import dialect_for, select_ids
 from taskqueue.engine.ends import announce
 from taskqueue.engine.multi_worker_task import MultiWorkerTask, lock_shared, lock_tasks
-from taskqueue.engine.queries import select_ids
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.statement import Statement

@@ -17,8 +17,8 @@ from django.db.models import QuerySet
 
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
 from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.engine.dialect import as_uuid, execute, select
 from taskqueue.engine.notify import wake
-from taskqueue.engine.queries import as_uuid, execute, select
 from taskqueue.engine.retention import EndPolicy, Retention
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.sessions import is_postgresql

@@ -1,14 +1,19 @@
-"""Waking workers: `NOTIFY` where there is one, and nothing where polling must do."""
+"""Waking workers by `NOTIFY`, and the proof that a session may listen: no pooler shares it."""
 
 from __future__ import annotations
 
+import selectors
+import time
 from collections.abc import Callable
+from secrets import token_hex
 from typing import Any, cast
 
 from django.db import OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.sessions import is_postgresql
+from taskqueue.engine.statement import fetch
 
 CHANNEL = "taskqueue"
 
@@ -28,7 +33,7 @@ def notify(connection: BaseDatabaseWrapper, payload: str, *, channel: str = CHAN
 class Listener:
     """Listens on a connection that is used for other statements too.
 
-    LISTEN outlives a transaction: use it only where `session_proof` allows it.
+    LISTEN outlives a transaction: use it only where `has_own_session` allows it.
     """
 
     def __init__(
@@ -76,3 +81,80 @@ class Listener:
                 self._heard(notification.extra.decode())
         except Exception as error:
             raise OperationalError(str(error)) from error
+
+
+# Seconds for a notification to arrive; a direct connection takes milliseconds.
+LONGEST_DELIVERY = 10.0
+# ProxySQL answers `SELECT pg_backend_pid()` by itself. This query has to reach the server.
+SERVER_PROCESS = "SELECT pid FROM pg_stat_get_activity(pg_backend_pid())"
+
+
+class NoWitness(OperationalError):
+    """The server accepts no second connection now, so that nothing can be proven."""
+
+
+def has_own_session(connection: BaseDatabaseWrapper, *, silence: float) -> bool:
+    """Return whether the server process serves this connection alone, as long as it is open.
+
+    Both must hold:
+
+    1. The server process is the one that the server named when the connection was opened. Poolers
+       name a process of their own. A second connection is asked the same, for a pooler may repeat
+       what a server told it: then both get the same name.
+    2. A notification from the second connection arrives while this one is idle outside of a
+       transaction. In transaction mode a pooler has given the server process back by then.
+
+    Nothing that outlives a transaction is set unless the first holds. A pooler in session mode
+    that names its own processes fails it too: nothing tells it from one in transaction mode.
+
+    Raises `NoWitness` where there is no second connection to be had.
+    """
+    process = _named_process(connection)
+    if process is None:
+        return False
+    witness = _witness(silence)
+    try:
+        if _named_process(witness) in (None, process):
+            return False
+        return _hears_while_idle(connection, witness)
+    finally:
+        witness.close()
+
+
+def _named_process(connection: BaseDatabaseWrapper) -> int | None:
+    """The server process, if it is the one that was named when the connection was opened."""
+    if not is_postgresql(connection):
+        return None
+    session = cast(Any, connection.connection)
+    rows = fetch(connection, SERVER_PROCESS)
+    named = int(session.info.backend_pid)
+    return named if rows == [(named,)] else None
+
+
+def _witness(silence: float) -> BaseDatabaseWrapper:
+    try:
+        return open_worker_connection(silence=silence)
+    except OperationalError as error:
+        raise NoWitness(str(error)) from error
+
+
+def _hears_while_idle(connection: BaseDatabaseWrapper, witness: BaseDatabaseWrapper) -> bool:
+    channel = f"{CHANNEL}_{token_hex(8)}"
+    heard: list[str] = []
+    listener = Listener(connection, heard.append, channel=channel)
+    listener.start()
+    try:
+        notify(witness, "", channel=channel)
+        ends_at = time.monotonic() + LONGEST_DELIVERY
+        with selectors.DefaultSelector() as selector:
+            selector.register(listener.fileno(), selectors.EVENT_READ)
+            left = LONGEST_DELIVERY
+            # The last look begins when the time is over: a process may have been kept from it.
+            while not heard and left > 0:
+                left = ends_at - time.monotonic()
+                selector.select(max(0.0, left))
+                listener.hear()
+        # What arrives with the answer to a statement proves nothing.
+        return bool(heard)
+    finally:
+        listener.stop()

@@ -69,7 +69,7 @@ def set_up_file(connection: BaseDatabaseWrapper) -> None:
 
 
 def own_session(connection: BaseDatabaseWrapper) -> None:
-    """Set up a session that `session_proof` has found to be this connection's alone.
+    """Set up a session that `has_own_session` has found to be this connection's alone.
 
     Settings and prepared statements stay on it until `leave_session`. The server ends it when it
     has been silent within a transaction for too long.

@@ -18,7 +18,7 @@ SINCE = re.compile(r"\{since ([\w.]+)\}")
 class Statement:
     """A statement, or a part of one, with named parameters.
 
-    It is run by `queries.select` and `queries.execute`. On SQLite `%(now)s` is this moment.
+    It is run by `dialect.select` and `dialect.execute`. On SQLite `%(now)s` is this moment.
     """
 
     postgresql: str

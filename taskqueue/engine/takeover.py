@@ -13,8 +13,7 @@ from django.db.models import QuerySet
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import installed, orm_transaction, transaction
-from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.queries import select
+from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import take_write_lock

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.queries import as_uuid, execute, select
+from taskqueue.engine.dialect import as_uuid, execute, select
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Lease
 

@@ -13,8 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.queries import execute, select
+from taskqueue.engine.dialect import dialect_for, execute, select
 from taskqueue.engine.statement import Fact, Statement, change
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerStatus

@@ -12,7 +12,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.retries import class_path
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.queries import as_uuid
+from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.statement import Statement
 from taskqueue.exceptions import UnknownTask
 from taskqueue.models import Lease, Task

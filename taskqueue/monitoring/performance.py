@@ -11,7 +11,7 @@ from uuid import UUID
 
 from taskqueue.core.histogram import Histogram, quantile
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.queries import as_uuid
+from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.sqlite.values import clock, loaded
 from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import read

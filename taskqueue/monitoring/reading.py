@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue.engine import queries, sessions
+from taskqueue.engine import sessions
 from taskqueue.engine.connections import installed, open_worker_connection, project_connection
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.statement import Statement, fetch
 
 
@@ -30,7 +30,7 @@ def is_postgresql() -> bool:
 
 def read(statement: Statement, **parameters: Any) -> list[tuple[Any, ...]]:
     """Return the rows of the statement."""
-    return queries.select(project_connection(), statement, **parameters)
+    return select(project_connection(), statement, **parameters)
 
 
 T = TypeVar("T")

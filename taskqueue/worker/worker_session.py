@@ -22,11 +22,10 @@ from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.notify import Listener
+from taskqueue.engine.notify import Listener, NoWitness, has_own_session
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed, Held, Note
-from taskqueue.engine.session_proof import NoWitness, has_own_session
 from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.transient_errors import is_outage

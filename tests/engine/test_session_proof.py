@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine import session_proof
+from taskqueue.engine import notify
 from taskqueue.engine.connections import open_worker_connection
-from taskqueue.engine.session_proof import NoWitness, has_own_session
+from taskqueue.engine.notify import NoWitness, has_own_session
 from tests.chaos.proxy import ProxyProcess
 from tests.conftest import require_tool
 from tests.engine.repeating_pooler import RepeatingPooler
@@ -64,7 +64,7 @@ def test_a_pooler_that_repeats_what_the_server_said_is_not_taken_for_it(
     sessions: int, prefers_greeter: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names the process of the server that then serves its client."""
-    monkeypatch.setattr(session_proof, "LONGEST_DELIVERY", 1.0)
+    monkeypatch.setattr(notify, "LONGEST_DELIVERY", 1.0)
     with RepeatingPooler(
         server_port(), sessions=sessions, prefers_greeter=prefers_greeter
     ) as pooler:

@@ -19,8 +19,8 @@ from taskqueue.api.views import Digits
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from taskqueue.engine.control.conditions import MOMENT, NUMBER, Described, FilterKind
-from taskqueue.engine.control.filters import FILTERS, each_of
+from taskqueue.engine.control.conditions import Described, FilterKind
+from taskqueue.engine.control.filters import FILTERS, MOMENT, NUMBER, each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.searching.search import SearchNotAllowed, parse, permitted_search

@@ -172,9 +172,8 @@ class FilterKind(Enum):
     FLAG = "true or false"
 
 
-LIST, WORDS, TEXTS, PATHS, NUMBER, MOMENT, FLAG = FilterKind
 # The value of a filter that is not given, where it is not None.
-ABSENT: dict[FilterKind, Any] = {WORDS: (), TEXTS: "", FLAG: False}
+ABSENT: dict[FilterKind, Any] = {FilterKind.WORDS: (), FilterKind.TEXTS: "", FilterKind.FLAG: False}
 
 
 @dataclass(frozen=True)
@@ -195,6 +194,6 @@ def described(
 ) -> Any:
     """Return a field of `TaskFilter` that holds its own description."""
     metadata = {"filter": Described(kind, help, condition, **names)}
-    if kind is PATHS:
+    if kind is FilterKind.PATHS:
         return field(default_factory=dict, metadata=metadata)
     return field(default=ABSENT.get(kind), metadata=metadata)

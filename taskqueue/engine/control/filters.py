@@ -20,22 +20,12 @@ from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.control import conditions
 from taskqueue.engine.control.at_path import split_path
-from taskqueue.engine.control.conditions import (
-    FLAG,
-    LIST,
-    MOMENT,
-    NUMBER,
-    PATHS,
-    TEXTS,
-    WORDS,
-    Described,
-    FilterKind,
-    described,
-)
+from taskqueue.engine.control.conditions import Described, FilterKind, described
 from taskqueue.engine.control.locking import TaskId, id_of
 from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import Task
 
+LIST, WORDS, TEXTS, PATHS, NUMBER, MOMENT, FLAG = FilterKind
 # One text, or several of which one fits.
 Texts = str | Collection[str]
 # Texts by a dotted path, of which one stands there.

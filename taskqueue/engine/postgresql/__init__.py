@@ -1,14 +1,7 @@
 """PostgreSQL's dialect of the engine's statements: single statements, row locks, `NOTIFY`."""
 
-from taskqueue.engine.postgresql import (
-    apart,
-    duties,
-    enqueue,
-    lease,
-    record,
-    rollups,
-)
 from taskqueue.engine.postgresql import claim as claiming
+from taskqueue.engine.postgresql import duties, enqueue, lease, record
 
 
 class PostgreSQL:
@@ -19,12 +12,12 @@ class PostgreSQL:
     insert_many = staticmethod(enqueue.insert_many)
     claim = staticmethod(claiming.claim)
     earliest_ready = staticmethod(claiming.earliest_ready)
-    candidates = staticmethod(apart.candidates)
-    insert_lease = staticmethod(apart.insert_lease)
+    candidates = staticmethod(claiming.candidates)
+    insert_lease = staticmethod(claiming.insert_lease)
     record_successes = staticmethod(record.record_successes)
     record_endings = staticmethod(record.record_endings)
-    write_rollups = staticmethod(rollups.write_rollups)
-    take_arrivals = staticmethod(rollups.take_arrivals)
+    write_rollups = staticmethod(duties.write_rollups)
+    take_arrivals = staticmethod(duties.take_arrivals)
     insert_logs = staticmethod(record.insert_logs)
     write_notes = staticmethod(record.write_notes)
     renew = staticmethod(lease.renew)

@@ -3,8 +3,6 @@
 from taskqueue.management.cli import (
     acting,
     diagnosis,
-    maintenance,
-    operations,
     schedules,
     stats,
     tasks,
@@ -15,6 +13,6 @@ from taskqueue.management.cli import (
 SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     workers.stop, workers.pause, workers.resume, workers.queues, workers.workers,
-    schedules.schedules, operations.operations, stats.stats, top.top,
-    diagnosis.doctor, diagnosis.health, maintenance.prune, maintenance.roles,
+    schedules.schedules, acting.operations, stats.stats, top.top,
+    diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A subcommand for each verb on tasks, made from the table of verbs."""
+"""A subcommand for each verb on tasks, made from the table of verbs; and `operations`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.core.management.base import CommandError
 
-from taskqueue.control import TaskFilter, count_held_by_lost, dry_run
+from taskqueue import control
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.bulk import act_on_many
@@ -19,18 +19,31 @@ from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.lost import lost_attempts
+from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
 from taskqueue.management.cli.errors import TROUBLE, sentence_of, usage_error
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.selection import SELECTION, filter_of, has_filters
 from taskqueue.management.cli.subcommand import (
+    ID,
     PERSON,
     Subcommand,
+    actions_of,
     group,
     person_of,
     subcommand,
 )
-from taskqueue.management.cli.values import CALL, call_of, options_flag, options_of, point_in_time
+from taskqueue.management.cli.values import (
+    CALL,
+    SELECTION,
+    call_of,
+    filter_of,
+    has_filters,
+    options_flag,
+    options_of,
+    point_in_time,
+)
+from taskqueue.monitoring.read_models.base import EVERYTHING
+from taskqueue.monitoring.read_models.operation import operation_details, shown_operation
 
 MAY_RUN = (
     "Its code may still be running if the worker's host is only disconnected, until the worker "
@@ -160,7 +173,7 @@ def _act_on_many(
         outcome = act_on_many(which, verb.name, **arguments, **person_of(flags))
         tense, warning = "done", ""
     else:
-        outcome = dry_run(which, verb.name, **arguments)
+        outcome = control.dry_run(which, verb.name, **arguments)
         tense, warning = "would be done", _warning_of_many(which, verb.name)
         if not flags.dry_run:
             raise usage_error(
@@ -175,9 +188,9 @@ def _act_on_many(
     )
 
 
-def _warning_of_many(which: TaskFilter, verb: str) -> str:
+def _warning_of_many(which: control.TaskFilter, verb: str) -> str:
     """Return the warning before a bulk action; empty where no lost worker holds a task."""
-    number = count_held_by_lost(which, verb)
+    number = control.count_held_by_lost(which, verb)
     if not number:
         return ""
     return f" {number} of them are held by lost workers, and their attempts end at once. {MAY_RUN}"
@@ -214,3 +227,36 @@ def for_each(
     if refused:
         were = "was" if len(refused) == 1 else "were"
         raise CommandError(refused[0] if len(lines) == 1 else f"{len(refused)} {were} refused.")
+
+
+# Actions on many tasks in the background.
+MOST_OPERATIONS = 100
+OPERATIONS_SHOWN = (
+    "id", "verb", "status", "done", "expected", "requested_by", "query", "created_at",
+)  # fmt: skip
+CANCEL = OPERATION_VERBS["cancel"]
+
+
+@subcommand("list", "the newest operations")
+def listed(flags: Namespace, output: Output) -> None:
+    newest = control.operations()[:MOST_OPERATIONS]
+    output.models([shown_operation(row, EVERYTHING) for row in newest], OPERATIONS_SHOWN)
+
+
+@subcommand("show", "one operation, with its progress", ID)
+def show(flags: Namespace, output: Output) -> None:
+    output.sheet(operation_details(control.get_operation(flags.id), EVERYTHING))
+
+
+@subcommand("cancel", CANCEL.help, ID, *PERSON)
+def cancel(flags: Namespace, output: Output) -> None:
+    operation = CANCEL.act(flags.id, **person_of(flags))
+    output.say(f"{operation.id}  {CANCEL.done}", shown_operation(operation, EVERYTHING))
+
+
+operations = Subcommand(
+    name="operations",
+    help="view and cancel actions on many tasks in the background",
+    arguments=[actions_of(listed, show, cancel)],
+    run=listed.run,
+)

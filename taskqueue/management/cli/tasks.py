@@ -16,13 +16,15 @@ from taskqueue.engine.control.locking import id_of
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.selection import FILTER_FLAGS, filter_of, has_filters
 from taskqueue.management.cli.subcommand import ID, PERSON, argument, person_of, subcommand
 from taskqueue.management.cli.values import (
     CALL,
+    FILTER_FLAGS,
     VALUES,
     call_of,
     duration,
+    filter_of,
+    has_filters,
     options_flag,
     options_of,
     point_in_time,

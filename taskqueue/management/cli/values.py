@@ -1,4 +1,4 @@
-"""Values as they are typed: times, durations, numbers, JSON and options of tasks."""
+"""Values as they are typed: times, durations, JSON, options of tasks, and which tasks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from typing import Any, TypeVar
 
 from django.utils import timezone
 
+from taskqueue.control import TaskFilter
+from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.option_forms import duration_from_text, is_duration
 from taskqueue.declarations.option_kinds import When
 from taskqueue.declarations.options import OPTIONS, options_from_json
+from taskqueue.engine.control.conditions import Described
+from taskqueue.engine.control.filters import FILTERS, LIST, MOMENT
 from taskqueue.management.cli.errors import usage_error
-from taskqueue.management.cli.subcommand import Argument, argument, one_of
+from taskqueue.management.cli.subcommand import Argument, argument, group, not_empty, one_of
+from taskqueue.monitoring.searching.search import parse
 
 T = TypeVar("T")
 # How values of options are written, for the help of a flag.
@@ -165,3 +170,64 @@ def options_of(flags: Namespace, flag: str, by_flag: Iterable[str] = ()) -> dict
     if both := sorted(own.keys() & counted.keys()):
         raise usage_error(f"Give {both[0]} by {flag} or by its own flag, not both.")
     return options_from_json(dict(flags.options)) | own
+
+
+ALL_AND_SOME = "--all chooses every task: omit it, or the other flags that choose tasks."
+NOTHING_SAID = "The query is empty: it chooses no tasks."
+# The filters that have a flag of their own.
+BY_FLAG = {name: filter for name, filter in FILTERS.items() if filter.flag}
+
+
+def _flag(name: str, filter: Described) -> Argument:
+    if filter.kind is LIST:
+        statuses = [status.value for status in TaskStatus]
+        more = "; may be repeated"
+        options: dict[str, Any] = {"action": "append", "choices": statuses}
+    elif filter.kind is MOMENT:
+        more = ", such as 2026-03-01T12:00+00:00, or 2h for two hours ago"
+        options = {"type": past, "metavar": "TIME"}
+    else:
+        more = ""
+        options = {"type": not_empty, "metavar": filter.flag.strip("-").upper()}
+    return argument(filter.flag, dest=name, help=filter.help + more, **options)
+
+
+FILTER_FLAGS = group(
+    "which tasks",
+    argument(
+        "--query", type=not_empty, metavar="QUERY",
+        help="as in the admin's search, such as 'status:failed name:mail.*'; combined with AND",
+    ),
+    *(_flag(name, filter) for name, filter in BY_FLAG.items()),
+)  # fmt: skip
+SELECTION = (
+    argument("ids", nargs="*", metavar="ID"),
+    FILTER_FLAGS,
+    group(
+        "many at once",
+        argument("--all", action="store_true", help="choose every task"),
+        argument("--dry-run", action="store_true", help="only count, change nothing"),
+        argument(
+            "--yes",
+            action="store_true",
+            help="confirm it; for ids, also where a lost worker holds the task",
+        ),
+    ),
+)
+
+
+def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
+    """Return the filter that the flags describe. Raises ValueError."""
+    chosen = {name: value for name in BY_FLAG if (value := getattr(flags, name))}
+    searched = parse(flags.query, now=timezone.now()).which.given if flags.query else {}
+    if twice := sorted(chosen.keys() & searched.keys()):
+        raise usage_error(f"Both the query and a flag give {', '.join(twice)}.")
+    if everything == bool({**searched, **chosen}.keys() - {"everything"}):
+        raise usage_error(ALL_AND_SOME if everything else NOTHING_SAID)
+    fields: dict[str, Any] = {**searched, **chosen, "everything": everything}
+    return TaskFilter(**fields)
+
+
+def has_filters(flags: Namespace) -> bool:
+    """Whether flags choose tasks by their properties."""
+    return bool(flags.query) or any(getattr(flags, name) for name in BY_FLAG)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import open_worker_connection
-from taskqueue.engine.session_proof import has_own_session
+from taskqueue.engine.notify import has_own_session
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.finding import (
     INFO,

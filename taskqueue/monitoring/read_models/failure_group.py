@@ -11,7 +11,7 @@ from uuid import UUID
 from taskqueue.access.permissions import VIEW_LEASES
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.queries import as_uuid
+from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.sqlite.values import loaded
 from taskqueue.engine.statement import Statement, fetch
 from taskqueue.monitoring.read_models.base import Viewer, about

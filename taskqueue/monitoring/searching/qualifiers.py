@@ -14,8 +14,8 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.suggestions import nearest
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.at_path import split_path
-from taskqueue.engine.control.conditions import MOMENT, NUMBER, PATHS, Described
-from taskqueue.engine.control.filters import FILTERS
+from taskqueue.engine.control.conditions import Described
+from taskqueue.engine.control.filters import FILTERS, MOMENT, NUMBER, PATHS
 from taskqueue.monitoring.searching.search_tokens import SearchError, Term, Value, moment
 
 _ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
