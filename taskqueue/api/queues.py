@@ -30,6 +30,7 @@ class QueueView(OneView):
 
     needs = {"GET": (VIEW_QUEUES,)}
     tag = "queues"
+    is_row = False
     compared = ("name", "paused_at", "paused_until", "paused_by", "pause_reason")
     answers = {200: ShownQueue}
 

@@ -37,6 +37,8 @@ class OneView(ApiView):
     is_conditional = True
     # The attributes that If-Match compares: all others change by themselves.
     compared: ClassVar[Sequence[str]]
+    # Whether what is found is the row that verbs lock: then it is not read again.
+    is_row = True
     verb: ClassVar[Any]
     body: ClassVar[type[Serializer[Any]]] = Reasoned
     answers: ClassVar[Mapping[int, Any]]
@@ -71,14 +73,16 @@ class OneView(ApiView):
     def _seen(self, key: Any, check: Check | None) -> Seen:
         """Return a test of whether a row is what If-Match names, and passes the check."""
         is_conditional = has_condition(self.request)
-        if is_conditional:
+        if is_conditional and not self.is_row:
             self.find(key)  # A pause makes the row of its queue: 404 then, and not 412.
-        elif check is None:
+        if not is_conditional and check is None:
             return None
 
         def test(row: Any) -> bool:
-            if is_conditional and not has_part(self.request, self.part(self.find(key))):
-                return False
+            if is_conditional:
+                found = row if self.is_row else self.find(key)
+                if not has_part(self.request, self.part(found)):
+                    return False
             if check is not None:
                 check(row)
             return True

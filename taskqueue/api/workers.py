@@ -20,6 +20,7 @@ class WorkerView(OneView):
 
     needs = {"GET": (VIEW_WORKERS,)}
     tag = "workers"
+    is_row = False
     compared = ("id", "state", "request")
     answers = {202: ShownWorker}
 

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import modify_settings, override_settings
+from django.test.utils import CaptureQueriesContext
 
 from taskqueue.api.base import ApiView
 from taskqueue.api.urls import ADDRESSES
 from taskqueue.models import Queue
 from tests.api.conftest import ApiClient
 from tests.api.test_foundation import PAUSE, problem
+from tests.sample.tasks import greet
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +49,17 @@ def test_an_act_that_heeds_no_condition_is_not_done_under_one(root: ApiClient) -
     assert ("POST", "tasks/") in plain
     for method, path in plain:
         problem(root.ask(method, path, {}, if_match='"seen"'), 400, "condition_refused")
+
+
+def test_a_condition_reads_of_the_task_only_what_the_lock_left_out(root: ApiClient) -> None:
+    counts = []
+    for condition in ({}, {"if_match": "*"}):
+        task = greet.enqueue("Ann")
+        with CaptureQueriesContext(connection) as captured:
+            assert root.act(f"tasks/{task.id}/cancel/", **condition).status_code == 200
+        reads = [query for query in captured if query["sql"].startswith('SELECT "taskqueue_task"')]
+        counts.append(len(reads))
+    assert counts[1] <= counts[0] + 2  # `args` and `kwargs`, which the lock left out.
 
 
 def test_a_delete_has_no_body_that_would_be_lost(root: ApiClient) -> None:
