@@ -125,6 +125,8 @@ def test_what_refines_a_rule_is_changed_alone() -> None:
     assert rule_of() == Cron("0 7 * * *", "Europe/Berlin", end=MORNING)
     run("edit", "s", "--end", "none")
     assert rule_of() == Cron("0 7 * * *", "Europe/Berlin")
+    run("edit", "s", "--once", "2100-12-01T09:00+00:00")
+    assert rule_of() == Once(MORNING)
 
 
 def test_a_rule_of_another_kind_keeps_what_it_can() -> None:

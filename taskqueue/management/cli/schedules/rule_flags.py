@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
@@ -118,9 +117,7 @@ def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rul
     kind = own.get("kind") or stored.get("kind")
     if kind not in tuple(KINDS):
         raise usage_error(f"Give a rule: one of {', '.join(flag for flag, *_ in KINDS.values())}.")
-    rule_class: Any = rules.KINDS[kind]
-    # What a rule does not show is not its own.
-    known = {field.name for field in fields(rule_class) if field.repr}
+    known = rules.KINDS[kind].parts()
     refined = {name: vars(flags)[name] for name in REFINING if name in flags}
     zone_of_once = refined.pop("tz", None) if own and kind == Once.kind else None
     for name in refined:
