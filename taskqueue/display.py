@@ -171,7 +171,7 @@ def short_moment(
     return format_html(
         '<time class="taskqueue-{0}" datetime="{1}" title="{1}">{2}</time>',
         look,
-        local.isoformat(),
+        local.isoformat(timespec="seconds"),
         local.strftime("%H:%M:%S" if local.date() == timezone.localdate() else dated),
     )
 

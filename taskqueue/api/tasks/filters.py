@@ -15,7 +15,7 @@ from rest_framework import serializers
 from taskqueue.api.fields import Flag, Moment, Strict, Text, Whole
 from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.api.tasks.bodies import exposed_definitions
-from taskqueue.api.views import Digits
+from taskqueue.api.views import MOST, PAGE, Digits
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -33,7 +33,7 @@ from taskqueue.monitoring.searching.search_tokens import (
 )
 from taskqueue.monitoring.searching.streams import is_cursor
 
-PAGE, MOST, MOST_WITH_ARGUMENTS = 50, 200, 50
+MOST_WITH_ARGUMENTS = 50
 # By the name of a parameter, the filter that it sets.
 PARAMETERS = {filter.parameter: filter for filter in FILTERS.values() if filter.parameter}
 

@@ -37,16 +37,17 @@ AnyDefinition = BaseDefinition[Any, Any]
 def conditions(given: Mapping[str, Any], described: Mapping[str, Condition], alias: str) -> list[Q]:
     """Return a condition for each filter that is given, by the conditions that are described."""
     values = {name: [it] if isinstance(it, str) else it for name, it in given.items()}
+    # Plain columns first: of these and of texts and JSON, databases mostly keep to this order.
     found = [
         condition(values[name], alias) if callable(condition) else Q(**{condition: values[name]})
-        for name, condition in described.items()
+        for name, condition in sorted(described.items(), key=lambda item: callable(item[1]))
         if name in values
     ]
     names = values.get("name")
     if names is not None or "name_prefix" in values:
         prefixes = values.get("name_prefix", ())
         begins = [Exact(Left("name", len(prefix)), prefix) for prefix in prefixes]
-        found.append(_any([Q(name__in=names or ()), *map(Q, begins)]))
+        found.insert(0, _any([Q(name__in=names or ()), *map(Q, begins)]))
     # Asked of tasks with these names, where all are known: of few definitions, not of all.
     known = None if "name_prefix" in values else names
     or_unknown = "arguments_of_unknown" in values
