@@ -147,7 +147,9 @@ FROM generate_series(0, {WORKERS + 20}) AS number
 """
 AUDIT = """
 INSERT INTO taskqueue_audit (at, actor, noun, verb, subject, reason, before)
-SELECT clock_timestamp(), 'ann', 'task', 'retry', gen_random_uuid()::text, 'The shop was closed', 'failed'
+SELECT
+    clock_timestamp(), 'ann', 'task', 'retry', gen_random_uuid()::text, 'The shop was closed',
+    'failed'
 FROM generate_series(1, 100000)
 """
 OPERATIONS = """
