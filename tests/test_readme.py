@@ -13,8 +13,8 @@ from django.test import override_settings
 
 from taskqueue import definitions
 from taskqueue.conf import DEFAULT_RETENTION, Settings, get_settings
+from taskqueue.core.outcomes import TRANSITIONS
 from taskqueue.core.states import TaskStatus
-from taskqueue.core.transitions import TRANSITIONS
 from taskqueue.declarations.checks import check_settings
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import OPTIONS, Options, options_for

@@ -12,9 +12,8 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from taskqueue import TransitionRefused
-from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.outcomes import TRANSITIONS, OutcomeKind, may_follow
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
-from taskqueue.core.transitions import TRANSITIONS, may_follow
 from taskqueue.engine.rows import Claimed
 from taskqueue.models import Lease, Task
 from taskqueue.results import TaskResult

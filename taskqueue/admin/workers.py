@@ -22,7 +22,7 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.models import Lease, Task, Worker
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.read_models.worker import (
     ACTIVE,
     DRAINING,

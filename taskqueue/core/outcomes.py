@@ -1,4 +1,7 @@
-"""Outcomes of attempts, and what each means for lease and task. Standard library only."""
+"""Outcomes of attempts, what each means for lease and task, and the transitions that follow.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.core.states import FINISHED, PENDING, LeaseStatus, TaskStatus
 
 
 class OutcomeKind(StrEnum):
@@ -117,3 +120,41 @@ SUCCESS = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)
 def is_final(outcome: Outcome, *, failures: int, max_attempts: int) -> bool:
     """Return whether no attempt follows one that failed after so many earlier failures."""
     return not outcome.retryable or failures + 1 >= max_attempts
+
+
+Statuses = frozenset[TaskStatus]
+
+
+class Change(NamedTuple):
+    """A cause that leads from some statuses to others, in a single step."""
+
+    before: Statuses
+    after: Statuses
+
+
+READY = frozenset({TaskStatus.READY})
+# The statuses after running: by an outcome, beyond a limit, or after a requested stop.
+OUTCOMES = frozenset(
+    {*(effect.task_status for effect in EFFECTS.values()), TaskStatus.FAILED, TaskStatus.CANCELLED}
+)
+CHANGES = {
+    "claim": Change(READY, frozenset({TaskStatus.RUNNING})),
+    "outcome": Change(frozenset({TaskStatus.RUNNING}), OUTCOMES),
+    "become due": Change(PENDING - READY, READY),
+    "postpone": Change(READY | {TaskStatus.BLOCKED}, frozenset({TaskStatus.SCHEDULED})),
+    "pass its deadline": Change(PENDING, frozenset({TaskStatus.FAILED})),
+    "cancel or expire": Change(PENDING, frozenset({TaskStatus.CANCELLED})),
+    "retry": Change(FINISHED, READY),
+}
+# The statuses that may follow each status. Only a manual retry leads out of a final one.
+TRANSITIONS: dict[TaskStatus, Statuses] = {
+    status: frozenset().union(
+        *(change.after for change in CHANGES.values() if status in change.before)
+    )
+    for status in TaskStatus
+}
+
+
+def may_follow(before: TaskStatus, after: TaskStatus) -> bool:
+    """Return whether a task may go from one status to the other in a single step."""
+    return after in TRANSITIONS[before]

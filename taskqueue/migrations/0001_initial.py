@@ -8,7 +8,7 @@ from uuid import uuid4
 from django.db import migrations, models
 
 from taskqueue.core.uuid7 import uuid7
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 
 TASK_STATUSES = [
     "blocked", "scheduled", "ready", "running", "retrying", "succeeded", "failed", "cancelled",

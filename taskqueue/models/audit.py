@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.parts import VIEW_ONLY
+from taskqueue.models.parts import VIEW_ONLY, DatabaseClock
 
 
 class Audit(models.Model):

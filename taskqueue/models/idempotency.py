@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 
 LONGEST_KEY = 255
 

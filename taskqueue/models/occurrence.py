@@ -7,8 +7,7 @@ from enum import StrEnum
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, one_of
+from taskqueue.models.parts import LOOSE, VIEW_ONLY, DatabaseClock, choices, one_of
 from taskqueue.models.schedule import Schedule
 from taskqueue.models.task import Task
 

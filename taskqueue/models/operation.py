@@ -9,8 +9,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.uuid7 import uuid7
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.parts import VIEW_ONLY, choices, one_of
+from taskqueue.models.parts import VIEW_ONLY, DatabaseClock, choices, one_of
 
 
 class OperationStatus(StrEnum):

@@ -1,4 +1,4 @@
-"""What several models are made of: words, loose references, permissions, figures."""
+"""What several models share: words, loose references, permissions, figures, the clock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.db import models
+from django.db.models import DateTimeField, Func
 
 # In place of Django's four permissions: rows change by the engine's verbs, so there is no form
 # that adds, changes or deletes one.
@@ -51,3 +52,18 @@ class Figures(models.Model):
 
     class Meta:
         abstract = True
+
+
+class DatabaseClock(Func):
+    """The moment by the database's clock, not that of the transaction's start."""
+
+    template = "CLOCK_TIMESTAMP()"
+    arity = 0
+
+    def __init__(self) -> None:
+        super().__init__(output_field=DateTimeField())
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        """SQLite keeps datetimes as text, and its clock gives milliseconds."""
+        template = "(STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'now'))"
+        return self.as_sql(compiler, connection, template=template, **context)

@@ -8,8 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.parts import VIEW_ONLY
+from taskqueue.models.parts import VIEW_ONLY, DatabaseClock
 from taskqueue.models.task import LONGEST_QUEUE_NAME
 
 

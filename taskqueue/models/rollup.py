@@ -7,8 +7,7 @@ from uuid import uuid4
 from django.db import models
 from django.db.models import Q
 
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.parts import VIEW_ONLY, Figures
+from taskqueue.models.parts import VIEW_ONLY, DatabaseClock, Figures
 from taskqueue.models.task import LONGEST_NAME, LONGEST_QUEUE_NAME
 
 

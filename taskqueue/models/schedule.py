@@ -9,8 +9,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.policies import Missed, Overlap
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, one_of
+from taskqueue.models.parts import LOOSE, VIEW_ONLY, DatabaseClock, choices, one_of
 from taskqueue.models.task import LONGEST_NAME, Task
 
 

@@ -10,8 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
 from taskqueue.core.uuid7 import uuid7
-from taskqueue.models.clock import DatabaseClock
-from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, one_of
+from taskqueue.models.parts import LOOSE, VIEW_ONLY, DatabaseClock, choices, one_of
 from taskqueue.models.worker import LONGEST_NAME as LONGEST_WORKER_NAME
 
 LONGEST_NAME = 255

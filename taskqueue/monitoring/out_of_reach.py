@@ -16,7 +16,7 @@ from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.statement import Statement
 from taskqueue.exceptions import UnknownTask
 from taskqueue.models import Lease, Task
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.read_models.queue import Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker

@@ -18,8 +18,8 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Sum
 
+from taskqueue.core.outcomes import may_follow
 from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.core.transitions import may_follow
 from taskqueue.models import Lease, Rollup, Task
 from taskqueue.monitoring.metrics.figures import ENDS, OUTCOMES, counters
 from taskqueue.results import TaskResult

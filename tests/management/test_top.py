@@ -21,8 +21,7 @@ from django.utils import timezone
 from taskqueue import control
 from taskqueue.management.cli.cells import aligned, bars, filled, fitted, width
 from taskqueue.management.cli.top.frame import frame, shared
-from taskqueue.management.cli.top.live import Reader, Seen, lines_of
-from taskqueue.management.cli.top.screen import ENTER, LEAVE
+from taskqueue.management.cli.top.live import ENTER, LEAVE, Reader, Seen, lines_of
 from taskqueue.models import Rollup
 from taskqueue.monitoring.overview import overview
 from tests.engine.lost_workers import held_by_lost

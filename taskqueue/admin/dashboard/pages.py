@@ -24,7 +24,7 @@ from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.schedules.reading import OVERDUE
 from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.models import Schedule
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.notices import ERROR, Notice, notices
 from taskqueue.monitoring.read_models.attempt import running_now

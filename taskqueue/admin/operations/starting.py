@@ -1,8 +1,9 @@
-"""Verbs for many tasks: the actions of the list, the page that asks, and the start."""
+"""Verbs for many tasks: the actions of the list, which tasks are meant, the page that asks, and the start."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -11,15 +12,14 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, QueryDict
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import control
 from taskqueue.access.permissions import STOP, VIEW_TASKS
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.operations.choosing import Choice, uuids
 from taskqueue.admin.reasons import ReasonField, noted
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.tasks.option_fields import WhenField, labelled_options, option_fields
@@ -27,13 +27,15 @@ from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.option import Use
+from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.operations.walking import estimate
 from taskqueue.models import Operation
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.read_models.worker import read_workers
-from taskqueue.monitoring.searching.search import NEEDED_TO_SEE, without
+from taskqueue.monitoring.searching.search import NEEDED_TO_SEE, parse, permitted_search, without
 from taskqueue.monitoring.searching.search_tokens import SearchError
 
 
@@ -219,3 +221,57 @@ class TaskBulk(ReadOnlyAdmin):
 
 def _ticked(request: HttpRequest) -> tuple[UUID, ...]:
     return uuids(request.POST.getlist(ACTION_CHECKBOX_NAME))
+
+
+MOST_CHOSEN = 1000
+"""Tasks that can be ticked; a page of the list shows fewer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The tasks, as they were chosen."""
+
+    query: str = ""
+    ids: tuple[UUID, ...] | None = None
+    is_all: bool = False
+    """Whether a search for nothing means every task: that must be said."""
+
+    @classmethod
+    def of(cls, given: QueryDict) -> Choice:
+        """Read the choice from a form or an address; ticked tasks take precedence over a search."""
+        if "ids" in given:
+            return cls(ids=uuids(given.getlist("ids")))
+        return cls(query=given.get("q", "").strip(), is_all=given.get("everything") == "1")
+
+    def which(self, user: Any) -> TaskFilter:
+        """Return the filter. Raises `SearchError` if nothing is chosen or the search is invalid."""
+        if not (self.ids or self.query or (self.is_all and self.ids is None)):
+            raise SearchError(_("No tasks are chosen. Choose some, and try again."))
+        if self.ids is None:
+            connection = project_connection()
+            which = parse(self.query, now=dialect_for(connection).now(connection)).which
+            return permitted_search(which, user)
+        if len(self.ids) > MOST_CHOSEN:
+            told = _("At most %(most)s tasks are ticked; search for more.")
+            raise SearchError(told % {"most": MOST_CHOSEN})
+        return TaskFilter(ids=self.ids)
+
+    @property
+    def words(self) -> str:
+        """Which tasks, in words; a search stands as it was typed."""
+        if self.ids is None:
+            return self.query or (_("all tasks") if self.is_all else "")
+        words = ngettext("%(count)s chosen task", "%(count)s chosen tasks", len(self.ids))
+        return words % {"count": len(self.ids)}
+
+
+def uuids(texts: Iterable[str]) -> tuple[UUID, ...]:
+    """Return the ids among the texts, each once, in their order."""
+    found: dict[UUID, None] = {}
+    for text in texts:
+        for part in text.split(","):
+            try:
+                found[UUID(part.strip())] = None
+            except ValueError:
+                continue
+    return tuple(found)

@@ -32,7 +32,7 @@ from taskqueue.display import EMPTY, as_json, badge, breakable, moment, preforma
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.schedules.reading import due_at
 from taskqueue.models import Schedule
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.models.schedule import ScheduleSource
 
 

@@ -37,7 +37,7 @@ from taskqueue.declarations.payload import storable
 from taskqueue.display import EMPTY, badge, breakable, short_duration, short_moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.searching.finding import Page, find
 from taskqueue.monitoring.searching.search import Search

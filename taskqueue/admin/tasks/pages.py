@@ -17,15 +17,14 @@ from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.tasks.acts import BUTTONS, buttons, edits
 from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
 from taskqueue.admin.tasks.facts import details, folded_json, kin
-from taskqueue.admin.tasks.history import history_of, shown_history
+from taskqueue.admin.tasks.history import bar, history_of, shown_events, shown_history
 from taskqueue.admin.tasks.lists import TaskList
-from taskqueue.admin.tasks.timeline import bar, shown_events
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.display import moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.history import events_of, stretches_of
 from taskqueue.monitoring.read_models.task import task_details
 from taskqueue.monitoring.why import Reason, why

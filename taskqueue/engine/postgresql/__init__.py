@@ -1,7 +1,7 @@
 """PostgreSQL's dialect of the engine's statements: single statements, row locks, `NOTIFY`."""
 
 from taskqueue.engine.postgresql import claim as claiming
-from taskqueue.engine.postgresql import duties, enqueue, lease, record
+from taskqueue.engine.postgresql import duties, enqueue, record
 
 
 class PostgreSQL:
@@ -20,8 +20,8 @@ class PostgreSQL:
     take_arrivals = staticmethod(duties.take_arrivals)
     insert_logs = staticmethod(record.insert_logs)
     write_notes = staticmethod(record.write_notes)
-    renew = staticmethod(lease.renew)
-    see_stops = staticmethod(lease.see_stops)
+    renew = staticmethod(duties.renew)
+    see_stops = staticmethod(duties.see_stops)
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
     prune = staticmethod(duties.prune)

@@ -1,18 +1,18 @@
-"""Promoting, ending overdue tasks, pruning, and writing rollups on SQLite."""
+"""Renewing leases, promoting, ending overdue tasks, pruning, and rollups on SQLite."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.retention import EndPolicy
-from taskqueue.engine.rows import Ended, RollupRow
-from taskqueue.engine.sqlite.values import clock, dashed, loaded, retention_of, stored
+from taskqueue.engine.rows import Ended, Held, Renewal, RollupRow, StopRequest
+from taskqueue.engine.sqlite.values import ago, clock, dashed, loaded, retention_of, rows, stored
 from taskqueue.engine.statement import Moment, Statement, change, fetch
 
 # Reads only: the write lock is taken only where there is something to promote.
@@ -180,3 +180,57 @@ def take_arrivals(
     if counts:
         change(connection, DELETE_ARRIVALS, (max(row[4] for row in counts),))
     return [(row[0], row[1], row[2], row[3]) for row in counts]
+
+
+# The column itself is returned, not whether it is NULL: behind UPDATE ... FROM, SQLite 3.40 answers
+# `IS NOT NULL` with 1 for a NULL, and every body that was pinged would be told to stop.
+RENEW = """
+UPDATE taskqueue_lease
+SET expires_at = json_extract(ping.value, '$[1]'),
+    started_at = COALESCE(taskqueue_lease.started_at, json_extract(ping.value, '$[2]'))
+FROM json_each(%s) AS ping
+WHERE taskqueue_lease.id = json_extract(ping.value, '$[0]') AND taskqueue_lease.status = 'running'
+RETURNING id, stop_requested_at, stop_requested_by, stop_reason
+"""
+
+STATUSES = """
+SELECT id, status FROM taskqueue_lease WHERE id IN (SELECT value FROM json_each(%s))
+"""
+
+SEE_STOPS = """
+UPDATE taskqueue_lease
+SET stop_seen_at = %s
+WHERE id IN (SELECT value FROM json_each(%s)) AND status = 'running' AND stop_seen_at IS NULL
+"""
+
+
+def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
+    moment = clock()
+    packed = rows(
+        (
+            lease.lease_id,
+            stored(moment + timedelta(seconds=lease.seconds)),
+            ago(moment, lease.started),
+        )
+        for lease in held
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(RENEW, (packed,))
+        leases = cursor.fetchall()
+        renewed = frozenset(row[0] for row in leases)
+        missing = [lease.lease_id for lease in held if lease.lease_id not in renewed]
+        statuses: dict[int, str] = {}
+        if missing:
+            cursor.execute(STATUSES, (json.dumps(missing),))
+            statuses = dict(cursor.fetchall())
+    return Renewal(
+        renewed=renewed,
+        ended=frozenset(id for id in missing if statuses.get(id) != "running"),
+        succeeded=frozenset(id for id in missing if statuses.get(id) == "succeeded"),
+        stops=tuple(StopRequest(row[0], row[2], row[3]) for row in leases if row[1] is not None),
+    )
+
+
+def see_stops(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(SEE_STOPS, (stored(clock()), json.dumps(list(lease_ids))))

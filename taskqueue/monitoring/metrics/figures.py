@@ -16,7 +16,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.totals import DEFAULT, MOST_LABELS, REST, SUMS, label_among
 from taskqueue.models import Queue, Schedule
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.models.total import NAME, QUEUE
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.queue_statements import LANES

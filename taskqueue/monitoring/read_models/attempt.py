@@ -15,7 +15,7 @@ from django.db.models.expressions import RawSQL
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task, TaskLog
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.read_models.base import about, columns_of, from_row
 from taskqueue.results.reading import did_not_succeed, failure_of
 

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Queue
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
 from taskqueue.monitoring.read_models.base import about, from_row

@@ -13,7 +13,7 @@ from django.db.models.expressions import RawSQL
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Worker
-from taskqueue.models.clock import DatabaseClock
+from taskqueue.models.parts import DatabaseClock
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
 from taskqueue.monitoring.read_models.base import about, from_row
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from taskqueue.core.outcomes import may_follow
 from taskqueue.core.states import PENDING, TaskStatus
-from taskqueue.core.transitions import may_follow
 from tests.chaos.checker.evidence import (
     ENDED_ON_HOST,
     EXPIRED,
