@@ -1,4 +1,4 @@
-"""Verbs for many tasks: the actions of the list, which tasks are meant, the page that asks, and the start."""
+"""Verbs for many tasks: the actions of the list, which tasks, the page that asks, the start."""
 
 from __future__ import annotations
 
