@@ -14,7 +14,7 @@ from taskqueue.engine.statement import Fact, Moment, Statement
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
-DIALECT = ("claim", "duties", "lease", "record")
+DIALECT = ("claim", "duties", "record")
 ROOMS = (
     "apart", "broadcast", "ends", "forecast", "live_changes", "multi_worker", "multi_worker_task",
     "takeover", "wedged", "workers", "operations.serving", "schedules.serving",

@@ -67,7 +67,7 @@ def claims_when_told_to_end(planting: Planting) -> None:
 def own_success_forgotten(planting: Planting) -> None:
     """A worker takes a task again that it has run already."""
     planting.rewrite(
-        f"{ENGINE}.{planting.vendor}.apart:CANDIDATES",
+        f"{ENGINE}.{planting.vendor}.claim:CANDIDATES",
         "own.is_shared AND own.status IN ('running', 'succeeded')",
         "own.is_shared AND own.status IN ('running')",
     )
@@ -108,7 +108,7 @@ def names_ignored(planting: Planting) -> None:
         "postgresql": "open.worker_names IS NULL OR",
         "sqlite": "task.worker_names IS NULL\n        OR",
     }[planting.vendor]
-    planting.rewrite(f"{ENGINE}.{planting.vendor}.apart:CANDIDATES", old, "true OR")
+    planting.rewrite(f"{ENGINE}.{planting.vendor}.claim:CANDIDATES", old, "true OR")
 
     # A ping that comes between the claim and the end would give the task back.
     def apply_live_changes(*arguments: Any, **named: Any) -> LiveChanges:

@@ -71,7 +71,7 @@ def no_pings_while_bodies_run(planting: Planting) -> None:
 
 def pings_without_fence(planting: Planting) -> None:
     """A ping renews a lease that has ended."""
-    name = f"{ENGINE}.{planting.vendor}.lease:RENEW"
+    name = f"{ENGINE}.{planting.vendor}.duties:RENEW"
     if planting.vendor == "postgresql":
         planting.rewrite(name, " AND finished_at IS NULL", "")
     else:
