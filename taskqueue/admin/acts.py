@@ -1,20 +1,24 @@
-"""The buttons of queues, workers and schedules: each does one verb; refusals are messages."""
+"""The buttons of queues, workers and schedules: each does one verb; refusals are messages.
+
+The reason that people give for an action is kept in the audit and in the admin's own history.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
+from django.contrib.admin.helpers import ActionForm
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.reasons import LONGEST_REASON, reason_of
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.control.verb import Verb
 from taskqueue.exceptions import TaskQueueError
 
 LONGEST_NAME = 255
-LONGEST_NOTE = LONGEST_REASON + 100
 
 
 class ActsAdmin(ReadOnlyAdmin):
@@ -37,7 +41,41 @@ class ActsAdmin(ReadOnlyAdmin):
 
     def note(self, request: HttpRequest, row: Any, done: str) -> None:
         """Keep it, with the reason, in the admin's own history too."""
-        reason = reason_of(request)
-        note = f"{done} ({reason})" if reason else done
         shown = self.model(pk=row.pk, name=storable(row.name, limit=LONGEST_NAME))
-        self.log_change(request, shown, storable(note, limit=LONGEST_NOTE))
+        self.log_change(request, shown, noted(done, reason_of(request)))
+
+
+LONGEST_REASON = 1000
+LONGEST_NOTE = LONGEST_REASON + 200
+
+
+class ReasonField(forms.CharField):
+    """Any text, made fit to be stored; it may be left empty."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.TextInput({"class": "vTextField", "maxlength": LONGEST_REASON})
+        defaults = {"label": _("Reason (kept in the audit)"), "required": False, "widget": widget}
+        super().__init__(**{**defaults, **options})
+
+    def to_python(self, value: Any) -> str:
+        """Return the text as the audit has it."""
+        return storable(super().to_python(value) or "", limit=LONGEST_REASON)
+
+
+class ReasonForm(ActionForm):
+    """The list's choice of an action, with a reason."""
+
+    reason = ReasonField(
+        label=_("Reason:"),
+        widget=forms.TextInput({"class": "taskqueue-reason", "maxlength": LONGEST_REASON}),
+    )
+
+
+def reason_of(request: HttpRequest) -> str:
+    """Return the posted reason, as the audit and the admin's own history can store it."""
+    return storable(request.POST.get("reason", ""), limit=LONGEST_REASON)
+
+
+def noted(told: object, reason: str) -> str:
+    """Return what was done and why, as the admin's own history keeps it."""
+    return storable(f"{told} ({reason})" if reason else str(told), limit=LONGEST_NOTE)

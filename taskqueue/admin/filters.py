@@ -115,7 +115,5 @@ LONGEST_ID = len(str(2**63))
 
 def row_id(text: str) -> int | None:
     """Return the number of a row; None if no row can have it."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_ID):
-        return None
-    number = int(text)
-    return number if number < 2**63 else None
+    is_number = text.isascii() and text.isdecimal() and len(text) <= LONGEST_ID
+    return number if is_number and (number := int(text)) < 2**63 else None

@@ -77,8 +77,7 @@ class TaskLogAdmin(OfTaskAdmin):
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        lines = super().get_queryset(request)
-        return lines.annotate(start=Left("message", LONGEST_BEGINNING + 1))
+        return super().get_queryset(request).annotate(start=Left("message", LONGEST_BEGINNING + 1))
 
     level_name = cell(_("level"), level_name, "level")
     beginning = cell(_("message"), lambda start: Truncator(start).chars(LONGEST_BEGINNING), "start")

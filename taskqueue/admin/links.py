@@ -61,8 +61,7 @@ class Links:
 
 def kept_tasks(ids: Iterable[UUID | None]) -> set[UUID]:
     """Return the ids of the tasks that are not pruned yet."""
-    wanted = [task_id for task_id in ids if task_id is not None]
-    tasks = Task.objects.using(database_alias()).filter(id__in=wanted)
+    tasks = Task.objects.using(database_alias()).filter(id__in=list(filter(None, ids)))
     return set(tasks.values_list("id", flat=True))
 
 

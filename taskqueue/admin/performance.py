@@ -1,4 +1,7 @@
-"""Performance: wait times, run times and failure rates of tasks by name."""
+"""Performance: wait times, run times and failure rates of tasks by name.
+
+Failures: failed and retrying tasks, in groups that can be acted on as a whole.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.links import kept_tasks
 from taskqueue.admin.reports import ReportAdmin, report, span_of, span_tabs
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.monitoring.performance import NamePerformance, performance
+from taskqueue.monitoring.read_models.failure_group import failures, retrying
 from taskqueue.monitoring.series import series
 
 # The columns that the list can be sorted by, with their headers.
@@ -96,3 +102,35 @@ def _head(column: str, span: str, sort: str) -> dict[str, Any]:
         "is_number": is_number,
         "direction": direction,
     }
+
+
+MOST_GROUPS = 100
+# The verbs that a whole group is offered, with the titles of their links.
+OF_FAILED = {"retry": gettext_lazy("Retry all"), "delete": gettext_lazy("Delete all")}
+OF_RETRYING = {"run_now": gettext_lazy("Run all now"), "cancel": gettext_lazy("Cancel all")}
+
+
+class FailureAdmin(ReportAdmin):
+    """Two tables of groups, with links to their tasks and to bulk actions."""
+
+    template = "admin/taskqueue/failure/change_list.html"
+
+    class Media:
+        css = {"all": ["taskqueue/pages.css"]}
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        return report(
+            self,
+            request,
+            self.template,
+            _("Failures"),
+            failed=failures(limit=MOST_GROUPS),
+            failed_acts=_offered(OF_FAILED, request.user),
+            retrying=retrying(request.user, limit=MOST_GROUPS),
+            retrying_acts=_offered(OF_RETRYING, request.user),
+        )
+
+
+def _offered(titles: dict[str, Any], user: Any) -> list[tuple[TaskVerb, Any]]:
+    """Return those of the verbs that the user may do, with their titles."""
+    return [(TASK_VERBS[name], titles[name]) for name in titles if TASK_VERBS[name].is_for(user)]

@@ -53,9 +53,8 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    texts = re.split(r"\{(\w+)\}", template)
     parts = [
         f"(?P<{text}>{GAPS.get(text, '.+?')})" if place % 2 else re.escape(text)
-        for place, text in enumerate(texts)
+        for place, text in enumerate(re.split(r"\{(\w+)\}", template))
     ]
     return re.compile("".join(parts), re.DOTALL)

@@ -91,8 +91,7 @@ class RowReportAdmin(ShownWhole):
 
     def row(self, text: str) -> Any:
         """Return the row with that key; None if there is none."""
-        rows = self.model._default_manager.using(database_alias())
-        return rows.filter(pk=row_id(text)).first()
+        return self.model._default_manager.using(database_alias()).filter(pk=row_id(text)).first()
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
         """Return the page of a row."""

@@ -13,9 +13,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue import control
-from taskqueue.admin.acts import ActsAdmin
+from taskqueue.admin.acts import ActsAdmin, reason_of
 from taskqueue.admin.links import back
-from taskqueue.admin.reasons import reason_of
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable

@@ -20,10 +20,8 @@ class Needs(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         method = "GET" if request.method == "HEAD" else str(request.method)
-        if method not in view.needs:
-            # Authenticated users see 405; others see nothing.
-            return _is_known(request.user)
-        return _is_known(request.user) and has_all(request.user, view.needs[method])
+        # Of a method that the view lacks, authenticated users see 405; others see nothing.
+        return _is_known(request.user) and has_all(request.user, view.needs.get(method, ()))
 
 
 class NeedsOrToken(Needs):
@@ -76,8 +74,7 @@ class Rates(SimpleRateThrottle):
         pass
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        is_reading = request.method in ("GET", "HEAD", "OPTIONS")
-        self.scope = "read" if is_reading else view.scope
+        self.scope = "read" if request.method in ("GET", "HEAD", "OPTIONS") else view.scope
         self._who = "token" if holds_token(request) else identity_of(request.user)
         if self._who is None:
             self.scope = "anonymous"

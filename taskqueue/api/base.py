@@ -199,8 +199,7 @@ class ApiView(APIView):
         """
         value = json_form(shown)
         etag = etag_of(value, part=part)
-        is_reading = self.request.method in ("GET", "HEAD")
-        if is_reading and is_known(self.request, etag):
+        if self.request.method in ("GET", "HEAD") and is_known(self.request, etag):
             return Response(status=304, headers={"ETag": etag})
         return Response(value, status=status, headers={**headers, "ETag": etag})
 

@@ -146,8 +146,7 @@ class SchemaDocument(ApiView):
         root = self.address("schema").removesuffix("/schema/")
         if self.parameters["format"] == "yaml":
             document(root)  # Raises 501.
-            text = _as_yaml(root, _authentication())
-            return HttpResponse(text, content_type="application/yaml")
+            return HttpResponse(_as_yaml(root, _authentication()), content_type="application/yaml")
         return self.shown(document(root))
 
 
@@ -163,10 +162,9 @@ class Docs(ApiView):
         if not apps.is_installed(SIDECAR):
             raise Problem(501, "docs_not_installed", SWAGGER_MISSING)
         document("")  # Without drf-spectacular the page would be empty: that is told at once.
-        header = settings.CSRF_HEADER_NAME.removeprefix("HTTP_").replace("_", "-")
         context = {
             "schema": self.address("schema"),
-            "header": header,
+            "header": settings.CSRF_HEADER_NAME.removeprefix("HTTP_").replace("_", "-"),
             "token": get_token(request._request),
         }
         return HttpResponse(TEMPLATES.render_to_string("taskqueue/api_docs.html", context))

@@ -34,8 +34,7 @@ class Problem(drf.APIException):
 
     def below(self, *place: object) -> Problem:
         """Return it for a body that is a part of the request."""
-        at = (*place, *(self.at or ()))
-        return Problem(self.status_code, self.code, str(self.detail), at=at)
+        return Problem(self.status_code, self.code, str(self.detail), at=(*place, *(self.at or ())))
 
 
 class InvalidQuery(drf.ValidationError):
@@ -120,8 +119,7 @@ def _duplicate(error: own.DuplicateTask) -> tuple[int, str, str, dict[str, Any]]
     detail = str(error) if holder is None else f"Task {holder} holds the unique key."
     more: dict[str, Any] = {} if holder is None else {"task_id": str(holder)}
     if error.place is not None:
-        place = ("tasks", error.place, "unique_key")
-        more["errors"] = [_mistake(place, detail, "duplicate_task")]
+        more["errors"] = [_mistake(("tasks", error.place, "unique_key"), detail, "duplicate_task")]
     return 409, "duplicate_task", detail, more
 
 

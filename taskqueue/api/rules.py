@@ -107,5 +107,4 @@ class RulePreview(ApiView):
         """When a rule is due next. Nothing is written."""
         rule, count = self.parameters["rule"], self.parameters["count"]
         times = schedules.preview_rule(rule, count=count, after=self.parameters["after"] or now())
-        shown = Times(rule=rule.as_json(), rule_text=rule.text, times=times)
-        return Response(json_form(shown))
+        return Response(json_form(Times(rule=rule.as_json(), rule_text=rule.text, times=times)))

@@ -96,14 +96,13 @@ def _shown(model: type[T], definition: AnyDefinition, **more: Any) -> T:
     unique_for = options.unique_for
     if isinstance(unique_for, timedelta):
         unique_for = f"{unique_for.total_seconds():g}"
-    is_moment = isinstance(options.deadline, datetime)
     return from_row(
         model,
         options,
         name=definition.name,
         doc=inspect.cleandoc(definition.__doc__ or ""),
         max_attempts=options.max_attempts or get_settings().MAX_ATTEMPTS,
-        deadline=None if is_moment else options.deadline,
+        deadline=None if isinstance(options.deadline, datetime) else options.deadline,
         has_unique_key=options.unique_key is not None,
         unique_scope=definition.unique_scope,
         unique_for=unique_for,

@@ -64,8 +64,7 @@ class OneView(ApiView):
         """Do the verb in one transaction if the check allows it, and show what came of it."""
 
         def done() -> Response:
-            seen = self._seen(key, check)
-            result = verb.act_by(self.request.user, key, seen=seen, **arguments)
+            result = verb.act_by(self.request.user, key, seen=self._seen(key, check), **arguments)
             return self.outcome(verb, key, result)
 
         return self.idempotent(done)

@@ -13,10 +13,10 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from taskqueue.admin.acts import noted, reason_of
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.operations.starting import OperationStart
-from taskqueue.admin.reasons import noted, reason_of
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.control import get_operation
 from taskqueue.display import badge, number

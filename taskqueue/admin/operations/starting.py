@@ -19,8 +19,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import control
 from taskqueue.access.permissions import STOP, VIEW_TASKS
+from taskqueue.admin.acts import ReasonField, noted
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.reasons import ReasonField, noted
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.tasks.option_fields import WhenField, labelled_options, option_fields
 from taskqueue.control import TaskFilter

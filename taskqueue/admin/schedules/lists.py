@@ -16,8 +16,7 @@ from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.links import kept_tasks
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.admin.schedules.acts import is_deletable
-from taskqueue.admin.schedules.editing import ScheduleEditing
+from taskqueue.admin.schedules.editing import ScheduleEditing, is_deletable
 from taskqueue.admin.schedules.page import (
     StateFilter,
     newest_occurrences,
@@ -99,10 +98,9 @@ class ScheduleAdmin(ScheduleEditing):
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
         schedule = context["original"]
-        sees_occurrences = request.user.has_perm("taskqueue.view_occurrence")
-        shown = newest_occurrences(schedule, self.links) if sees_occurrences else None
+        sees_runs = request.user.has_perm("taskqueue.view_occurrence")
         context |= {
-            "occurrences": shown,
+            "occurrences": newest_occurrences(schedule, self.links) if sees_runs else None,
             "may_pause": self.has_pause_permission(request),
             "may_edit": self.has_edit_permission(request),
             "is_declared": schedule.source == ScheduleSource.CODE,

@@ -82,8 +82,7 @@ def next_times(schedule: Any) -> SafeString:
         return EMPTY
     zones = list(dict.fromkeys(("UTC", zone_of(rule))))
     lines = [[_in(ZoneInfo(zone), at) for zone in zones] for at in times]
-    context = {"zones": zones, "lines": lines}
-    return render_to_string("admin/taskqueue/schedule/times.html", context)
+    return render_to_string("admin/taskqueue/schedule/times.html", {"zones": zones, "lines": lines})
 
 
 def _in(zone: ZoneInfo, at: datetime) -> str:
@@ -93,8 +92,7 @@ def _in(zone: ZoneInfo, at: datetime) -> str:
 
 def shown_arguments(schedule: Any) -> SafeString:
     """Show the arguments as the viewer may see them, or explain why they are hidden."""
-    call = (schedule.task_name, schedule.args, schedule.kwargs)
-    shown = visible_arguments(*call, schedule.viewer)
+    shown = visible_arguments(schedule.task_name, schedule.args, schedule.kwargs, schedule.viewer)
     if shown is not None:
         return as_json({"args": shown.args, "kwargs": shown.kwargs})
     hidden = _(

@@ -12,9 +12,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
+from taskqueue.admin.acts import noted, reason_of
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import back
-from taskqueue.admin.reasons import noted, reason_of
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
@@ -60,8 +60,7 @@ class TaskActs(ReadOnlyAdmin):
             return back(request, self.links.url("task_change", task.pk))
         verb = _permitted(verb, task, request)
         # The dialog of the dashboard confirms too, but does not know that the worker is lost.
-        is_warned = request.POST.get("confirmed") == "lost"
-        if not is_warned and _ends_lost(verb, task, request.user):
+        if request.POST.get("confirmed") != "lost" and _ends_lost(verb, task, request.user):
             return self._ask_first(request, task, self.lost_template, str(verb.label), verb=verb)
         # A button that says so does not stop what has started meanwhile.
         only_pending = {"statuses": PENDING} if verb is CANCEL else {}

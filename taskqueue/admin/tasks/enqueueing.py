@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.access.permissions import ENQUEUE
-from taskqueue.admin.reasons import ReasonField
+from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.admin.tasks.acts import TaskActs, new_id_of
@@ -194,8 +194,7 @@ class EnqueueForm(forms.Form):
         if further is None:
             return None
         for name in own.keys() & further.keys():
-            told = _("%(name)s has a field of its own.") % {"name": name}
-            self.add_error("options", told)
+            self.add_error("options", _("%(name)s has a field of its own.") % {"name": name})
         if self.errors:
             return None
         found: BaseDefinition[Any, Any] | None

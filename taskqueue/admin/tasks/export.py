@@ -94,8 +94,7 @@ class ExportResponse(StreamingHttpResponse):
         self._has_ended = False
         pieces = self._pieces(request.GET.get("before", ""))
         # ASGI would collect an ordinary iterator in memory.
-        is_asgi = isinstance(request, ASGIRequest)
-        sent: Any = _asynchronously(pieces) if is_asgi else pieces
+        sent: Any = _asynchronously(pieces) if isinstance(request, ASGIRequest) else pieces
         super().__init__(sent, content_type=form.content_type)
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.reasons import ReasonField
+from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.schedules.fields import SpanWidget, as_text, restored
 from taskqueue.admin.tasks.option_fields import (
     WhenField,

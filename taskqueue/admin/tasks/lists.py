@@ -176,8 +176,7 @@ def _duration(task: Any) -> str:
 
 
 def _error(error_class: str) -> SafeString:
-    name = error_class.rpartition(".")[2]
-    return format_html('<span title="{}">{}</span>', error_class, name)
+    return format_html('<span title="{}">{}</span>', error_class, error_class.rpartition(".")[2])
 
 
 class TaskColumns(ReadOnlyAdmin):

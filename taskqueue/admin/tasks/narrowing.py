@@ -75,8 +75,7 @@ def with_old_filters(request: HttpRequest, links: Links) -> str | None:
     old = {OLD[name]: str(value) for name, value in request.GET.items() if name in OLD and value}
     if not old:
         return None
-    typed = request.GET.get("q", "").strip()
-    text = " ".join(filter(None, (typed, search_text(**old))))
+    text = " ".join(filter(None, (request.GET.get("q", "").strip(), search_text(**old))))
     return links.url("task_changelist") + address(text)
 
 

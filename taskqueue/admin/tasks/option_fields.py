@@ -65,9 +65,8 @@ def _span(seconds: float) -> timedelta:
 
 def _aware(moment: datetime) -> datetime:
     """Without an offset it is in the current time zone. Raises ValidationError."""
-    zone = timezone.get_current_timezone_name()
     try:
-        return moment_in(zone, "moment", moment)
+        return moment_in(timezone.get_current_timezone_name(), "moment", moment)
     except ValidationError as error:
         raise ValidationError(error.messages) from None
     except (OverflowError, LookupError, ValueError):

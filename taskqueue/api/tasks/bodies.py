@@ -56,8 +56,7 @@ def exposed(name: str, *, field: str = "name") -> AnyDefinition:
     definition = registry.find(name)
     if definition is None:
         hint = did_you_mean(name, [known.name for known in exposed_definitions()])
-        detail = f"No task is named {name!r}.{hint}"
-        raise Problem(422, "unknown_task", detail, at=(field,))
+        raise Problem(422, "unknown_task", f"No task is named {name!r}.{hint}", at=(field,))
     if not definition.options.api:
         raise not_exposed(name, field=field)
     return definition

@@ -3,7 +3,6 @@
 from taskqueue.management.cli import (
     acting,
     diagnosis,
-    maintenance,
     schedules,
     stats,
     tasks,
@@ -15,5 +14,5 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     workers.stop, workers.pause, workers.resume, workers.queues, workers.workers,
     schedules.schedules, acting.operations, stats.stats, top.top,
-    diagnosis.doctor, diagnosis.health, maintenance.prune, maintenance.roles,
+    diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -40,8 +40,7 @@ def refusals_reported() -> Iterator[None]:
     except (TaskQueueError, ValueError) as error:
         # InvalidTask and InvalidArguments are ValueErrors, what does not exist is a LookupError.
         is_usage = isinstance(error, ValueError) and not isinstance(error, LookupError)
-        code = USAGE if is_usage else 1
-        raise CommandError(one_line(str(error)), returncode=code) from None
+        raise CommandError(one_line(str(error)), returncode=USAGE if is_usage else 1) from None
     except TROUBLE as error:
         raise CommandError(one_line(sentence_of(error))) from None
 

@@ -224,8 +224,7 @@ def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
         raise usage_error(f"Both the query and a flag give {', '.join(twice)}.")
     if everything == bool({**searched, **chosen}.keys() - {"everything"}):
         raise usage_error(ALL_AND_SOME if everything else NOTHING_SAID)
-    fields: dict[str, Any] = {**searched, **chosen, "everything": everything}
-    return TaskFilter(**fields)
+    return TaskFilter(**{**searched, **chosen, "everything": everything})
 
 
 def has_filters(flags: Namespace) -> bool:

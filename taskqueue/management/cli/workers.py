@@ -174,8 +174,7 @@ def resume(flags: Namespace, output: Output) -> None:
 )
 def pause(flags: Namespace, output: Output) -> None:
     QUEUE_VERBS["pause"].act(flags.queue, until=flags.until, **person_of(flags))
-    told = QUEUE_VERBS["pause"].told(flags.queue)
-    output.say(told, {"name": flags.queue, "is_paused": True})
+    output.say(QUEUE_VERBS["pause"].told(flags.queue), {"name": flags.queue, "is_paused": True})
 
 
 @subcommand("queues", "what waits and runs in each queue, who serves it, and which are paused")

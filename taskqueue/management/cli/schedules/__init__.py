@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from taskqueue.management.cli.schedules.acting import VERBS, sync
 from taskqueue.management.cli.schedules.editing import create, edit
-from taskqueue.management.cli.schedules.showing import history, listed, preview, show
+from taskqueue.management.cli.schedules.showing import VERBS, history, listed, preview, show, sync
 from taskqueue.management.cli.subcommand import Subcommand, actions_of
 
 schedules = Subcommand(

@@ -16,9 +16,8 @@ from taskqueue.exceptions import ScheduleExists
 from taskqueue.management.cli.cells import utc
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.schedules.acting import load_tasks
 from taskqueue.management.cli.schedules.rule_flags import NONE, RULE, has_rule, rule_from
-from taskqueue.management.cli.schedules.showing import schedule_json
+from taskqueue.management.cli.schedules.showing import load_tasks, schedule_json
 from taskqueue.management.cli.subcommand import (
     NAME,
     PERSON,
